@@ -1,0 +1,25 @@
+# make run    builds freshet and starts it on the built-in demo web
+# make test   the whole suite, with the race detector
+# make lint   formatting, vet, staticcheck
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+export CGO_ENABLED ?= 0
+
+.PHONY: build run test lint bench clean
+
+build:
+	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/freshet ./cmd/freshet
+
+test:
+	CGO_ENABLED=1 $(GO) test -race -timeout 30m ./...
+
+lint:
+	@test -z "$$(gofumpt -l $$(git ls-files '*.go'))" || { gofumpt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	staticcheck ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,113 @@
+// Command freshet keeps a search index of a site, a company or a local network
+// fresh for the least traffic, and lets its user choose how by simulation,
+// theory and a synthetic web before a robot is let loose.
+//
+// This package is the command line and the wiring, nothing else: one file per
+// command, each a struct whose fields are the flags and whose Run method calls
+// the package that does the work.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// version is set by the linker (-X main.version=...) in released builds.
+var version = "devel"
+
+// Exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the work was understood but failed
+	exitUsage  = 2 // wrong usage or wrong input
+)
+
+// cli is the whole command line. Commands stand in the order of the manual.
+type cli struct {
+	globals
+
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// globals are the flags that every command understands.
+type globals struct {
+	Data  string `help:"Data directory (default: $$FRESHET_DATA or the user's data directory)." placeholder:"DIR" env:"FRESHET_DATA"`
+	Quiet bool   `help:"No progress on standard error."`
+	JSON  bool   `help:"Print one JSON object on standard output."`
+
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// usageError marks an error as the user's: wrong usage or wrong input.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// usagef returns an error that makes the command exit with code 2.
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run parses args, runs the chosen command and returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var c cli
+	exit := -1 // set when the parser itself wants to end (--help)
+	parser, err := kong.New(
+		&c,
+		kong.Name("freshet"),
+		kong.Description("Keeps a search index fresh for the least traffic."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { exit = code }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+	)
+	if err != nil {
+		fmt.Fprintln(stderr, "freshet:", err)
+		return exitFailed
+	}
+	kctx, err := parser.Parse(args)
+	if exit >= 0 {
+		return exit
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "freshet:", err)
+		return exitUsage
+	}
+	c.stdin, c.stdout, c.stderr = stdin, stdout, stderr
+	if err := kctx.Run(&c.globals); err != nil {
+		fmt.Fprintln(stderr, "freshet:", err)
+		var usage usageError
+		if errors.As(err, &usage) {
+			return exitUsage
+		}
+		return exitFailed
+	}
+	return exitOK
+}
+
+type versionCmd struct{}
+
+// Run prints the version.
+func (versionCmd) Run(g *globals) error {
+	if g.JSON {
+		return g.printJSON(map[string]string{"version": version})
+	}
+	_, err := fmt.Fprintln(g.stdout, "freshet", version)
+	return err
+}
