@@ -1,0 +1,219 @@
+package report
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image/color"
+	"math"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Style says how a series is drawn.
+type Style int
+
+// Styles of a series.
+const (
+	Lines  Style = iota // straight lines between the points
+	Points              // marks only
+	Steps               // constant until the next point
+	Bars                // a bar from zero a point
+)
+
+// Axis is one axis of a figure. On a logarithmic axis points that are not
+// positive are left out.
+type Axis struct {
+	Label string
+	Log   bool
+}
+
+// Series is one curve: X and Y of equal length; Low and High, if given, are
+// the ends of a vertical interval at each point. Points that are NaN or
+// infinite are left out.
+type Series struct {
+	Name      string
+	X, Y      []float64
+	Low, High []float64
+	Style     Style
+}
+
+// Figure is one plot.
+type Figure struct {
+	Title   string
+	Caption string
+	X, Y    Axis
+	Series  []Series
+}
+
+const width, height = 18 * vg.Centimeter, 10 * vg.Centimeter
+
+// palette is Okabe and Ito's, which colour-blind readers can tell apart.
+var palette = [...]color.RGBA{
+	{0, 114, 178, 255},
+	{213, 94, 0, 255},
+	{0, 158, 115, 255},
+	{204, 121, 167, 255},
+	{230, 159, 0, 255},
+	{86, 180, 233, 255},
+	{60, 60, 60, 255},
+	{148, 103, 50, 255},
+}
+
+// SVG draws the figure as an <svg> element without an XML header.
+func (f *Figure) SVG() (string, error) {
+	p := plot.New()
+	p.X.Label.Text, p.Y.Label.Text = f.X.Label, f.Y.Label
+	p.Legend.Top = true
+	p.Legend.Padding = vg.Millimeter
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color = color.Gray{225}
+	grid.Vertical.Color = color.Gray{225}
+	p.Add(grid)
+	drawn := 0
+	for i, s := range f.Series {
+		n, err := s.add(p, i, f.X.Log, f.Y.Log)
+		if err != nil {
+			return "", fmt.Errorf("series %q: %w", s.Name, err)
+		}
+		drawn += n
+	}
+	if drawn == 0 {
+		return "", errors.New("no point to draw")
+	}
+	logAxis(&p.X, f.X.Log)
+	logAxis(&p.Y, f.Y.Log)
+	c := vgsvg.New(width, height)
+	p.Draw(draw.New(c))
+	var buf bytes.Buffer
+	if _, err := c.WriteTo(&buf); err != nil {
+		return "", err
+	}
+	svg := buf.String()
+	if i := strings.Index(svg, "<svg"); i > 0 {
+		svg = svg[i:]
+	}
+	return svg, nil
+}
+
+// logAxis makes a a logarithmic axis; one whose range is a single value is
+// widened by a decade each way, since a range of no width cannot be drawn.
+func logAxis(a *plot.Axis, on bool) {
+	if a.Min == a.Max {
+		if on {
+			a.Min, a.Max = a.Min/10, a.Max*10
+		} else {
+			a.Min, a.Max = a.Min-1, a.Max+1
+		}
+	}
+	if on {
+		a.Scale = plot.LogScale{}
+		a.Tick.Marker = plot.LogTicks{Prec: -1}
+	}
+}
+
+// add draws the i-th series and returns how many of its points were drawn.
+func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
+	if len(s.X) != len(s.Y) {
+		return 0, fmt.Errorf("%d x values, %d y values", len(s.X), len(s.Y))
+	}
+	if (s.Low != nil && len(s.Low) != len(s.X)) || (s.High != nil && len(s.High) != len(s.X)) || (s.Low == nil) != (s.High == nil) {
+		return 0, fmt.Errorf("intervals: %d low, %d high for %d points", len(s.Low), len(s.High), len(s.X))
+	}
+	var pts plotter.XYs
+	var errs plotter.YErrors
+	for k := range s.X {
+		x, y := s.X[k], s.Y[k]
+		if bad(x, logX) || bad(y, logY) {
+			continue
+		}
+		pts = append(pts, plotter.XY{X: x, Y: y})
+		if s.Low != nil {
+			low, high := s.Low[k], s.High[k]
+			if bad(low, logY) || bad(high, logY) {
+				low, high = y, y
+			}
+			errs = append(errs, struct{ Low, High float64 }{y - low, high - y})
+		}
+	}
+	if len(pts) == 0 {
+		return 0, nil
+	}
+	col := palette[i%len(palette)]
+	thumb, err := s.marks(p, pts, col, i)
+	if err != nil {
+		return 0, err
+	}
+	if s.Name != "" {
+		p.Legend.Add(s.Name, thumb)
+	}
+	if errs != nil {
+		bars, err := plotter.NewYErrorBars(struct {
+			plotter.XYs
+			plotter.YErrors
+		}{pts, errs})
+		if err != nil {
+			return 0, err
+		}
+		bars.Color = col
+		p.Add(bars)
+	}
+	return len(pts), nil
+}
+
+// marks adds the series' own drawing and returns what stands in the legend.
+func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (plot.Thumbnailer, error) {
+	switch s.Style {
+	case Points:
+		sc, err := plotter.NewScatter(pts)
+		if err != nil {
+			return nil, err
+		}
+		shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}
+		sc.GlyphStyle = draw.GlyphStyle{Color: col, Radius: vg.Points(2.2), Shape: shapes[i%len(shapes)]}
+		p.Add(sc)
+		return sc, nil
+	case Bars:
+		h := &plotter.Histogram{FillColor: col, LineStyle: draw.LineStyle{Width: vg.Points(.5), Color: color.White}, Bins: bins(pts)}
+		p.Add(h)
+		return h, nil
+	default:
+		l, err := plotter.NewLine(pts)
+		if err != nil {
+			return nil, err
+		}
+		l.LineStyle = draw.LineStyle{Color: col, Width: vg.Points(1.5)}
+		if i >= len(palette) {
+			l.LineStyle.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+		}
+		if s.Style == Steps {
+			l.StepStyle = plotter.PostStep
+		}
+		p.Add(l)
+		return l, nil
+	}
+}
+
+// bins makes bars around the points, as wide as the smallest gap between two.
+func bins(pts plotter.XYs) []plotter.HistogramBin {
+	gap := 1.0
+	for i := 1; i < len(pts); i++ {
+		if d := math.Abs(pts[i].X - pts[i-1].X); d > 0 && (i == 1 || d < gap) {
+			gap = d
+		}
+	}
+	out := make([]plotter.HistogramBin, len(pts))
+	for i, p := range pts {
+		out[i] = plotter.HistogramBin{Min: p.X - gap/2, Max: p.X + gap/2, Weight: p.Y}
+	}
+	return out
+}
+
+func bad(v float64, log bool) bool {
+	return math.IsNaN(v) || math.IsInf(v, 0) || (log && v <= 0)
+}
