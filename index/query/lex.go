@@ -3,6 +3,7 @@ package query
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 type kind byte
@@ -45,9 +46,12 @@ func lex(s string) []token {
 func lexOne(s string) (token, string) {
 	var t token
 	rest := s
-	for rest != "" && (rest[0] == '-' || rest[0] == '+') && len(rest) > 1 && !unicode.IsSpace(rune(rest[1])) {
+	for rest[0] == '-' || rest[0] == '+' {
 		t.not = t.not != (rest[0] == '-')
 		rest = rest[1:]
+		if r, _ := utf8.DecodeRuneInString(rest); rest == "" || unicode.IsSpace(r) {
+			return token{}, rest // a dash between words is no operator
+		}
 	}
 	switch rest[0] {
 	case '(':
@@ -58,7 +62,7 @@ func lexOne(s string) (token, string) {
 	case '|':
 		return token{kind: either}, rest[1:]
 	}
-	if i := strings.IndexByte(rest, ':'); i > 0 && len(rest) > i+1 && !unicode.IsSpace(rune(rest[i+1])) && isField(rest[:i]) {
+	if i := strings.IndexByte(rest, ':'); i > 0 && len(rest) > i+1 && isField(rest[:i]) && strings.TrimLeftFunc(rest[i+1:], unicode.IsSpace) == rest[i+1:] {
 		t.field = strings.ToLower(rest[:i])
 		rest = rest[i+1:]
 	}

@@ -79,7 +79,7 @@ var (
 // Parse reads a query. Relative dates ("date:7d") are counted back from now.
 // The tree is simplified; an empty query is And(nil).
 func Parse(s string, now time.Time) Node {
-	p := parser{lex: lex(s), now: now}
+	p := parser{lex: lex(strings.ToValidUTF8(s, "\uFFFD")), now: now}
 	var all And
 	for !p.end() {
 		all = append(all, p.or())
@@ -119,7 +119,7 @@ func (n Not) String() string {
 
 func (n Term) String() string {
 	s := n.Text
-	if plain := lex(s); len(plain) != 1 || plain[0] != (token{kind: word, text: s}) || strings.HasSuffix(s, "*") {
+	if t := lex(s); len(t) != 1 || t[0] != (token{kind: word, text: s}) || s[0] == '-' || s[0] == '+' {
 		s = `"` + s + `"`
 	}
 	if n.Prefix {
@@ -130,7 +130,7 @@ func (n Term) String() string {
 
 func (n Phrase) String() string { return prefixed(n.Field, `"`+n.Text+`"`) }
 func (n Filter) String() string {
-	if strings.ContainsAny(n.Value, " ()|") || n.Value == "" {
+	if t := lex(n.Value); len(t) != 1 || t[0].text != n.Value || t[0].quoted || t[0].field != "" {
 		return n.Field + `:"` + n.Value + `"`
 	}
 	return n.Field + ":" + n.Value

@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		{"-live -\"greatest hits\"", `-live -"greatest hits"`},
 		{"--live", "live"},
 		{"-(a b)", "-(a b)"},
-		{"a - b", "a - b"},
+		{"a - b", "a b"},
 		{"madon*", "madon*"},
 		{"title:prayer title:\"a prayer\"", `title:prayer title:"a prayer"`},
 		{"site:Lib.Example lang:LT", "host:lib.example lang:lt"},
