@@ -1,0 +1,279 @@
+// Package embedded is the text engine for one machine: Bleve's inverted index
+// in a folder of the data directory, written in the same process.
+//
+// Words come from index/analysis, not from Bleve's analysers: title, name (the
+// words of the URL) and body hold each folded word and, at the same position,
+// its stem in the document's language. A query word is looked for as itself
+// and as its stem in each configured language. Scores are BM25; popularity and
+// age are doc values, multiplied in for every hit.
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/blevesearch/bleve/v2"
+	banalysis "github.com/blevesearch/bleve/v2/analysis"
+	"github.com/blevesearch/bleve/v2/document"
+	"github.com/blevesearch/bleve/v2/mapping"
+	bindex "github.com/blevesearch/bleve_index_api"
+
+	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/analysis"
+)
+
+// formatVersion is written beside the index; another version is not opened.
+const formatVersion = 1
+
+// Config are the engine's options. The zero value is usable.
+type Config struct {
+	// Languages are tried as the language of every query word. Default en, ru, lt.
+	Languages []string
+}
+
+// Engine is an index.Engine over Bleve.
+type Engine struct {
+	dir       string
+	bleve     bleve.Index
+	languages []string
+
+	apply sync.Mutex // one batch at a time: cursors must not go back
+}
+
+// ErrLocked is the error of Open when another process has the index open.
+var ErrLocked = errors.New("in use by another process")
+
+// Open opens the index in dir, or makes a new one.
+func Open(dir string, c Config) (*Engine, error) {
+	if len(c.Languages) == 0 {
+		c.Languages = []string{"en", "ru", "lt"}
+	}
+	e := &Engine{dir: dir, languages: c.Languages}
+	var err error
+	if _, statErr := os.Stat(filepath.Join(dir, "index_meta.json")); statErr == nil {
+		e.bleve, err = bleve.OpenUsing(dir, map[string]any{"bolt_timeout": "2s"})
+	} else {
+		if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+			return nil, fmt.Errorf("index: %w", err)
+		}
+		e.bleve, err = bleve.NewUsing(dir, fields(), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, map[string]any{"bolt_timeout": "2s"})
+	}
+	if err != nil {
+		if strings.Contains(err.Error(), "timeout") {
+			err = ErrLocked
+		}
+		return nil, fmt.Errorf("index %s: %w", dir, err)
+	}
+	if err := e.checkVersion(); err != nil {
+		return nil, errors.Join(fmt.Errorf("index %s: %w", dir, err), e.bleve.Close())
+	}
+	return e, nil
+}
+
+var versionKey, cursorKey = []byte("freshet-version"), []byte("freshet-cursor")
+
+func (e *Engine) checkVersion() error {
+	v, err := e.bleve.GetInternal(versionKey)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		return e.bleve.SetInternal(versionKey, []byte{formatVersion})
+	}
+	if len(v) != 1 || v[0] != formatVersion {
+		return fmt.Errorf("has format %d, this program reads format %d: remove the folder, it is built again from the store", v, formatVersion)
+	}
+	return nil
+}
+
+// fields is the mapping: BM25, and which fields are numbers, so that doc
+// values decode as such. Documents bring their own fields and analysers.
+func fields() *mapping.IndexMappingImpl {
+	m := bleve.NewIndexMapping()
+	m.ScoringModel = bindex.BM25Scoring
+	m.DefaultMapping.Dynamic = false
+	for _, name := range []string{"date", "popularity", "size"} {
+		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewNumericFieldMapping())
+	}
+	for _, name := range []string{"title", "name", "body"} {
+		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewTextFieldMapping())
+	}
+	for _, name := range []string{"host", "hostname", "type", "lang", "kind", "same"} {
+		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewKeywordFieldMapping())
+	}
+	return m
+}
+
+// Apply implements index.Engine.
+func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
+	e.apply.Lock()
+	defer e.apply.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	batch := e.bleve.NewBatch()
+	for _, id := range b.Delete {
+		batch.Delete(id)
+	}
+	for i := range b.Put {
+		doc, err := e.document(&b.Put[i])
+		if err != nil {
+			return fmt.Errorf("index %s: %w", b.Put[i].ID, err)
+		}
+		if err := batch.IndexAdvanced(doc); err != nil {
+			return fmt.Errorf("index %s: %w", b.Put[i].ID, err)
+		}
+	}
+	if len(b.Cursor) > 0 {
+		batch.SetInternal(cursorKey, b.Cursor)
+	}
+	if err := e.bleve.Batch(batch); err != nil {
+		return fmt.Errorf("index %s: write %d documents: %w", e.dir, len(b.Put), err)
+	}
+	return nil
+}
+
+const (
+	textOptions    = bindex.IndexField | bindex.IncludeTermVectors
+	keywordOptions = bindex.IndexField | bindex.DocValues | bindex.SkipFreqNorm
+	numberOptions  = bindex.IndexField | bindex.DocValues
+)
+
+// document makes Bleve's document: searched fields, doc values for ranking and
+// facets, and one stored field with everything that a result shows.
+func (e *Engine) document(d *index.Document) (*document.Document, error) {
+	if d.ID == "" {
+		return nil, errors.New("a document needs an ID")
+	}
+	doc := document.NewDocument(d.ID)
+	text := func(name, value string, a banalysis.Analyzer) {
+		if value != "" {
+			doc.AddField(document.NewTextFieldCustom(name, nil, []byte(value), textOptions, a))
+		}
+	}
+	a := analyzer{analysis.For(d.Lang)}
+	text("title", d.Title, a)
+	text("name", nameOf(d.ID), analyzer{})
+	text("body", d.Body, a)
+	keyword := func(name string, values ...string) {
+		for _, v := range values {
+			if v != "" {
+				doc.AddField(document.NewTextFieldCustom(name, nil, []byte(v), keywordOptions, whole{}))
+			}
+		}
+	}
+	keyword("host", suffixes(d.Host)...)
+	keyword("hostname", d.Host)
+	keyword("type", d.Type)
+	keyword("lang", d.Lang)
+	keyword("kind", d.Kind)
+	keyword("same", d.Same)
+	number := func(name string, v float64) {
+		doc.AddField(document.NewNumericFieldWithIndexingOptions(name, nil, v, numberOptions))
+	}
+	number("date", float64(d.Date.Unix()))
+	number("size", float64(d.Size))
+	number("popularity", clamp(d.Popularity))
+	stored, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	doc.AddField(document.NewTextFieldCustom("stored", nil, stored, bindex.StoreField, whole{}))
+	return doc, nil
+}
+
+func clamp(v float64) float64 {
+	if math.IsNaN(v) {
+		return 0
+	}
+	return min(1, max(0, v))
+}
+
+// nameOf returns the words of a URL: its host and its path, unescaped.
+func nameOf(id string) string {
+	u, err := url.Parse(id)
+	if err != nil {
+		return id
+	}
+	return u.Host + " " + u.Path + " " + u.RawQuery
+}
+
+// suffixes returns a host and its parent domains: host:example.org finds
+// www.example.org. A port belongs to the host.
+func suffixes(host string) []string {
+	out := []string{host}
+	for {
+		_, rest, ok := strings.Cut(host, ".")
+		if !ok || rest == "" {
+			return out
+		}
+		out = append(out, rest)
+		host = rest
+	}
+}
+
+// Cursor implements index.Engine.
+func (e *Engine) Cursor(context.Context) ([]byte, error) {
+	return e.bleve.GetInternal(cursorKey)
+}
+
+// Document implements index.Engine.
+func (e *Engine) Document(_ context.Context, id string) (*index.Document, error) {
+	doc, err := e.bleve.Document(id)
+	if err != nil {
+		return nil, fmt.Errorf("index: document %s: %w", id, err)
+	}
+	if doc == nil {
+		return nil, fmt.Errorf("%s: %w", id, index.ErrNotFound)
+	}
+	var d index.Document
+	found := false
+	doc.VisitFields(func(f bindex.Field) {
+		if f.Name() == "stored" {
+			found = true
+			err = json.Unmarshal(f.Value(), &d)
+		}
+	})
+	if err != nil || !found {
+		return nil, fmt.Errorf("index: document %s is damaged: %w", id, err)
+	}
+	return &d, nil
+}
+
+// Stats implements index.Engine.
+func (e *Engine) Stats(context.Context) (index.Stats, error) {
+	n, err := e.bleve.DocCount()
+	if err != nil {
+		return index.Stats{}, fmt.Errorf("index: count: %w", err)
+	}
+	s := index.Stats{Documents: n}
+	err = filepath.WalkDir(e.dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // merged away meanwhile
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err == nil {
+			s.DiskBytes += uint64(info.Size())
+		}
+		return nil
+	})
+	return s, err
+}
+
+// Close implements index.Engine.
+func (e *Engine) Close() error { return e.bleve.Close() }
+
+// seconds converts a time to the unit of the date field.
+func seconds(t time.Time) float64 { return float64(t.Unix()) }

@@ -1,0 +1,317 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/blevesearch/bleve/v2"
+	"github.com/blevesearch/bleve/v2/search"
+	bquery "github.com/blevesearch/bleve/v2/search/query"
+
+	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/analysis"
+	"github.com/freshet/freshet/index/query"
+)
+
+// facetSize is how many values of a facet are counted.
+const facetSize = 20
+
+// Search implements index.Engine.
+func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
+	r.Limit = min(max(r.Limit, 0), index.MaxLimit)
+	r.Offset = min(max(r.Offset, 0), index.MaxOffset)
+	if r.Ranking == (index.Ranking{}) {
+		r.Ranking = index.DefaultRanking
+	}
+	if r.Kind != "" {
+		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
+	}
+	t := translator{languages: e.languages, ranking: r.Ranking}
+	var q bquery.Query = t.node(r.Query)
+	if !r.ByDate {
+		q = boosted(q, r)
+	}
+	req := bleve.NewSearchRequestOptions(q, spare(r.Offset+r.Limit), 0, false)
+	req.Fields = nil
+	if r.ByDate {
+		req.SortBy([]string{"-date", "_id"})
+	} else {
+		req.SortBy([]string{"-_score", "_id"})
+	}
+	if r.Facets {
+		for name, field := range map[string]string{"host": "hostname", "type": "type", "lang": "lang", "kind": "kind"} {
+			req.AddFacet(name, bleve.NewFacetRequest(field, facetSize))
+		}
+	}
+	res, err := e.bleve.SearchInContext(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("search %q: %w", r.Query, err)
+	}
+	out := &index.Results{Total: int(res.Total), Elapsed: res.Took, Facets: facets(res)}
+	if out.Hits, err = e.hits(ctx, res.Hits, r); err != nil {
+		return nil, fmt.Errorf("search %q: %w", r.Query, err)
+	}
+	return out, nil
+}
+
+// spare is how many hits are fetched for n results: copies are folded into one.
+func spare(n int) int { return n + n/2 + 10 }
+
+// boosted multiplies every score by popularity and freshness.
+func boosted(q bquery.Query, r index.Request) bquery.Query {
+	now := seconds(r.Now)
+	number := func(d *search.DocumentMatch, field string) float64 {
+		v, _ := d.Fields[field].(float64)
+		return v
+	}
+	score := func(_ context.Context, d *search.DocumentMatch) (float64, error) {
+		return d.Score * r.Ranking.Boost(number(d, "popularity"), now-number(d, "date")), nil
+	}
+	return bquery.NewCustomScoreQueryWithScorer(q, score, []string{"popularity", "date"}, nil)
+}
+
+// hits loads the documents of one page of results, folding copies.
+func (e *Engine) hits(ctx context.Context, found search.DocumentMatchCollection, r index.Request) ([]index.Hit, error) {
+	var hits []index.Hit
+	same := map[string]int{} // digest -> place in all
+	marker := newMarker(r.Query, e.languages)
+	place := 0
+	for _, m := range found {
+		if len(hits) == r.Limit {
+			break
+		}
+		d, err := e.Document(ctx, m.ID)
+		if err != nil {
+			continue // deleted since
+		}
+		if first, ok := same[d.Same]; ok && d.Same != "" {
+			if first >= r.Offset {
+				h := &hits[first-r.Offset]
+				h.Copies = append(h.Copies, d.ID)
+			}
+			continue
+		}
+		same[d.Same] = place
+		if place++; place <= r.Offset {
+			continue
+		}
+		h := index.Hit{Document: *d, Score: m.Score, Snippet: marker.Snippet(d.Body, d.Lang)}
+		h.Body = ""
+		hits = append(hits, h)
+	}
+	return hits, nil
+}
+
+func newMarker(q query.Node, langs []string) *index.Marker {
+	var texts, prefixes []string
+	query.Walk(q, func(n query.Node, not bool) {
+		switch n := n.(type) {
+		case query.Term:
+			if not {
+				return
+			}
+			if n.Prefix {
+				prefixes = append(prefixes, n.Text)
+			} else {
+				texts = append(texts, n.Text)
+			}
+		case query.Phrase:
+			if !not {
+				texts = append(texts, n.Text)
+			}
+		}
+	})
+	return index.NewMarker(texts, prefixes, langs)
+}
+
+func facets(res *bleve.SearchResult) map[string][]index.Count {
+	if len(res.Facets) == 0 {
+		return nil
+	}
+	out := map[string][]index.Count{}
+	for name, f := range res.Facets {
+		if f.Terms == nil {
+			continue
+		}
+		for _, t := range f.Terms.Terms() {
+			out[name] = append(out[name], index.Count{Value: t.Term, Count: t.Count})
+		}
+	}
+	return out
+}
+
+// translator makes Bleve's queries of ours.
+type translator struct {
+	languages []string
+	ranking   index.Ranking
+}
+
+func (t translator) node(n query.Node) bquery.Query {
+	switch n := n.(type) {
+	case query.And:
+		return t.and(n)
+	case query.Or:
+		out := make([]bquery.Query, len(n))
+		for i, c := range n {
+			out[i] = t.node(c)
+		}
+		return bquery.NewDisjunctionQuery(out)
+	case query.Not:
+		return bquery.NewBooleanQuery([]bquery.Query{bquery.NewMatchAllQuery()}, nil, []bquery.Query{t.node(n.Node)})
+	case query.Term:
+		return t.term(n)
+	case query.Phrase:
+		return t.phrase(n.Field, analysis.Analyzer{}.Tokens(nil, n.Text))
+	case query.Filter:
+		return filter(n)
+	case query.Range:
+		return numeric(n)
+	}
+	return bquery.NewMatchAllQuery()
+}
+
+// and splits the nodes into those that must and those that must not match.
+func (t translator) and(nodes query.And) bquery.Query {
+	var must, not []bquery.Query
+	for _, c := range nodes {
+		if n, ok := c.(query.Not); ok {
+			not = append(not, t.node(n.Node))
+			continue
+		}
+		must = append(must, t.node(c))
+	}
+	if len(must) == 0 {
+		must = append(must, bquery.NewMatchAllQuery())
+	}
+	if len(not) == 0 {
+		if len(must) == 1 {
+			return must[0]
+		}
+		return bquery.NewConjunctionQuery(must)
+	}
+	return bquery.NewBooleanQuery(must, nil, not)
+}
+
+type weighted struct {
+	field  string
+	weight float64
+}
+
+// fieldsOf returns the text fields that a query field means; none for a field
+// that web pages do not have.
+func (t translator) fieldsOf(field string) []weighted {
+	switch field {
+	case "":
+		return []weighted{{"title", t.ranking.Title}, {"name", t.ranking.Name}, {"body", t.ranking.Body}}
+	case "title":
+		return []weighted{{"title", 1}}
+	case "url", "name", "folder":
+		return []weighted{{"name", 1}}
+	}
+	return nil
+}
+
+// term looks for a word as itself and as its stem in each language, in each
+// field. A text that is several words (foo-bar, 東京) is a phrase.
+func (t translator) term(n query.Term) bquery.Query {
+	toks := analysis.Analyzer{}.Tokens(nil, n.Text)
+	if len(toks) == 0 {
+		return bquery.NewMatchAllQuery() // only punctuation: no condition
+	}
+	if len(toks) > 1 {
+		return t.phrase(n.Field, toks)
+	}
+	var any []bquery.Query
+	for _, f := range t.fieldsOf(n.Field) {
+		if n.Prefix {
+			q := bquery.NewPrefixQuery(toks[0].Word)
+			q.SetField(f.field)
+			q.SetBoost(f.weight)
+			any = append(any, q)
+			continue
+		}
+		for form, weight := range t.forms(n.Text, toks[0].Word) {
+			q := bquery.NewTermQuery(form)
+			q.SetField(f.field)
+			q.SetBoost(f.weight * weight)
+			any = append(any, q)
+		}
+	}
+	return either(any)
+}
+
+// forms are the folded word and its stems, with what a match of each is worth.
+func (t translator) forms(text, word string) map[string]float64 {
+	out := map[string]float64{}
+	for _, l := range t.languages {
+		out[analysis.For(l).Stem(text)] = .7
+	}
+	out[word] = 1
+	return out
+}
+
+func (t translator) phrase(field string, toks []analysis.Token) bquery.Query {
+	if len(toks) == 0 {
+		return bquery.NewMatchAllQuery()
+	}
+	words := make([]string, len(toks))
+	for i, tok := range toks {
+		words[i] = tok.Word
+	}
+	var any []bquery.Query
+	for _, f := range t.fieldsOf(field) {
+		q := bquery.NewPhraseQuery(words, f.field)
+		q.SetBoost(f.weight)
+		any = append(any, q)
+	}
+	return either(any)
+}
+
+func either(any []bquery.Query) bquery.Query {
+	switch len(any) {
+	case 0:
+		return bquery.NewMatchNoneQuery()
+	case 1:
+		return any[0]
+	}
+	return bquery.NewDisjunctionQuery(any)
+}
+
+func filter(n query.Filter) bquery.Query {
+	field := n.Field
+	switch field {
+	case "host", "type", "lang", "kind":
+	case "ext":
+		field = "type"
+	case "online": // what is in this engine can be fetched
+		if n.Value == "false" || n.Value == "no" {
+			return bquery.NewMatchNoneQuery()
+		}
+		return bquery.NewMatchAllQuery()
+	default:
+		return bquery.NewMatchNoneQuery()
+	}
+	q := bquery.NewTermQuery(n.Value)
+	q.SetField(field)
+	q.SetBoost(0)
+	return q
+}
+
+func numeric(n query.Range) bquery.Query {
+	if n.Field != "date" && n.Field != "size" {
+		return bquery.NewMatchNoneQuery()
+	}
+	low, high := &n.Min, &n.Max
+	if math.IsInf(n.Min, -1) {
+		low = nil
+	}
+	if math.IsInf(n.Max, 1) {
+		high = nil
+	}
+	yes := true
+	q := bquery.NewNumericRangeInclusiveQuery(low, high, &yes, &yes)
+	q.SetField(n.Field)
+	q.SetBoost(0)
+	return q
+}

@@ -1,0 +1,143 @@
+// Package index finds documents by their text.
+//
+// A document is a web page or a file described by words; an Engine keeps
+// documents and answers queries of package query, ranked by
+//
+//	score = BM25(fields) x (1 + PopularityWeight popularity) x freshness
+//	freshness = 1 - FreshnessWeight (1 - 2^(-age/HalfLife))
+//
+// BM25 over title, name (the words of the URL) and body with the field weights
+// of Ranking; popularity in [0,1] comes from the links, age is the time since
+// the last change that a robot saw. Documents with the same content are one
+// result with copies.
+//
+// Two engines stand behind the interface: index/embedded (Bleve, files in the
+// data directory) and PostgreSQL's text search; index/indextest is the suite
+// that both must pass. Writing goes through Writer, which follows the feed of
+// the store: the engine keeps the feed's cursor in the same commit as the
+// documents, so index and store agree after a crash.
+package index
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/freshet/freshet/index/query"
+)
+
+// Document is what is indexed of a page or file. ID is its URL and unique.
+type Document struct {
+	ID         string
+	Kind       string // "web", or for files "file", "audio", "video", ...
+	Type       string // short content type: html, pdf, text, image, ...
+	Host       string
+	Lang       string // ISO 639-1; decides the stemmer
+	Title      string
+	Body       string
+	Date       time.Time // last change seen
+	Size       int64     // bytes
+	Popularity float64   // in [0,1]
+	Same       string    // digest of the content; equal digests are copies; "" is alone
+}
+
+// Batch is an atomic change of the index: documents put replace those with the
+// same ID; a document deleted need not exist. Cursor, if not empty, is what
+// Engine.Cursor returns from then on.
+type Batch struct {
+	Put    []Document
+	Delete []string
+	Cursor []byte
+}
+
+// Request is one page of results asked for.
+type Request struct {
+	Query   query.Node
+	Kind    string // "" for all, else only this kind
+	Limit   int    // results, at most MaxLimit
+	Offset  int    // results to skip, at most MaxOffset
+	Now     time.Time
+	Ranking Ranking
+	Facets  bool // count hosts, types, languages, kinds
+	ByDate  bool // newest first instead of by score
+}
+
+// Bounds of a request: deeper pages of results cost memory in every engine.
+const (
+	MaxLimit  = 100
+	MaxOffset = 1000
+)
+
+// Ranking are the weights of the score. The zero value means DefaultRanking.
+type Ranking struct {
+	Title, Name, Body float64 // BM25 weights of the fields
+	PopularityWeight  float64
+	FreshnessWeight   float64 // in [0,1]
+	HalfLife          time.Duration
+}
+
+// DefaultRanking is what serve uses unless told otherwise.
+var DefaultRanking = Ranking{Title: 3, Name: 1.5, Body: 1, PopularityWeight: 1, FreshnessWeight: .3, HalfLife: 90 * 24 * time.Hour}
+
+// Boost returns the factor that popularity and age (seconds, negative counts
+// as zero) put on a text score.
+func (r Ranking) Boost(popularity, age float64) float64 {
+	fresh := math.Exp2(-max(0, age) / r.HalfLife.Seconds())
+	return (1 + r.PopularityWeight*popularity) * (1 - r.FreshnessWeight*(1-fresh))
+}
+
+// Results is one page of results.
+type Results struct {
+	Total   int // documents that match, copies included
+	Hits    []Hit
+	Facets  map[string][]Count // by field: host, type, lang, kind; most frequent first
+	Elapsed time.Duration
+}
+
+// Count is one value of a facet.
+type Count struct {
+	Value string `json:"value"`
+	Count int    `json:"count"`
+}
+
+// Hit is one result.
+type Hit struct {
+	Document         // Body is left out
+	Score    float64 // not comparable between queries
+	Snippet  Snippet
+	Copies   []string // IDs of documents with the same content
+}
+
+// Stats tells what an engine holds.
+type Stats struct {
+	Documents uint64
+	DiskBytes uint64
+}
+
+// Engine keeps documents and finds them.
+type Engine interface {
+	// Apply makes the whole batch durable and visible to searches that start
+	// after it returns, or nothing of it. One Apply runs at a time.
+	Apply(ctx context.Context, b Batch) error
+	// Cursor returns the cursor of the last batch that had one, nil for a new
+	// index.
+	Cursor(ctx context.Context) ([]byte, error)
+	// Search answers a request. It may run beside Apply and other searches; it
+	// honours ctx's deadline.
+	Search(ctx context.Context, r Request) (*Results, error)
+	// Document returns what is stored of a document with its Body, or
+	// ErrNotFound.
+	Document(ctx context.Context, id string) (*Document, error)
+	// Stats counts documents and bytes.
+	Stats(ctx context.Context) (Stats, error)
+	// Close ends the engine; searches under way finish first.
+	Close() error
+}
+
+// notFound is the type of ErrNotFound.
+type notFound struct{}
+
+func (notFound) Error() string { return "no such document in the index" }
+
+// ErrNotFound is what Engine.Document returns for an unknown ID.
+var ErrNotFound error = notFound{}

@@ -1,0 +1,198 @@
+package index
+
+import (
+	"html/template"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/freshet/freshet/index/analysis"
+)
+
+// Snippet is an extract of a text with the words that match marked: runs of
+// text, alternately plain and marked, beginning plain.
+type Snippet []string
+
+// Snippet bounds: length of an extract in bytes, and how much of a document is
+// looked through for the best place.
+const (
+	snippetLength = 240
+	snippetSearch = 64 << 10
+)
+
+// HTML returns the snippet escaped, with the marked words in <mark>.
+func (s Snippet) HTML() template.HTML {
+	var b strings.Builder
+	for i, run := range s {
+		if i%2 == 1 {
+			b.WriteString("<mark>" + template.HTMLEscapeString(run) + "</mark>")
+		} else {
+			b.WriteString(template.HTMLEscapeString(run))
+		}
+	}
+	return template.HTML(b.String())
+}
+
+// String returns the snippet with the marked words in **.
+func (s Snippet) String() string {
+	var b strings.Builder
+	for i, run := range s {
+		if i%2 == 1 {
+			b.WriteString("**" + run + "**")
+		} else {
+			b.WriteString(run)
+		}
+	}
+	return b.String()
+}
+
+// Marker finds the words of a query in texts.
+type Marker struct {
+	exact  map[string]int // folded word or stem -> number of the query's word
+	prefix []string
+	langs  []string
+}
+
+// NewMarker returns a marker for the texts of a query (query.Words); words
+// with prefix true may go on. Every word is stemmed by each of langs, since
+// the language of a query is not known.
+func NewMarker(texts []string, prefixes []string, langs []string) *Marker {
+	m := &Marker{exact: map[string]int{}, langs: langs}
+	n := 0
+	for _, lang := range append([]string{""}, langs...) {
+		a := analysis.For(lang)
+		for _, text := range texts {
+			for _, t := range a.Tokens(nil, text) {
+				for _, w := range []string{t.Word, t.Stem} {
+					if _, ok := m.exact[w]; !ok && w != "" {
+						m.exact[w] = n
+						n++
+					}
+				}
+			}
+		}
+	}
+	for _, p := range prefixes {
+		for _, t := range (analysis.Analyzer{}).Tokens(nil, p) {
+			m.prefix = append(m.prefix, t.Word)
+		}
+	}
+	return m
+}
+
+// match returns the number of the query's word that t is, or -1.
+func (m *Marker) match(t analysis.Token) int {
+	if n, ok := m.exact[t.Word]; ok {
+		return n
+	}
+	if t.Stem != "" {
+		if n, ok := m.exact[t.Stem]; ok {
+			return n
+		}
+	}
+	for i, p := range m.prefix {
+		if strings.HasPrefix(t.Word, p) {
+			return len(m.exact) + i
+		}
+	}
+	return -1
+}
+
+// Snippet returns the extract of text with the most different words of the
+// query, then the most words, then the earliest; without any, the beginning.
+func (m *Marker) Snippet(text, lang string) Snippet {
+	toks := analysis.For(lang).Tokens(nil, head(text, snippetSearch))
+	var hits []hit
+	for _, t := range toks {
+		if n := m.match(t); n >= 0 {
+			hits = append(hits, hit{n, t.Start, t.End})
+		}
+	}
+	start := bestStart(hits)
+	return cut(text, start, hits)
+}
+
+// Mark returns the whole of text, marked: for titles.
+func (m *Marker) Mark(text, lang string) Snippet {
+	var out Snippet
+	last := 0
+	for _, t := range analysis.For(lang).Tokens(nil, text) {
+		if m.match(t) >= 0 {
+			out = append(out, text[last:t.Start], text[t.Start:t.End])
+			last = t.End
+		}
+	}
+	return append(out, text[last:])
+}
+
+type hit struct{ word, start, end int }
+
+// bestStart slides a window over the hits and returns where the best begins.
+func bestStart(hits []hit) int {
+	best, bestScore := 0, 0
+	count := map[int]int{}
+	from := 0
+	for to, h := range hits {
+		count[h.word]++
+		for hits[from].start < h.end-snippetLength*3/4 {
+			if count[hits[from].word]--; count[hits[from].word] == 0 {
+				delete(count, hits[from].word)
+			}
+			from++
+		}
+		if score := len(count)*1000 + to - from; score > bestScore {
+			best, bestScore = hits[from].start, score
+		}
+	}
+	return best
+}
+
+// cut takes snippetLength bytes of text from a little before start, at word
+// ends, and marks the hits inside.
+func cut(text string, start int, hits []hit) Snippet {
+	from := max(0, start-snippetLength/4)
+	if from > 0 {
+		if i := strings.IndexByte(text[from:start], ' '); i >= 0 {
+			from += i + 1
+		} else {
+			from = start
+		}
+	}
+	to := min(len(text), from+snippetLength)
+	if to < len(text) {
+		if i := strings.LastIndexByte(text[from:to], ' '); i > snippetLength/2 {
+			to = from + i
+		}
+		for to > from && !utf8.RuneStart(text[to]) {
+			to--
+		}
+	}
+	var out Snippet
+	last := from
+	plain := func(s string) string { return strings.Join(strings.Fields("x"+s+"x"), " ") }
+	run := func(s string) string { s = plain(s); return s[1 : len(s)-1] }
+	for _, h := range hits {
+		if h.start < last || h.end > to {
+			continue
+		}
+		out = append(out, run(text[last:h.start]), text[h.start:h.end])
+		last = h.end
+	}
+	out = append(out, run(text[last:to]))
+	if from > 0 {
+		out[0] = "… " + out[0]
+	}
+	if to < len(text) {
+		out[len(out)-1] += " …"
+	}
+	return out
+}
+
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
