@@ -6,10 +6,12 @@
 //	score = BM25(fields) x (1 + PopularityWeight popularity) x freshness
 //	freshness = 1 - FreshnessWeight (1 - 2^(-age/HalfLife))
 //
-// BM25 over title, name (the words of the URL) and body with the field weights
-// of Ranking; popularity in [0,1] comes from the links, age is the time since
-// the last change that a robot saw. Documents with the same content are one
-// result with copies.
+// BM25 is taken over one field in which a word of the title counts TitleWeight
+// times, a word of the URL or the body once: weights inside the term frequency,
+// as BM25F has them (Robertson, Zaragoza, Taylor 2004). Popularity in [0,1]
+// comes from the links, age is the time since the last change that a robot saw;
+// they reorder the best RerankDepth documents by BM25. Documents with the same
+// content are one result with copies.
 //
 // Two engines stand behind the interface: index/embedded (Bleve, files in the
 // data directory) and PostgreSQL's text search; index/indextest is the suite
@@ -68,16 +70,26 @@ const (
 	MaxOffset = 1000
 )
 
+// TitleWeight is how often a word of the title counts.
+const TitleWeight = 3
+
+// RerankDepth is how many documents, best by text alone, popularity and age
+// reorder; deeper pages extend it.
+const RerankDepth = 400
+
+// MaxFaceted is how many matches facets are counted of: counting the values of
+// a common word's matches would take longer than finding them.
+const MaxFaceted = 10_000
+
 // Ranking are the weights of the score. The zero value means DefaultRanking.
 type Ranking struct {
-	Title, Name, Body float64 // BM25 weights of the fields
-	PopularityWeight  float64
-	FreshnessWeight   float64 // in [0,1]
-	HalfLife          time.Duration
+	PopularityWeight float64
+	FreshnessWeight  float64 // in [0,1]
+	HalfLife         time.Duration
 }
 
 // DefaultRanking is what serve uses unless told otherwise.
-var DefaultRanking = Ranking{Title: 3, Name: 1.5, Body: 1, PopularityWeight: 1, FreshnessWeight: .3, HalfLife: 90 * 24 * time.Hour}
+var DefaultRanking = Ranking{PopularityWeight: 1, FreshnessWeight: .3, HalfLife: 90 * 24 * time.Hour}
 
 // Boost returns the factor that popularity and age (seconds, negative counts
 // as zero) put on a text score.
@@ -90,7 +102,7 @@ func (r Ranking) Boost(popularity, age float64) float64 {
 type Results struct {
 	Total   int // documents that match, copies included
 	Hits    []Hit
-	Facets  map[string][]Count // by field: host, type, lang, kind; most frequent first
+	Facets  map[string][]Count // by field: host, type, lang, kind; most frequent first; none for more than MaxFaceted matches
 	Elapsed time.Duration
 }
 

@@ -1,26 +1,25 @@
 // Package embedded is the text engine for one machine: Bleve's inverted index
 // in a folder of the data directory, written in the same process.
 //
-// Words come from index/analysis, not from Bleve's analysers: title, name (the
-// words of the URL) and body hold each folded word and, at the same position,
-// its stem in the document's language. A query word is looked for as itself
-// and as its stem in each configured language. Scores are BM25; popularity and
-// age are doc values, multiplied in for every hit.
+// Words come from index/analysis, not from Bleve's analysers: the field "text"
+// holds each folded word of title (index.TitleWeight times), URL and body and,
+// at the same position, its stem in the document's language; "title" and
+// "name" hold their words again for queries on them alone. A query word is
+// looked for as itself and as its stem in each configured language. Popularity
+// and date stand at the head of the one stored field, so that reordering the
+// best hits reads no doc values: those cost 2 us a hit.
 package embedded
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/blevesearch/bleve/v2"
 	banalysis "github.com/blevesearch/bleve/v2/analysis"
@@ -102,13 +101,13 @@ func fields() *mapping.IndexMappingImpl {
 	m := bleve.NewIndexMapping()
 	m.ScoringModel = bindex.BM25Scoring
 	m.DefaultMapping.Dynamic = false
-	for _, name := range []string{"date", "popularity", "size"} {
+	for _, name := range []string{"date", "size"} {
 		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewNumericFieldMapping())
 	}
-	for _, name := range []string{"title", "name", "body"} {
+	for _, name := range []string{"text", "title", "name"} {
 		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewTextFieldMapping())
 	}
-	for _, name := range []string{"host", "hostname", "type", "lang", "kind", "same"} {
+	for _, name := range []string{"host", "hostname", "type", "lang", "kind"} {
 		m.DefaultMapping.AddFieldMappingsAt(name, mapping.NewKeywordFieldMapping())
 	}
 	return m
@@ -156,15 +155,19 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 		return nil, errors.New("a document needs an ID")
 	}
 	doc := document.NewDocument(d.ID)
-	text := func(name, value string, a banalysis.Analyzer) {
+	text := func(name, value string, part uint64, a banalysis.Analyzer) {
 		if value != "" {
-			doc.AddField(document.NewTextFieldCustom(name, nil, []byte(value), textOptions, a))
+			doc.AddField(document.NewTextFieldCustom(name, []uint64{part}, []byte(value), textOptions, a))
 		}
 	}
-	a := analyzer{analysis.For(d.Lang)}
-	text("title", d.Title, a)
-	text("name", nameOf(d.ID), analyzer{})
-	text("body", d.Body, a)
+	a, name := analyzer{analysis.For(d.Lang)}, nameOf(d.ID)
+	text("title", d.Title, 0, a)
+	text("name", name, 0, analyzer{})
+	for i := range uint64(index.TitleWeight) {
+		text("text", d.Title, i, a)
+	}
+	text("text", name, index.TitleWeight, analyzer{})
+	text("text", d.Body, index.TitleWeight+1, a)
 	keyword := func(name string, values ...string) {
 		for _, v := range values {
 			if v != "" {
@@ -177,26 +180,14 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 	keyword("type", d.Type)
 	keyword("lang", d.Lang)
 	keyword("kind", d.Kind)
-	keyword("same", d.Same)
-	number := func(name string, v float64) {
-		doc.AddField(document.NewNumericFieldWithIndexingOptions(name, nil, v, numberOptions))
-	}
-	number("date", float64(d.Date.Unix()))
-	number("size", float64(d.Size))
-	number("popularity", clamp(d.Popularity))
-	stored, err := json.Marshal(d)
+	doc.AddField(document.NewNumericFieldWithIndexingOptions("date", nil, float64(d.Date.Unix()), numberOptions))
+	doc.AddField(document.NewNumericFieldWithIndexingOptions("size", nil, float64(d.Size), numberOptions))
+	stored, err := encode(d)
 	if err != nil {
 		return nil, err
 	}
 	doc.AddField(document.NewTextFieldCustom("stored", nil, stored, bindex.StoreField, whole{}))
 	return doc, nil
-}
-
-func clamp(v float64) float64 {
-	if math.IsNaN(v) {
-		return 0
-	}
-	return min(1, max(0, v))
 }
 
 // nameOf returns the words of a URL: its host and its path, unescaped.
@@ -229,25 +220,34 @@ func (e *Engine) Cursor(context.Context) ([]byte, error) {
 
 // Document implements index.Engine.
 func (e *Engine) Document(_ context.Context, id string) (*index.Document, error) {
+	var d *index.Document
+	err := e.stored(id, func(b []byte) (err error) {
+		d, err = decode(b)
+		return err
+	})
+	return d, err
+}
+
+// stored calls f with the stored field of a document; the bytes are f's only
+// until it returns.
+func (e *Engine) stored(id string, f func([]byte) error) error {
 	doc, err := e.bleve.Document(id)
 	if err != nil {
-		return nil, fmt.Errorf("index: document %s: %w", id, err)
+		return fmt.Errorf("index: document %s: %w", id, err)
 	}
 	if doc == nil {
-		return nil, fmt.Errorf("%s: %w", id, index.ErrNotFound)
+		return fmt.Errorf("%s: %w", id, index.ErrNotFound)
 	}
-	var d index.Document
-	found := false
-	doc.VisitFields(func(f bindex.Field) {
-		if f.Name() == "stored" {
-			found = true
-			err = json.Unmarshal(f.Value(), &d)
+	err = errDamaged
+	doc.VisitFields(func(field bindex.Field) {
+		if field.Name() == "stored" {
+			err = f(field.Value())
 		}
 	})
-	if err != nil || !found {
-		return nil, fmt.Errorf("index: document %s is damaged: %w", id, err)
+	if err != nil {
+		return fmt.Errorf("index: document %s: %w", id, err)
 	}
-	return &d, nil
+	return nil
 }
 
 // Stats implements index.Engine.
@@ -274,6 +274,3 @@ func (e *Engine) Stats(context.Context) (index.Stats, error) {
 
 // Close implements index.Engine.
 func (e *Engine) Close() error { return e.bleve.Close() }
-
-// seconds converts a time to the unit of the date field.
-func seconds(t time.Time) float64 { return float64(t.Unix()) }

@@ -1,9 +1,12 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/blevesearch/bleve/v2"
 	"github.com/blevesearch/bleve/v2/search"
@@ -19,6 +22,7 @@ const facetSize = 20
 
 // Search implements index.Engine.
 func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
+	start := time.Now()
 	r.Limit = min(max(r.Limit, 0), index.MaxLimit)
 	r.Offset = min(max(r.Offset, 0), index.MaxOffset)
 	if r.Ranking == (index.Ranking{}) {
@@ -27,48 +31,76 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	if r.Kind != "" {
 		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
 	}
-	t := translator{languages: e.languages, ranking: r.Ranking}
-	var q bquery.Query = t.node(r.Query)
+	q := translator{languages: e.languages}.node(r.Query)
+	depth := spare(r.Offset + r.Limit)
 	if !r.ByDate {
-		q = boosted(q, r)
+		depth = max(depth, index.RerankDepth)
 	}
-	req := bleve.NewSearchRequestOptions(q, spare(r.Offset+r.Limit), 0, false)
-	req.Fields = nil
+	req := bleve.NewSearchRequestOptions(q, depth, 0, false)
 	if r.ByDate {
+		req.Score = "none"
 		req.SortBy([]string{"-date", "_id"})
-	} else {
-		req.SortBy([]string{"-_score", "_id"})
-	}
-	if r.Facets {
-		for name, field := range map[string]string{"host": "hostname", "type": "type", "lang": "lang", "kind": "kind"} {
-			req.AddFacet(name, bleve.NewFacetRequest(field, facetSize))
-		}
 	}
 	res, err := e.bleve.SearchInContext(ctx, req)
 	if err != nil {
 		return nil, fmt.Errorf("search %q: %w", r.Query, err)
 	}
-	out := &index.Results{Total: int(res.Total), Elapsed: res.Took, Facets: facets(res)}
+	if !r.ByDate {
+		e.rerank(res.Hits, r)
+	}
+	out := &index.Results{Total: int(res.Total)}
+	if r.Facets && res.Total <= index.MaxFaceted {
+		if out.Facets, err = e.facets(ctx, q); err != nil {
+			return nil, fmt.Errorf("search %q: facets: %w", r.Query, err)
+		}
+	}
 	if out.Hits, err = e.hits(ctx, res.Hits, r); err != nil {
 		return nil, fmt.Errorf("search %q: %w", r.Query, err)
 	}
+	out.Elapsed = time.Since(start)
 	return out, nil
 }
 
 // spare is how many hits are fetched for n results: copies are folded into one.
 func spare(n int) int { return n + n/2 + 10 }
 
-// boosted multiplies every score by popularity and freshness.
-func boosted(q bquery.Query, r index.Request) bquery.Query {
-	now := seconds(r.Now)
-	number := func(d *search.DocumentMatch, field string) float64 {
-		v, _ := d.Fields[field].(float64)
-		return v
+// rerank multiplies popularity and freshness into the scores and sorts again.
+func (e *Engine) rerank(found search.DocumentMatchCollection, r index.Request) {
+	now := float64(r.Now.Unix())
+	for _, m := range found {
+		// A document deleted meanwhile keeps its score: hits leaves it out.
+		_ = e.stored(m.ID, func(b []byte) error {
+			date, popularity, err := headOf(b)
+			m.Score *= r.Ranking.Boost(popularity, now-date)
+			return err
+		})
 	}
-	score := func(_ context.Context, d *search.DocumentMatch) (float64, error) {
-		return d.Score * r.Ranking.Boost(number(d, "popularity"), now-number(d, "date")), nil
+	slices.SortStableFunc(found, func(a, b *search.DocumentMatch) int {
+		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.ID, b.ID))
+	})
+}
+
+// facets counts the values of all matches, without scores.
+func (e *Engine) facets(ctx context.Context, q bquery.Query) (map[string][]index.Count, error) {
+	req := bleve.NewSearchRequestOptions(q, 0, 0, false)
+	req.Score = "none"
+	for name, field := range map[string]string{"host": "hostname", "type": "type", "lang": "lang", "kind": "kind"} {
+		req.AddFacet(name, bleve.NewFacetRequest(field, facetSize))
 	}
-	return bquery.NewCustomScoreQueryWithScorer(q, score, []string{"popularity", "date"}, nil)
+	res, err := e.bleve.SearchInContext(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]index.Count{}
+	for name, f := range res.Facets {
+		if f.Terms == nil {
+			continue
+		}
+		for _, t := range f.Terms.Terms() {
+			out[name] = append(out[name], index.Count{Value: t.Term, Count: t.Count})
+		}
+	}
+	return out, nil
 }
 
 // hits loads the documents of one page of results, folding copies.
@@ -125,26 +157,9 @@ func newMarker(q query.Node, langs []string) *index.Marker {
 	return index.NewMarker(texts, prefixes, langs)
 }
 
-func facets(res *bleve.SearchResult) map[string][]index.Count {
-	if len(res.Facets) == 0 {
-		return nil
-	}
-	out := map[string][]index.Count{}
-	for name, f := range res.Facets {
-		if f.Terms == nil {
-			continue
-		}
-		for _, t := range f.Terms.Terms() {
-			out[name] = append(out[name], index.Count{Value: t.Term, Count: t.Count})
-		}
-	}
-	return out
-}
-
 // translator makes Bleve's queries of ours.
 type translator struct {
 	languages []string
-	ranking   index.Ranking
 }
 
 func (t translator) node(n query.Node) bquery.Query {
@@ -162,7 +177,7 @@ func (t translator) node(n query.Node) bquery.Query {
 	case query.Term:
 		return t.term(n)
 	case query.Phrase:
-		return t.phrase(n.Field, analysis.Analyzer{}.Tokens(nil, n.Text))
+		return phrase(n.Field, analysis.Analyzer{}.Tokens(nil, n.Text))
 	case query.Filter:
 		return filter(n)
 	case query.Range:
@@ -193,52 +208,49 @@ func (t translator) and(nodes query.And) bquery.Query {
 	return bquery.NewBooleanQuery(must, nil, not)
 }
 
-type weighted struct {
-	field  string
-	weight float64
-}
-
-// fieldsOf returns the text fields that a query field means; none for a field
-// that web pages do not have.
-func (t translator) fieldsOf(field string) []weighted {
+// fieldOf returns the field of the index that a field of the query means, or
+// "" for one that web pages do not have.
+func fieldOf(field string) string {
 	switch field {
 	case "":
-		return []weighted{{"title", t.ranking.Title}, {"name", t.ranking.Name}, {"body", t.ranking.Body}}
+		return "text"
 	case "title":
-		return []weighted{{"title", 1}}
+		return "title"
 	case "url", "name", "folder":
-		return []weighted{{"name", 1}}
+		return "name"
 	}
-	return nil
+	return ""
 }
 
-// term looks for a word as itself and as its stem in each language, in each
-// field. A text that is several words (foo-bar, 東京) is a phrase.
+// term looks for a word as itself and as its stem in each language. A text that is several words (foo-bar, 東京) is a phrase.
 func (t translator) term(n query.Term) bquery.Query {
 	toks := analysis.Analyzer{}.Tokens(nil, n.Text)
 	if len(toks) == 0 {
 		return bquery.NewMatchAllQuery() // only punctuation: no condition
 	}
 	if len(toks) > 1 {
-		return t.phrase(n.Field, toks)
+		return phrase(n.Field, toks)
+	}
+	field := fieldOf(n.Field)
+	if field == "" {
+		return bquery.NewMatchNoneQuery()
+	}
+	if n.Prefix {
+		q := bquery.NewPrefixQuery(toks[0].Word)
+		q.SetField(field)
+		return q
 	}
 	var any []bquery.Query
-	for _, f := range t.fieldsOf(n.Field) {
-		if n.Prefix {
-			q := bquery.NewPrefixQuery(toks[0].Word)
-			q.SetField(f.field)
-			q.SetBoost(f.weight)
-			any = append(any, q)
-			continue
-		}
-		for form, weight := range t.forms(n.Text, toks[0].Word) {
-			q := bquery.NewTermQuery(form)
-			q.SetField(f.field)
-			q.SetBoost(f.weight * weight)
-			any = append(any, q)
-		}
+	for form, weight := range t.forms(n.Text, toks[0].Word) {
+		q := bquery.NewTermQuery(form)
+		q.SetField(field)
+		q.SetBoost(weight)
+		any = append(any, q)
 	}
-	return either(any)
+	if len(any) == 1 {
+		return any[0]
+	}
+	return bquery.NewDisjunctionQuery(any)
 }
 
 // forms are the folded word and its stems, with what a match of each is worth.
@@ -251,7 +263,7 @@ func (t translator) forms(text, word string) map[string]float64 {
 	return out
 }
 
-func (t translator) phrase(field string, toks []analysis.Token) bquery.Query {
+func phrase(field string, toks []analysis.Token) bquery.Query {
 	if len(toks) == 0 {
 		return bquery.NewMatchAllQuery()
 	}
@@ -259,23 +271,11 @@ func (t translator) phrase(field string, toks []analysis.Token) bquery.Query {
 	for i, tok := range toks {
 		words[i] = tok.Word
 	}
-	var any []bquery.Query
-	for _, f := range t.fieldsOf(field) {
-		q := bquery.NewPhraseQuery(words, f.field)
-		q.SetBoost(f.weight)
-		any = append(any, q)
-	}
-	return either(any)
-}
-
-func either(any []bquery.Query) bquery.Query {
-	switch len(any) {
-	case 0:
+	f := fieldOf(field)
+	if f == "" {
 		return bquery.NewMatchNoneQuery()
-	case 1:
-		return any[0]
 	}
-	return bquery.NewDisjunctionQuery(any)
+	return bquery.NewPhraseQuery(words, f)
 }
 
 func filter(n query.Filter) bquery.Query {

@@ -3,6 +3,7 @@ package indextest
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -65,12 +66,19 @@ func (c *Corpus) Document(i int) index.Document {
 }
 
 // Queries returns n queries of kind: "and", "or", "phrase", "prefix", "filter".
+// Their words are log-uniform over the ranks 20 to 20,000: people ask for
+// words of every frequency, but seldom for "the". Phrases stand in a document.
 func (c *Corpus) Queries(kind string, n int) []query.Node {
 	r := rand.New(rand.NewPCG(3, 3))
-	z := rand.NewZipf(r, 1.1, 4, uint64(len(c.words)-1))
+	word := func() string { return c.words[int(20*math.Pow(1000, r.Float64()))] }
 	out := make([]query.Node, n)
 	for i := range out {
-		a, b := c.words[z.Uint64()], c.words[z.Uint64()]
+		a, b := word(), word()
+		if kind == "phrase" {
+			body := strings.Fields(c.Document(r.IntN(1000)).Body)
+			at := r.IntN(len(body) - 1)
+			a, b = body[at], body[at+1]
+		}
 		s := a + " " + b
 		switch kind {
 		case "or":

@@ -1,0 +1,223 @@
+// Package config is the file format of freshet serve: one YAML file, every key
+// with its documentation and default in the struct below. A key that does not
+// exist is an error with its line and the nearest key that does. Environment
+// variables (FRESHET_CRAWL_AGENTS=8) override the file, and --set
+// crawl.agents=8 overrides both.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config is the whole file. The doc tags are printed by freshet config print.
+type Config struct {
+	Data     string    `yaml:"data" doc:"Data directory. Empty: --data, $FRESHET_DATA or the user's data directory."`
+	Database string    `yaml:"database" doc:"postgres://... to share the work with other processes. Empty: the embedded store in the data directory."`
+	Node     string    `yaml:"node" doc:"Name of this process among those that share a database. Empty: host name and process number."`
+	Console  Console   `yaml:"console" doc:"Search page, operator pages, API."`
+	Agent    Agent     `yaml:"agent" doc:"Who the robot says it is."`
+	Sources  []Source  `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
+	Crawl    Crawl     `yaml:"crawl" doc:"The web robot."`
+	Render   Render    `yaml:"render" doc:"Pages whose links or text only a browser finds."`
+	Share    Share     `yaml:"share" doc:"The share robot."`
+	Index    Index     `yaml:"index" doc:"The text index and its ranking."`
+	Throttle Throttle  `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
+	Signals  Signals   `yaml:"signals" doc:"Who may tell that pages changed."`
+	Archive  Archive   `yaml:"archive" doc:"Bodies of fetched pages, as WARC files."`
+	Retain   Retention `yaml:"retain" doc:"How long logs for calibration are kept."`
+}
+
+// Console configures the web pages and the API.
+type Console struct {
+	Listen   string   `yaml:"listen" doc:"Address and port. Anything but a loopback address needs password or trusted_header."`
+	Password string   `yaml:"password" doc:"Operator's password, as printed by freshet config hash. Searching needs none unless private is true."`
+	Tokens   []string `yaml:"tokens" doc:"Bearer tokens of programs that use the API."`
+	Header   string   `yaml:"trusted_header" doc:"Header in which an authenticating proxy names the user (OIDC), e.g. X-Forwarded-User."`
+	Proxies  []string `yaml:"trusted_proxies" doc:"Addresses or networks from which trusted_header is believed."`
+	Private  bool     `yaml:"private" doc:"Searching needs a login, too."`
+	Rate     float64  `yaml:"rate" doc:"Searches a second that one address may ask, on average; 0 is no limit."`
+	Title    string   `yaml:"title" doc:"Name on the search page."`
+	Media    bool     `yaml:"media" doc:"Play audio and video of shares in the browser."`
+}
+
+// Agent identifies the robot to servers.
+type Agent struct {
+	Name    string `yaml:"name" doc:"Product token in User-Agent, matched in robots.txt."`
+	Contact string `yaml:"contact" doc:"URL or mail address where a server's operator reaches you. Needed before public hosts are crawled."`
+}
+
+// Source is one web site or file share, or several.
+type Source struct {
+	URL          string            `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// sftp:// webdav(s):// file:// index+http(s):// a share."`
+	Scope        string            `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
+	Depth        int               `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
+	MaxPages     int64             `yaml:"max_pages" doc:"Most pages; 0 is no limit."`
+	Include      []string          `yaml:"include" doc:"Regular expressions, one of which a URL must match."`
+	Exclude      []string          `yaml:"exclude" doc:"Regular expressions of URLs that are left out."`
+	Weight       float64           `yaml:"weight" doc:"Importance of its pages to you."`
+	AllowPrivate bool              `yaml:"allow_private" doc:"Loopback and private addresses may be contacted."`
+	User         string            `yaml:"user" doc:"Login at a share."`
+	Password     string            `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
+	Options      map[string]string `yaml:"options" doc:"Further options of one kind of source."`
+}
+
+// Crawl configures the web robot.
+type Crawl struct {
+	Agents     int           `yaml:"agents" doc:"Hosts worked at the same time."`
+	Delay      time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
+	Ordering   string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
+	Policy     string        `yaml:"policy" doc:"Which page is revisited when: greedy, uniform, proportional, adaptive, ... (docs/freshness.md)."`
+	Budget     float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
+	BytesADay  Bytes         `yaml:"bytes_a_day" doc:"Downloaded bytes a day in all; 0 is no limit."`
+	MinRevisit time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
+	MaxRevisit time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
+	MaxBody    Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
+	Timeout    time.Duration `yaml:"timeout" doc:"Longest time of one request."`
+	Proxy      string        `yaml:"proxy" doc:"Forward proxy for all requests."`
+	Resolver   string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
+}
+
+// Render configures the browser.
+type Render struct {
+	Mode    string        `yaml:"mode" doc:"off, auto (where it gains), or all."`
+	Agents  int           `yaml:"agents" doc:"Pages rendered at the same time."`
+	Browser string        `yaml:"browser" doc:"Path of Chromium, or ws:// address of a running one. Empty: looked for."`
+	Timeout time.Duration `yaml:"timeout" doc:"Longest time of one page."`
+	Rules   []string      `yaml:"rules" doc:"'always REGEXP' or 'never REGEXP', the first that matches decides."`
+}
+
+// Share configures the share robot.
+type Share struct {
+	Robots      int           `yaml:"robots" doc:"Hosts scanned at the same time."`
+	Policy      string        `yaml:"policy" doc:"Which part of a share next (docs/share-robot.md)."`
+	PartTime    time.Duration `yaml:"max_part_time" doc:"Longest scan of one part."`
+	PartMemory  Bytes         `yaml:"max_part_memory" doc:"Most memory for the media of one part."`
+	Media       bool          `yaml:"media" doc:"Read tags and documents' text."`
+	Offline     string        `yaml:"offline" doc:"Files of hosts that are off: grey or hide."`
+	ForgetAfter time.Duration `yaml:"forget_after" doc:"A host gone for so long is dropped."`
+	Knowledge   string        `yaml:"knowledge" doc:"CSV or JSON file with genres, actors, ratings."`
+}
+
+// Index configures the text index.
+type Index struct {
+	Languages  []string      `yaml:"languages" doc:"Languages that query words are stemmed in."`
+	Popularity float64       `yaml:"popularity_weight" doc:"How much links count beside the text."`
+	Freshness  float64       `yaml:"freshness_weight" doc:"How much age counts, 0 to 1."`
+	HalfLife   time.Duration `yaml:"half_life" doc:"Age at which half of the freshness is gone."`
+}
+
+// Throttle configures the threshold controller.
+type Throttle struct {
+	Thresholds []int         `yaml:"thresholds" doc:"j1 <= j2 <= ...: pages waiting for the indexer up to which a mode is active; empty is no control."`
+	Modes      []int         `yaml:"modes" doc:"Active agents by mode, fewest first; one more than thresholds."`
+	Capacity   int           `yaml:"capacity" doc:"Most documents kept in memory for the indexer; further ones are read again from the archive."`
+	Obsolete   time.Duration `yaml:"obsolete" doc:"A page that waits longer leaves the queue and is fetched again when due; 0 is never."`
+}
+
+// Signals configures the receivers.
+type Signals struct {
+	IndexNowKey string            `yaml:"indexnow_key" doc:"Key that IndexNow senders must serve; empty accepts each host's own key file."`
+	Secrets     map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
+	WebSub      []string          `yaml:"websub" doc:"Topic URLs to subscribe to."`
+	PublicURL   string            `yaml:"public_url" doc:"Where hubs reach this server; needed for WebSub."`
+}
+
+// Archive configures WARC files.
+type Archive struct {
+	Dir      string        `yaml:"dir" doc:"Folder of the WARC files. Empty: warc in the data directory."`
+	FileSize Bytes         `yaml:"file_size" doc:"A new file is begun at this size."`
+	Keep     time.Duration `yaml:"keep" doc:"Older files are removed; 0 keeps all."`
+	S3       string        `yaml:"s3" doc:"s3://bucket/prefix?endpoint=... to which finished files are moved."`
+}
+
+// Retention bounds the calibration logs.
+type Retention struct {
+	Changes  time.Duration `yaml:"changes" doc:"Change history (freshet export changes)."`
+	Requests time.Duration `yaml:"requests" doc:"Indexing queue (freshet export requests)."`
+}
+
+// Default returns the configuration of an empty file.
+func Default() *Config {
+	return &Config{
+		Console:  Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
+		Agent:    Agent{Name: "freshet"},
+		Crawl:    Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "greedy", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Render:   Render{Mode: "auto", Agents: 2, Timeout: 20 * time.Second},
+		Share:    Share{Robots: 10, Policy: "greedy", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
+		Index:    Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
+		Throttle: Throttle{Capacity: 1000},
+		Archive:  Archive{FileSize: 1 << 30},
+		Retain:   Retention{Changes: 90 * 24 * time.Hour, Requests: 7 * 24 * time.Hour},
+	}
+}
+
+// Share reports whether the source is a file share rather than a web site.
+func (s *Source) Share() bool {
+	scheme, _, _ := strings.Cut(s.URL, ":")
+	return scheme != "http" && scheme != "https"
+}
+
+// check finds what cannot work, before anything starts.
+func (c *Config) check() error {
+	var errs []error
+	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	c.checkConsole(fail)
+	for i, s := range c.Sources {
+		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
+			fail("sources[%d].url: %q is no URL with a scheme", i, s.URL)
+		}
+		if !slices.Contains([]string{"", "host", "domain", "prefix", "any"}, s.Scope) {
+			fail("sources[%d].scope: %q is none of host, domain, prefix, any", i, s.Scope)
+		}
+		if s.Depth < 0 || s.MaxPages < 0 || s.Weight < 0 {
+			fail("sources[%d]: depth, max_pages and weight are not negative", i)
+		}
+	}
+	if c.Crawl.Agents < 0 || c.Render.Agents < 0 || c.Share.Robots < 0 {
+		fail("crawl.agents, render.agents and share.robots are not negative")
+	}
+	if !slices.Contains([]string{"off", "auto", "all"}, c.Render.Mode) {
+		fail("render.mode: %q is none of off, auto, all", c.Render.Mode)
+	}
+	if !slices.Contains([]string{"grey", "hide"}, c.Share.Offline) {
+		fail("share.offline: %q is neither grey nor hide", c.Share.Offline)
+	}
+	if c.Index.Freshness < 0 || c.Index.Freshness > 1 || c.Index.Popularity < 0 {
+		fail("index.freshness_weight lies in 0 to 1, popularity_weight is not negative")
+	}
+	t := c.Throttle
+	if len(t.Thresholds) > 0 && len(t.Modes) != len(t.Thresholds)+1 {
+		fail("throttle.modes: %d values for %d thresholds, need one more", len(t.Modes), len(t.Thresholds))
+	}
+	if !slices.IsSorted(t.Thresholds) || !slices.IsSorted(t.Modes) {
+		fail("throttle.thresholds and modes must not fall")
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) checkConsole(fail func(string, ...any)) {
+	host, _, err := net.SplitHostPort(c.Console.Listen)
+	if err != nil {
+		fail("console.listen: %q is no address:port", c.Console.Listen)
+		return
+	}
+	ip := net.ParseIP(host)
+	loopback := host == "localhost" || (ip != nil && ip.IsLoopback())
+	if !loopback && c.Console.Password == "" && c.Console.Header == "" {
+		fail("console.listen: %s can be reached from outside: set console.password (freshet config hash) or console.trusted_header", c.Console.Listen)
+	}
+	if c.Console.Header != "" && len(c.Console.Proxies) == 0 {
+		fail("console.trusted_proxies: name the proxies from which %s is believed", c.Console.Header)
+	}
+	for _, p := range c.Console.Proxies {
+		if _, _, err := net.ParseCIDR(p); err != nil && net.ParseIP(p) == nil {
+			fail("console.trusted_proxies: %q is neither an address nor a network", p)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Load reads the file at path (none if empty) over the defaults, then the
+// FRESHET_ variables of environ ("KEY=value"), then sets ("crawl.agents=8"),
+// and checks the result. The error has a line for each thing that is wrong.
+func Load(path string, environ, sets []string) (*Config, error) {
+	c := Default()
+	if path != "" {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("read the configuration: %w", err)
+		}
+		if err := c.read(path, b); err != nil {
+			return nil, err
+		}
+	}
+	var errs []error
+	for _, kv := range environ {
+		errs = append(errs, c.setEnv(kv))
+	}
+	for _, kv := range sets {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok {
+			errs = append(errs, fmt.Errorf("--set %s: want key=value", kv))
+			continue
+		}
+		if err := c.set(strings.Split(key, "."), value); err != nil {
+			errs = append(errs, fmt.Errorf("--set %s: %w", key, err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := c.check(); err != nil {
+		if path != "" {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+		return nil, err
+	}
+	return c, nil
+}
+
+// read decodes one YAML document, reporting every unknown key and wrong value.
+func (c *Config) read(path string, b []byte) error {
+	var root yaml.Node
+	if err := yaml.Unmarshal(b, &root); err != nil {
+		return fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	if root.Kind == 0 { // an empty file
+		return nil
+	}
+	var errs []error
+	unknown(path, &root, reflect.TypeOf(*c), &errs)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := root.Decode(c); err != nil {
+		var te *yaml.TypeError
+		if errors.As(err, &te) {
+			for _, s := range te.Errors {
+				errs = append(errs, fmt.Errorf("%s:%s", path, strings.TrimPrefix(s, "line ")))
+			}
+			return errors.Join(errs...)
+		}
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+// unknown walks the document beside the type and collects keys that the type
+// does not have.
+func unknown(path string, n *yaml.Node, t reflect.Type, errs *[]error) {
+	switch {
+	case n.Kind == yaml.DocumentNode:
+		unknown(path, n.Content[0], t, errs)
+	case n.Kind == yaml.AliasNode:
+		return // the anchor was checked where it stands
+	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
+		for _, c := range n.Content {
+			unknown(path, c, t.Elem(), errs)
+		}
+	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
+		keys := keysOf(t)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			k := n.Content[i]
+			if f, ok := keys[k.Value]; ok {
+				unknown(path, n.Content[i+1], f.Type, errs)
+				continue
+			}
+			*errs = append(*errs, fmt.Errorf("%s:%d: unknown key %q%s", path, k.Line, k.Value, nearest(k.Value, keys)))
+		}
+	}
+}
+
+func keysOf(t reflect.Type) map[string]reflect.StructField {
+	out := map[string]reflect.StructField{}
+	for _, f := range reflect.VisibleFields(t) {
+		out[f.Tag.Get("yaml")] = f
+	}
+	return out
+}
+
+// nearest names the key that was probably meant, if any is near.
+func nearest(key string, keys map[string]reflect.StructField) string {
+	best, bestDist := "", len(key)/2+2
+	names := make([]string, 0, len(keys))
+	for k := range keys {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	for _, k := range names {
+		if d := distance(key, k); d < bestDist {
+			best, bestDist = k, d
+		}
+	}
+	if best == "" {
+		return " (known here: " + strings.Join(names, ", ") + ")"
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// distance is Levenshtein's.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		prev := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := prev
+			if a[i] != b[j] {
+				cost++
+			}
+			prev, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// setEnv applies FRESHET_SECTION_KEY=value where such a key exists; other
+// variables are not ours.
+func (c *Config) setEnv(kv string) error {
+	name, value, _ := strings.Cut(kv, "=")
+	rest, ok := strings.CutPrefix(name, "FRESHET_")
+	if !ok || rest == "DATA" { // --data reads it
+		return nil
+	}
+	path := pathOf(reflect.TypeOf(*c), strings.ToLower(rest))
+	if path == nil {
+		return nil
+	}
+	if err := c.set(path, value); err != nil {
+		return fmt.Errorf("$%s: %w", name, err)
+	}
+	return nil
+}
+
+// pathOf finds the keys whose names joined by _ are name.
+func pathOf(t reflect.Type, name string) []string {
+	for key, f := range keysOf(t) {
+		if key == name && f.Type.Kind() != reflect.Struct {
+			return []string{key}
+		}
+		if rest, ok := strings.CutPrefix(name, key+"_"); ok && f.Type.Kind() == reflect.Struct {
+			if p := pathOf(f.Type, rest); p != nil {
+				return append([]string{key}, p...)
+			}
+		}
+	}
+	return nil
+}
+
+// set gives the key at path a value written as in the file.
+func (c *Config) set(path []string, value string) error {
+	v := reflect.ValueOf(c).Elem()
+	for _, p := range path {
+		if v.Kind() != reflect.Struct {
+			return fmt.Errorf("%s has no keys inside", p)
+		}
+		f, ok := keysOf(v.Type())[p]
+		if !ok {
+			return fmt.Errorf("unknown key %q%s", p, nearest(p, keysOf(v.Type())))
+		}
+		v = v.FieldByIndex(f.Index)
+	}
+	if v.Kind() == reflect.Slice && !strings.HasPrefix(strings.TrimSpace(value), "[") {
+		value = "[" + value + "]"
+	}
+	if v.Kind() == reflect.String {
+		v.SetString(value)
+		return nil
+	}
+	if err := yaml.Unmarshal([]byte(value), v.Addr().Interface()); err != nil {
+		return fmt.Errorf("%q is no %s", value, kindOf(v.Type()))
+	}
+	return nil
+}
+
+func kindOf(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		return "duration (10s, 5m, 24h)"
+	case t == reflect.TypeFor[Bytes]():
+		return "size (16MB, 1GB)"
+	}
+	return t.String()
+}
+
+// Bytes is a number of bytes, written with or without a binary unit: 16MB.
+type Bytes int64
+
+var units = []struct {
+	name string
+	size int64
+}{{"TB", 1 << 40}, {"GB", 1 << 30}, {"MB", 1 << 20}, {"KB", 1 << 10}, {"B", 1}}
+
+// ParseBytes reads a size such as 1048576, 512KB or 1.5GB.
+func ParseBytes(s string) (Bytes, error) {
+	text := strings.ToUpper(strings.TrimSpace(s))
+	scale := int64(1)
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(text, u.name); ok {
+			text, scale = strings.TrimSpace(rest), u.size
+			break
+		}
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v < 0 || v*float64(scale) > 1<<62 {
+		return 0, fmt.Errorf("%q is no size (16MB, 1GB)", s)
+	}
+	return Bytes(v * float64(scale)), nil
+}
+
+// UnmarshalYAML reads a number or a size with a unit.
+func (b *Bytes) UnmarshalYAML(n *yaml.Node) error {
+	v, err := ParseBytes(n.Value)
+	if err != nil {
+		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", n.Line, err)}}
+	}
+	*b = v
+	return nil
+}
+
+// String writes the size with the greatest unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range units {
+		if int64(b) >= u.size && int64(b)%u.size == 0 {
+			return strconv.FormatInt(int64(b)/u.size, 10) + u.name
+		}
+	}
+	return "0"
+}
