@@ -1,0 +1,330 @@
+package content
+
+import (
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// Link is a link of a page.
+type Link struct {
+	Href  []byte // as it is to be understood; the writer escapes it
+	Topic Topic  // of the page it leads to: the anchor's text
+	Lang  Language
+	Rel   string // rel attribute, "" for none
+	Own   bool   // leads to the same host
+}
+
+// Page is a page to be written. Its text has Sentences sentences; the ones that
+// its version rewrote differ from those of the version before.
+type Page struct {
+	Lang      Language
+	Topic     Topic
+	Base      uint64  // key of the text
+	Version   uint64  // key of the version, 0 for the first
+	Drift     float64 // share of the sentences that a version rewrites
+	Sentences int
+	Habit     Habit
+	Links     []Link
+
+	Meta      string // charset declared in <meta>, "" for none
+	Canonical []byte // href of <link rel=canonical>, empty for none
+	Robots    string // content of <meta name=robots>, "" for none
+	Scripted  bool   // the links are built by JavaScript when the page is opened
+	Note      string // a line at the foot, e.g. a date; not escaped
+}
+
+// SentenceKey returns the key of sentence i: the version's own if it rewrote
+// the sentence, else that of the base text. Two versions of a page, or two
+// near-duplicates, therefore share each sentence with probability (1-Drift)
+// squared, or 1-Drift if one of them is the first.
+func (p *Page) SentenceKey(i int) uint64 {
+	if p.Version != 0 && rng.Unit(rng.Mix(p.Version, uint64(i))) < p.Drift {
+		return rng.Mix(p.Version^p.Base, uint64(i)<<1|1)
+	}
+	return rng.Mix(p.Base, uint64(i))
+}
+
+// AppendText appends the plain text of the page without links, a sentence a
+// line: what a perfect extractor would find.
+func (w *Words) AppendText(dst []byte, p *Page) []byte {
+	for i := range p.Sentences {
+		dst = append(w.AppendSentence(dst, p.Lang, p.Topic, p.SentenceKey(i)), '\n')
+	}
+	return dst
+}
+
+// paragraph is the number of sentences between two paragraph tags.
+const paragraph = 5
+
+// AppendHTML appends the page as HTML in UTF-8.
+func (w *Words) AppendHTML(dst []byte, p *Page) []byte {
+	h := writer{b: dst, habit: p.Habit}
+	w.head(&h, p)
+	h.tag("body")
+	h.tag("h1")
+	w.anchorText(&h, p.Lang, p.Topic)
+	h.end("h1", false)
+	inText := p.Habit.LinksInText && !p.Scripted
+	var scratch [512]byte
+	next := 0
+	for i := range p.Sentences {
+		if i%paragraph == 0 {
+			if i > 0 {
+				h.end("p", true)
+			}
+			h.tag("p")
+		}
+		h.text(w.AppendSentence(scratch[:0], p.Lang, p.Topic, p.SentenceKey(i)))
+		h.b = append(h.b, ' ')
+		if inText && next < len(p.Links) {
+			w.anchor(&h, &p.Links[next])
+			next++
+		}
+	}
+	h.end("p", true)
+	switch {
+	case p.Scripted:
+		script(&h, p.Links)
+	case next < len(p.Links):
+		w.list(&h, p.Links[next:])
+	}
+	if p.Note != "" {
+		h.tag("p")
+		h.b = append(h.b, p.Note...)
+		h.end("p", true)
+	}
+	h.end("body", true)
+	h.end("html", true)
+	return h.b
+}
+
+func (w *Words) head(h *writer, p *Page) {
+	if !p.Habit.NoDoctype {
+		h.b = append(h.b, "<!DOCTYPE html>\n"...)
+	}
+	h.open("html")
+	h.attr("lang", p.Lang.Tag())
+	h.close()
+	h.tag("head")
+	if p.Meta != "" {
+		h.open("meta")
+		h.attr("charset", p.Meta)
+		h.close()
+	}
+	h.tag("title")
+	w.anchorText(h, p.Lang, p.Topic)
+	h.end("title", false)
+	if p.Robots != "" {
+		h.open("meta")
+		h.attr("name", "robots")
+		h.attr("content", p.Robots)
+		h.close()
+	}
+	if len(p.Canonical) > 0 {
+		h.open("link")
+		h.attr("rel", "canonical")
+		h.attrBytes("href", p.Canonical)
+		h.close()
+	}
+	h.end("head", false)
+}
+
+// list writes links as a list.
+func (w *Words) list(h *writer, links []Link) {
+	h.tag("ul")
+	for i := range links {
+		h.tag("li")
+		w.anchor(h, &links[i])
+		h.end("li", true)
+	}
+	h.end("ul", false)
+}
+
+func (w *Words) anchor(h *writer, l *Link) {
+	h.open("a")
+	h.attrBytes("href", l.Href)
+	if l.Rel != "" {
+		h.attr("rel", l.Rel)
+	}
+	h.close()
+	w.anchorText(h, l.Lang, l.Topic)
+	h.end("a", false)
+	h.b = append(h.b, '\n')
+}
+
+// anchorText writes the title of a topic.
+func (w *Words) anchorText(h *writer, l Language, t Topic) {
+	var scratch [256]byte
+	h.text(w.AppendTitle(scratch[:0], l, t))
+}
+
+// script writes a script that adds the links to the document. The addresses
+// stand in it backwards: only a program that runs it finds them.
+func script(h *writer, links []Link) {
+	h.b = append(h.b, "<ul id=\"nav\"></ul>\n<script>\n["...)
+	for i := range links {
+		if i > 0 {
+			h.b = append(h.b, ',')
+		}
+		h.b = append(h.b, '"')
+		for j := len(links[i].Href) - 1; j >= 0; j-- {
+			if c := links[i].Href[j]; c > ' ' && c < 0x7f && c != '"' && c != '\\' && c != '<' {
+				h.b = append(h.b, c)
+			}
+		}
+		h.b = append(h.b, '"')
+	}
+	h.b = append(h.b, `].forEach(function (s, i) {
+  var a = document.createElement("a"), li = document.createElement("li");
+  a.href = s.split("").reverse().join("");
+  a.textContent = "#" + (i + 1);
+  li.appendChild(a);
+  document.getElementById("nav").appendChild(li);
+});
+</script>
+`...)
+}
+
+// writer writes HTML in a habit.
+type writer struct {
+	b     []byte
+	habit Habit
+}
+
+func (h *writer) name(s string) {
+	if !h.habit.Upper {
+		h.b = append(h.b, s...)
+		return
+	}
+	for _, c := range []byte(s) {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		h.b = append(h.b, c)
+	}
+}
+
+func (h *writer) open(tag string) {
+	h.b = append(h.b, '<')
+	h.name(tag)
+}
+
+func (h *writer) close() {
+	if h.habit.Spaced {
+		h.b = append(h.b, '\n')
+	}
+	h.b = append(h.b, '>')
+}
+
+// tag writes a start tag without attributes.
+func (h *writer) tag(tag string) {
+	h.open(tag)
+	h.b = append(h.b, '>')
+}
+
+// end writes an end tag; optional ones are left out by authors who do so.
+func (h *writer) end(tag string, optional bool) {
+	if optional && h.habit.OpenEnds {
+		h.b = append(h.b, '\n')
+		return
+	}
+	h.b = append(h.b, "</"...)
+	h.name(tag)
+	h.b = append(h.b, '>')
+	if tag != "a" {
+		h.b = append(h.b, '\n')
+	}
+}
+
+func (h *writer) attr(name, value string) {
+	var scratch [128]byte
+	h.attrBytes(name, append(scratch[:0], value...))
+}
+
+func (h *writer) attrBytes(name string, value []byte) {
+	if h.habit.Spaced {
+		h.b = append(h.b, '\n')
+	}
+	h.b = append(h.b, ' ')
+	h.name(name)
+	h.b = append(h.b, '=')
+	if h.habit.Spaced {
+		h.b = append(h.b, ' ')
+	}
+	q := byte('"')
+	switch {
+	case h.habit.Quote == Bare && bare(value):
+		q = 0
+	case h.habit.Quote == Single:
+		q = '\''
+	}
+	if q != 0 {
+		h.b = append(h.b, q)
+	}
+	for _, c := range value {
+		switch c {
+		case '&':
+			h.b = append(h.b, "&amp;"...)
+		case '"':
+			h.b = append(h.b, "&quot;"...)
+		case '\'':
+			h.b = append(h.b, "&#39;"...)
+		case '<':
+			h.b = append(h.b, "&lt;"...)
+		default:
+			h.b = append(h.b, c)
+		}
+	}
+	if q != 0 {
+		h.b = append(h.b, q)
+	}
+}
+
+// bare reports whether a value may stand without quotes. A final slash is
+// quoted: before the '>' it would look like the end of an empty element.
+func bare(v []byte) bool {
+	if len(v) == 0 || v[len(v)-1] == '/' {
+		return false
+	}
+	for _, c := range v {
+		switch c {
+		case ' ', '\t', '\n', '\r', '\f', '"', '\'', '`', '=', '<', '>':
+			return false
+		}
+	}
+	return true
+}
+
+// text writes text, escaped; authors with the habit write every letter beyond
+// ASCII as a character reference, in decimal or hexadecimal by turns.
+func (h *writer) text(s []byte) {
+	if !h.habit.Entities {
+		for _, c := range s {
+			switch c {
+			case '&':
+				h.b = append(h.b, "&amp;"...)
+			case '<':
+				h.b = append(h.b, "&lt;"...)
+			default:
+				h.b = append(h.b, c)
+			}
+		}
+		return
+	}
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRune(s[i:])
+		i += n
+		switch {
+		case r == '.' && i%3 == 0:
+			h.b = append(h.b, "&period;"...)
+		case r < utf8.RuneSelf && r != '&' && r != '<':
+			h.b = append(h.b, byte(r))
+		case i%2 == 0:
+			h.b = append(strconv.AppendInt(append(h.b, "&#"...), int64(r), 10), ';')
+		default:
+			h.b = append(strconv.AppendInt(append(h.b, "&#x"...), int64(r), 16), ';')
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// Package testweb serves synthetic webs to unmodified robots: many hosts with
+// names, addresses, pages, links, habits and vices, all computed from a seed,
+// over DNS, HTTP and HTTPS, with a log of the truth from which any robot can be
+// judged.
+//
+// The idea and the behaviours are those of the test web of a 2008 thesis, which
+// left the network side unfinished. A web is a graph (package webgraph or
+// anything with Successors), a layout of its pages on hosts, and a history of
+// its changes; Web turns a URL and a time into an answer; Server puts that on
+// the network.
+package testweb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/freshet/freshet/lab/testweb/behaviour"
+	"github.com/freshet/freshet/lab/testweb/content"
+	"github.com/freshet/freshet/lab/testweb/name"
+	"github.com/freshet/freshet/lab/testweb/truth"
+)
+
+// Config says what is served, and where. Only Graph or Pages must be given.
+type Config struct {
+	Graph  Graph  // nil: a Tree of Pages pages
+	Pages  uint64 // size of the Tree
+	Sites  uint64 // number of hosts of the default layout, 0 for one for 64 pages
+	Layout Layout // nil: the graph's own if it has one, else Sites
+
+	Names     name.Scheme
+	Seed      uint64
+	Languages []content.Language // of hosts, drawn evenly; nil: English, English, Russian, Lithuanian
+	Sentences int                // mean length of a page, 24 if 0
+
+	Behaviours []behaviour.Behaviour
+	History    History // nil: pages never change
+	// TimeScale is how many seconds of the web pass in one of the clock, 1 if 0.
+	TimeScale float64
+
+	// HTTP, HTTPS, DNS and Proxy are addresses to listen on, "127.0.0.1:0" for any
+	// free port, "" for none; HTTP is "127.0.0.1:0" if all are empty.
+	HTTP, HTTPS, DNS, Proxy string
+	// Answer is the address that DNS gives for every host, e.g. 127.0.0.1; the
+	// zero Addr: each host's own, which leads to the server inside a namespace of
+	// its own.
+	Answer netip.Addr
+
+	Truth *truth.Log   // nil: no log
+	Log   *slog.Logger // of the server's own troubles; nil: none
+}
+
+// Server serves a web. Make it with New, end it with Close.
+type Server struct {
+	*Web
+	cfg   Config
+	start time.Time
+	http  net.Listener
+	close []func() error // in reverse order
+	tasks sync.WaitGroup
+	ctx   context.Context // ends with the server; its goroutines wait on it
+	stop  context.CancelFunc
+	log   *slog.Logger
+}
+
+// NewWeb returns the web of a configuration without serving it.
+func NewWeb(cfg Config) (*Web, error) {
+	w := &Web{
+		graph: cfg.Graph, layout: cfg.Layout, names: cfg.Names, seed: cfg.Seed, words: content.NewWords(),
+		languages: cfg.Languages, history: cfg.History, behaviour: cfg.Behaviours, sentences: cfg.Sentences,
+	}
+	if err := w.names.Check(); err != nil {
+		return nil, fmt.Errorf("test web: %w", err)
+	}
+	nodes := cfg.Pages
+	if w.graph != nil {
+		nodes = w.graph.Nodes()
+	}
+	if l, ok := w.graph.(Layout); ok && w.layout == nil {
+		w.layout = l
+	}
+	if w.layout == nil {
+		l, err := NewSites(nodes, cfg.Sites, cfg.Seed)
+		if err != nil {
+			return nil, fmt.Errorf("test web: %w", err)
+		}
+		w.layout = l
+	}
+	if w.layout.Hosts() > name.Hosts() {
+		return nil, fmt.Errorf("test web: %d hosts, but IPv4 has room for %d", w.layout.Hosts(), name.Hosts())
+	}
+	if w.graph == nil {
+		w.graph = NewTree(nodes, w.layout, cfg.Seed)
+	}
+	if len(w.languages) == 0 {
+		w.languages = []content.Language{content.English, content.English, content.Russian, content.Lithuanian}
+	}
+	if w.history == nil {
+		w.history = still{}
+	}
+	if w.sentences == 0 {
+		w.sentences = 24
+	}
+	return w, nil
+}
+
+// New makes the web of a configuration and serves it until Close.
+func New(cfg Config) (*Server, error) {
+	web, err := NewWeb(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.TimeScale == 0 {
+		cfg.TimeScale = 1
+	}
+	if cfg.TimeScale < 0 {
+		return nil, fmt.Errorf("test web: time scale %g: time only goes forward", cfg.TimeScale)
+	}
+	if cfg.HTTP == "" && cfg.HTTPS == "" && cfg.DNS == "" && cfg.Proxy == "" {
+		cfg.HTTP = "127.0.0.1:0"
+	}
+	s := &Server{Web: web, cfg: cfg, start: time.Now(), log: cfg.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	if err := s.listen(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Server) listen() error {
+	if s.cfg.HTTP != "" {
+		l, err := listenTCP("HTTP", s.cfg.HTTP)
+		if err != nil {
+			return err
+		}
+		s.http = l
+		s.serve(s.httpServer(), l)
+	}
+	return nil
+}
+
+// serve runs an HTTP server on a listener until Close.
+func (s *Server) serve(h *http.Server, l net.Listener) {
+	s.close = append(s.close, h.Close)
+	s.tasks.Go(func() {
+		if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.log.Error("test web", "serve", l.Addr().String(), "err", err)
+		}
+	})
+}
+
+// HTTPAddr returns the address of the HTTP listener, "" if there is none.
+func (s *Server) HTTPAddr() string {
+	if s.http == nil {
+		return ""
+	}
+	return s.http.Addr().String()
+}
+
+// Close ends the server and waits for its goroutines. The truth log stays the
+// caller's to close.
+func (s *Server) Close() error {
+	s.stop()
+	var errs []error
+	for i := len(s.close) - 1; i >= 0; i-- {
+		errs = append(errs, s.close[i]())
+	}
+	s.tasks.Wait()
+	return errors.Join(errs...)
+}
+
+// Now returns the time of the web, in seconds since it began.
+func (s *Server) Now() float64 { return s.time(time.Now()) }
+
+func (s *Server) time(t time.Time) float64 { return t.Sub(s.start).Seconds() * s.cfg.TimeScale }
+
+// clock returns the moment of the clock that is a time of the web.
+func (s *Server) clock(t float64) time.Time {
+	return s.start.Add(time.Duration(t / s.cfg.TimeScale * float64(time.Second)))
+}
+
+// DialContext connects a robot under test to the server: as the dialer of an
+// http.Transport it stands for DNS and routing. Port 443 leads to HTTPS, others
+// to HTTP; a name that the web does not have fails as in DNS.
+func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", addr, err)
+	}
+	known := false
+	if ip, err := netip.ParseAddr(host); err == nil {
+		_, known = s.hostAt(ip)
+	} else {
+		_, known = s.Host(host)
+	}
+	if !known {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	to := s.HTTPAddr()
+	_ = port
+	if to == "" {
+		return nil, fmt.Errorf("dial %s: the test web does not listen there", addr)
+	}
+	var d net.Dialer
+	return d.DialContext(ctx, "tcp", to)
+}
+
+// hostAt returns the host with an address.
+func (s *Server) hostAt(ip netip.Addr) (host uint64, ok bool) {
+	h, ok := name.Host(ip)
+	return h, ok && h < s.layout.Hosts()
+}

@@ -1,0 +1,257 @@
+package testweb
+
+import (
+	"math"
+	"strconv"
+	"sync"
+
+	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/lab/testweb/behaviour"
+	"github.com/freshet/freshet/lab/testweb/content"
+	"github.com/freshet/freshet/lab/testweb/name"
+	"github.com/freshet/freshet/lab/testweb/truth"
+)
+
+// Salts keep the hashes of different questions about one number apart.
+const (
+	saltHost = 0x1057 + iota
+	saltPage
+	saltText
+	saltVersion
+)
+
+// Web is a synthetic web as a pure function: what a URL answers at a time. It
+// is immutable and safe for concurrent use.
+type Web struct {
+	graph     Graph
+	layout    Layout
+	names     name.Scheme
+	seed      uint64
+	words     *content.Words
+	languages []content.Language
+	history   History
+	behaviour []behaviour.Behaviour
+	sentences int
+	scratch   sync.Pool
+}
+
+// scratch is the memory in which a reply is made; it is used again for others.
+type scratch struct {
+	page  content.Page
+	links []content.Link
+	nodes []uint64
+	hrefs []byte
+	out   []byte
+}
+
+// visit is a request and its reply.
+type visit struct {
+	q       behaviour.Request
+	r       behaviour.Reply
+	version Version
+	mem     *scratch
+}
+
+// hostKey seeds what is common to the pages of a host.
+func (w *Web) hostKey(host uint64) uint64 { return rng.Mix(w.seed+saltHost, host) }
+
+// pageKey seeds what a page has of its own.
+func (w *Web) pageKey(page uint64) uint64 { return rng.Mix(w.seed+saltPage, page) }
+
+// Language returns the language of a host.
+func (w *Web) Language(host uint64) content.Language {
+	return w.languages[w.hostKey(host)>>40%uint64(len(w.languages))]
+}
+
+// Title returns the title of a page, without the changes of behaviours.
+func (w *Web) Title(page uint64) string {
+	return string(w.words.AppendTitle(nil, w.Language(w.layout.Host(page)), w.words.Topic(w.pageKey(page))))
+}
+
+// Pages returns the number of pages.
+func (w *Web) Pages() uint64 { return w.graph.Nodes() }
+
+// Hosts returns the number of hosts.
+func (w *Web) Hosts() uint64 { return w.layout.Hosts() }
+
+// Successors appends the pages that a page links to to buf.
+func (w *Web) Successors(page uint64, buf []uint64) []uint64 {
+	return w.graph.Successors(page, buf)
+}
+
+// Version returns the version of a page at a time of the web, in seconds.
+func (w *Web) Version(page uint64, t float64) Version { return w.history.At(page, t) }
+
+// HostName returns the DNS name of a host.
+func (w *Web) HostName(host uint64) string { return w.names.Name(host) }
+
+// URL returns the address of a page over plain HTTP.
+func (w *Web) URL(page uint64) string {
+	host := w.layout.Host(page)
+	first, _ := w.layout.Span(host)
+	b := w.names.Append([]byte("http://"), host)
+	return string(name.AppendDocument(b, page-first))
+}
+
+// Page returns the page of a host name and a path; ok is false if there is none.
+func (w *Web) Page(host, path string) (page uint64, ok bool) {
+	h, ok := w.Host(host)
+	if !ok {
+		return 0, false
+	}
+	doc, ok := name.ParseDocument(path)
+	first, pages := w.layout.Span(h)
+	return first + doc, ok && doc < pages
+}
+
+// Host returns the number of the host of a DNS name; ok is false if the web has
+// none of that name.
+func (w *Web) Host(dns string) (host uint64, ok bool) {
+	h, ok := w.names.Parse(dns)
+	return h, ok && h < w.layout.Hosts()
+}
+
+// Seeds returns the addresses of the entry pages of n hosts, spread evenly.
+func (w *Web) Seeds(n int) []string {
+	hosts := w.layout.Hosts()
+	n = int(min(uint64(max(n, 1)), hosts))
+	seeds := make([]string, n)
+	for i := range seeds {
+		first, _ := w.layout.Span(hosts / uint64(n) * uint64(i))
+		seeds[i] = w.URL(first)
+	}
+	return seeds
+}
+
+// origin is what the address of a host looks like to this robot.
+type origin struct {
+	scheme string // "http" or "https"
+	port   string // ":8080", or empty
+}
+
+// visit answers a request for a path of a host. The reply lives until release.
+func (w *Web) visit(host uint64, dns string, o origin, path, query string, now float64) *visit {
+	mem, _ := w.scratch.Get().(*scratch)
+	if mem == nil {
+		mem = new(scratch)
+	}
+	v := &visit{mem: mem}
+	first, pages := w.layout.Span(host)
+	v.q = behaviour.Request{
+		Seed: w.seed, Host: host, Name: dns, Port: o.port, Path: path, Query: query,
+		Docs: pages, First: first, Now: now,
+	}
+	if doc, ok := name.ParseDocument(path); ok && doc < pages {
+		v.q.Found, v.q.Doc, v.q.Page = true, doc, first+doc
+	}
+	w.honest(v, o)
+	for _, b := range w.behaviour {
+		b.Apply(&v.q, &v.r)
+	}
+	return v
+}
+
+// release gives the memory of a reply back.
+func (w *Web) release(v *visit) { w.scratch.Put(v.mem) }
+
+// honest makes the answer of a well-kept server.
+func (w *Web) honest(v *visit, o origin) {
+	switch {
+	case v.q.Found:
+		w.page(v, o)
+	case v.q.Path == "/":
+		v.r.Kind, v.r.Status, v.r.Location = truth.Redirect, 301, name.Document(0)
+	case v.q.Path == "/robots.txt":
+		v.r.Kind, v.r.Status, v.r.Type = truth.Robots, 200, "text/plain"
+		v.r.Body = []byte("User-agent: *\nDisallow: /private/\n")
+	default:
+		v.r.Kind, v.r.Status, v.r.Type = truth.Missing, 404, "text/html"
+		v.r.Body = []byte("<html><head><title>404 Not Found</title></head><body><h1>Not Found</h1></body></html>\n")
+	}
+}
+
+// page makes the reply that shows a page of the graph.
+func (w *Web) page(v *visit, o origin) {
+	q, mem := &v.q, v.mem
+	v.version = w.history.At(q.Page, q.Now)
+	key, hostKey := w.pageKey(q.Page), w.hostKey(q.Host)
+	p := &mem.page
+	*p = content.Page{
+		Lang: w.Language(q.Host), Topic: w.words.Topic(key),
+		Base: rng.Mix(key, saltText), Drift: .3,
+		Sentences: w.sentences/2 + int(key>>20%uint64(w.sentences)),
+		Habit:     content.HabitOf(hostKey),
+	}
+	if v.version.Number != 0 {
+		p.Version = rng.Mix(rng.Mix(key, saltVersion), v.version.Number)
+		p.Note = "Revision " + strconv.FormatUint(v.version.Number, 10)
+	}
+	if !p.Habit.NoMeta {
+		p.Meta = "utf-8"
+	}
+	p.Links = w.links(v, o, p.Habit.Links)
+	v.r = behaviour.Reply{
+		Kind: truth.Page, Status: 200, Page: p, Type: "text/html", Charset: "utf-8",
+		Validator: behaviour.Validator{Tag: rng.Mix(key, v.version.Number) | 1, Modified: v.version.Since, Dated: true},
+	}
+}
+
+// links writes the links of the page that is being answered.
+func (w *Web) links(v *visit, o origin, form content.LinkForm) []content.Link {
+	mem, q := v.mem, &v.q
+	mem.nodes = w.graph.Successors(q.Page, mem.nodes[:0])
+	mem.links, mem.hrefs = mem.links[:0], mem.hrefs[:0]
+	for _, u := range mem.nodes {
+		host := q.Host
+		first := q.First
+		own := u >= q.First && u-q.First < q.Docs
+		if !own {
+			host = w.layout.Host(u)
+			first, _ = w.layout.Span(host)
+		}
+		start := len(mem.hrefs)
+		mem.hrefs = w.appendHref(mem.hrefs, o, form, own, host, u-first)
+		mem.links = append(mem.links, content.Link{
+			Href: mem.hrefs[start:len(mem.hrefs):len(mem.hrefs)], Own: own,
+			Topic: w.words.Topic(w.pageKey(u)), Lang: w.Language(host),
+		})
+	}
+	return mem.links
+}
+
+func (w *Web) appendHref(b []byte, o origin, form content.LinkForm, own bool, host, doc uint64) []byte {
+	if own {
+		switch form {
+		case content.Rooted:
+			return name.AppendDocument(b, doc)
+		case content.Relative, content.DotRelative:
+			// Without the slash the name of a document is a relative reference.
+			if form == content.DotRelative {
+				b = append(b, '.')
+				return name.AppendDocument(b, doc)
+			}
+			n := len(b)
+			b = name.AppendDocument(b, doc)
+			copy(b[n:], b[n+1:])
+			return b[:len(b)-1]
+		case content.SchemeLess:
+			b = w.names.Append(append(b, "//"...), host)
+			return name.AppendDocument(append(b, o.port...), doc)
+		}
+	}
+	b = append(append(b, o.scheme...), "://"...)
+	b = w.names.Append(b, host)
+	return name.AppendDocument(append(b, o.port...), doc)
+}
+
+// body returns the bytes of the reply before any coding.
+func (w *Web) body(v *visit) []byte {
+	if v.r.Page == nil {
+		return v.r.Body
+	}
+	v.mem.out = w.words.AppendHTML(v.mem.out[:0], v.r.Page)
+	return v.mem.out
+}
+
+// forever reports whether a version never ends.
+func (v Version) forever() bool { return math.IsInf(v.Until, 1) }
