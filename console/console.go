@@ -1,0 +1,219 @@
+// Package console is the face of a running freshet: the search page for
+// everybody, the status page and the controls for the operator, and the JSON
+// API for programs. It holds no state of its own beyond sessions; what it shows
+// and does comes through two small interfaces, Finder and Operator.
+//
+// The pages are html/template and one style sheet, embedded; they work without
+// JavaScript and without the internet. The status page follows the robot by
+// server-sent events where JavaScript runs and refreshes itself where not.
+//
+// Who may do what: searching is open unless Config.Private; the status page,
+// the controls and the API beyond search need a login as soon as the server
+// can be reached from elsewhere (password, bearer token, or the header of an
+// authenticating proxy). State-changing requests from foreign pages are refused
+// (http.CrossOriginProtection), and a server without login answers only to
+// loopback host names, so that a foreign name that resolves to 127.0.0.1
+// cannot reach it.
+package console
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/freshet/freshet/index"
+)
+
+// Finder answers searches.
+type Finder interface {
+	// Find returns one page of results for a query as the user typed it.
+	Find(ctx context.Context, r Request) (*Results, error)
+}
+
+// Request is one page of results asked for.
+type Request struct {
+	Query         string // in the language of index/query
+	Kind          string // "" for all
+	Limit, Offset int
+	ByDate        bool
+	Facets        bool
+}
+
+// Results is one page of results.
+type Results struct {
+	Total   int
+	Results []Result
+	Facets  map[string][]index.Count
+	Elapsed time.Duration
+}
+
+// Result is one thing found.
+type Result struct {
+	Title   string
+	URL     string
+	Kind    string // web, file, audio, video, image, document, ...
+	Type    string
+	Host    string
+	Lang    string
+	Snippet index.Snippet
+	Score   float64
+	Date    time.Time
+	Size    int64
+	Online  bool
+	Cached  bool     // GET /cached?url= shows our copy
+	Play    string   // address where the browser can play it, or ""
+	Facts   []string // short things worth saying: 3:05, 320 kbit/s, 1080p
+	Copies  []Copy
+}
+
+// Copy is another place of the same thing.
+type Copy struct {
+	URL    string   `json:"url"`
+	Host   string   `json:"host"`
+	Online bool     `json:"online"`
+	Facts  []string `json:"facts,omitempty"`
+}
+
+// Cacher returns our copy of a page.
+type Cacher interface {
+	// Cached returns the body of the page as it was fetched last, its content
+	// type and the time, or an error that is fs.ErrNotExist.
+	Cached(ctx context.Context, url string) (*Copied, error)
+}
+
+// Copied is a page as it was fetched.
+type Copied struct {
+	URL         string
+	ContentType string
+	Body        []byte
+	Fetched     time.Time
+}
+
+// Operator is the running robot.
+type Operator interface {
+	// Status tells how things stand; it is called about once a second for each
+	// open status page and must be cheap.
+	Status(ctx context.Context) (*Status, error)
+	// SetAgents changes how many agents fetch and render; nil keeps the number.
+	SetAgents(ctx context.Context, fetch, render *int) error
+	// AddSource takes a further web site or share from now on.
+	AddSource(ctx context.Context, s Source) error
+	// Pause stops new work and lets running work finish; Resume goes on.
+	Pause(ctx context.Context) error
+	Resume(ctx context.Context) error
+	// Stop ends the process, at once or after running work is finished.
+	Stop(ctx context.Context, drain bool) error
+	// SetThrottle changes the thresholds of the agents' controller.
+	SetThrottle(ctx context.Context, thresholds, modes []int) error
+	// Ready is nil when the process can do its work.
+	Ready(ctx context.Context) error
+}
+
+// Source is a site or share to keep fresh.
+type Source struct {
+	URL      string `json:"url"`
+	Scope    string `json:"scope,omitempty"`
+	Depth    int    `json:"depth,omitempty"`
+	MaxPages int64  `json:"max_pages,omitempty"`
+}
+
+// Config are the options of a Server.
+type Config struct {
+	Title    string   // on the search page
+	Listen   string   // address:port that is listened on
+	Password string   // bcrypt hash; "" is no password
+	Tokens   []string // bearer tokens
+	Header   string   // header of a trusted proxy that names the user
+	Proxies  []string // addresses or networks of trusted proxies
+	Private  bool     // searching needs a login
+	Rate     float64  // searches a second and address; 0 is no limit
+}
+
+// Server serves the pages and the API.
+type Server struct {
+	config   Config
+	finder   Finder
+	operator Operator
+	cacher   Cacher
+	log      *slog.Logger
+	auth     *auth
+	rate     *limiter
+	pages    *template.Template
+	extra    map[string]http.Handler
+}
+
+//go:embed page
+var files embed.FS
+
+// New makes a server. cacher may be nil. extra mounts further handlers by
+// pattern (metrics, receivers of signals); they authenticate for themselves.
+func New(c Config, finder Finder, operator Operator, cacher Cacher, log *slog.Logger, extra map[string]http.Handler) (*Server, error) {
+	a, err := newAuth(c)
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	pages, err := template.New("").Funcs(functions).ParseFS(files, "page/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("console: %w", err)
+	}
+	if c.Title == "" {
+		c.Title = "Freshet"
+	}
+	return &Server{config: c, finder: finder, operator: operator, cacher: cacher, log: log, auth: a, rate: newLimiter(c.Rate), pages: pages, extra: extra}, nil
+}
+
+// Handler returns everything under one handler.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", s.open(s.searchPage))
+	mux.Handle("GET /cached", s.open(s.cachedPage))
+	mux.HandleFunc("GET /style.css", s.static)
+	mux.HandleFunc("GET /status.js", s.static)
+	mux.HandleFunc("GET /login", s.loginPage)
+	mux.HandleFunc("POST /login", s.login)
+	mux.HandleFunc("POST /logout", s.logout)
+	mux.Handle("GET /status", s.operatorOnly(s.statusPage))
+	mux.Handle("GET /events", s.operatorOnly(s.events))
+	mux.Handle("POST /control", s.operatorOnly(s.controlForm))
+	mux.Handle("GET /api/search", s.open(s.apiSearch))
+	mux.HandleFunc("GET /api/openapi.json", s.static)
+	mux.Handle("GET /api/status", s.operatorOnly(s.apiStatus))
+	mux.Handle("GET /api/agents", s.operatorOnly(s.apiAgents))
+	mux.Handle("PUT /api/agents", s.operatorOnly(s.apiSetAgents))
+	mux.Handle("PUT /api/throttle", s.operatorOnly(s.apiSetThrottle))
+	mux.Handle("GET /api/sources", s.operatorOnly(s.apiSources))
+	mux.Handle("POST /api/sources", s.operatorOnly(s.apiAddSource))
+	mux.Handle("POST /api/pause", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Pause(ctx) })))
+	mux.Handle("POST /api/resume", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Resume(ctx) })))
+	mux.Handle("POST /api/stop", s.operatorOnly(s.apiAct(func(ctx context.Context, r *http.Request) error {
+		return s.operator.Stop(ctx, r.URL.Query().Get("now") == "")
+	})))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	for pattern, h := range s.extra {
+		mux.Handle(pattern, h)
+	}
+	return s.protect(mux)
+}
+
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := s.operator.Ready(r.Context()); err != nil {
+		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ready")
+}
+
+// static serves an embedded file by the last element of its path.
+func (s *Server) static(w http.ResponseWriter, r *http.Request) {
+	name := r.URL.Path[len("/"):]
+	if name == "api/openapi.json" {
+		name = "openapi.json"
+	}
+	w.Header().Set("Cache-Control", "max-age=3600")
+	http.ServeFileFS(w, r, files, "page/"+name)
+}

@@ -1,0 +1,112 @@
+package console
+
+import "time"
+
+// Status is what the status page and GET /api/status show.
+type Status struct {
+	State   string    `json:"state"` // running, paused, draining
+	Node    string    `json:"node,omitempty"`
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"`
+
+	Agents AgentCount `json:"agents"`
+
+	Pages          int64            `json:"pages"`            // known and fetched at least once
+	URLs           int64            `json:"urls"`             // known
+	Queue          int64            `json:"queue"`            // due now
+	Hosts          int64            `json:"hosts"`            // known
+	Fetches        int64            `json:"fetches"`          // since start
+	PagesPerSecond float64          `json:"pages_per_second"` // last minute
+	Unchanged      int64            `json:"unchanged"`
+	Bytes          int64            `json:"bytes"`
+	Errors         map[string]int64 `json:"errors"`
+	Skipped        map[string]int64 `json:"skipped,omitempty"`
+
+	Indexed    int64  `json:"indexed"`     // documents in the index
+	IndexQueue int64  `json:"index_queue"` // pages waiting for the indexer
+	IndexError string `json:"index_error,omitempty"`
+
+	// Freshness and Age are estimated over all pages: importance-weighted share
+	// that is up to date, and mean time since the first unseen change.
+	Freshness float64       `json:"freshness"`
+	Age       time.Duration `json:"age_ns"`
+	Needed    []Needed      `json:"needed,omitempty"`
+
+	Render RenderStatus  `json:"render"`
+	Shares []ShareStatus `json:"shares,omitempty"`
+	Traps  []Trap        `json:"traps,omitempty"`
+	Work   []Agent       `json:"work"` // live agents
+	Top    []Host        `json:"top_hosts,omitempty"`
+
+	Sources  []Source  `json:"sources"`
+	Throttle *Throttle `json:"throttle,omitempty"`
+	Warnings []string  `json:"warnings,omitempty"`
+}
+
+// AgentCount is how many agents work and may work.
+type AgentCount struct {
+	Fetch       int `json:"fetch"`
+	FetchLimit  int `json:"fetch_limit"`
+	Render      int `json:"render"`
+	RenderLimit int `json:"render_limit"`
+}
+
+// Needed is the budget that a wanted freshness would take.
+type Needed struct {
+	Freshness float64 `json:"freshness"`
+	Rate      float64 `json:"requests_per_second"`
+}
+
+// RenderStatus tells of the browser.
+type RenderStatus struct {
+	Available bool   `json:"available"`
+	Why       string `json:"why,omitempty"` // why not
+	Waiting   int64  `json:"waiting"`
+	Rendered  int64  `json:"rendered"`
+}
+
+// Trap is a kind of waste that was kept away, with an example.
+type Trap struct {
+	Kind    string `json:"kind"`
+	Count   int64  `json:"count"`
+	Example string `json:"example"`
+}
+
+// Agent is one live agent.
+type Agent struct {
+	Name  string        `json:"name"`
+	Zone  string        `json:"zone"`
+	Since time.Time     `json:"since"`
+	Last  time.Time     `json:"last"`
+	Queue int           `json:"queue"`
+	Delay time.Duration `json:"delay_ns"`
+}
+
+// Host is one host of the status page.
+type Host struct {
+	Name      string        `json:"name"`
+	Pages     int64         `json:"pages"`
+	Queue     int64         `json:"queue"`
+	Freshness float64       `json:"freshness"`
+	Age       time.Duration `json:"age_ns"`
+	Delay     time.Duration `json:"delay_ns"`
+	Failing   string        `json:"failing,omitempty"`
+}
+
+// ShareStatus is one host with shares.
+type ShareStatus struct {
+	Host     string    `json:"host"`
+	State    string    `json:"state"` // online, offline, scanning
+	Files    int64     `json:"files"`
+	Parts    int64     `json:"parts"`
+	LastScan time.Time `json:"last_scan"`
+	Error    string    `json:"error,omitempty"`
+}
+
+// Throttle is the setting of the controller and where it stands.
+type Throttle struct {
+	Thresholds []int `json:"thresholds"`
+	Modes      []int `json:"modes"`
+	Queue      int   `json:"queue"`
+	Active     int   `json:"active"`
+}
