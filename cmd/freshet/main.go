@@ -33,6 +33,7 @@ const (
 type cli struct {
 	globals
 
+	Robots  robotsCmd  `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

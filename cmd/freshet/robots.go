@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/freshet/freshet/robots"
+)
+
+type robotsCmd struct {
+	Agent   string   `help:"Product token of the robot." default:"freshet"`
+	File    string   `arg:"" help:"robots.txt: a file, - for standard input, or a URL."`
+	Targets []string `arg:"" help:"URLs or paths to check."`
+}
+
+// robotsResult is one target's answer.
+type robotsResult struct {
+	URL     string `json:"url"`
+	Allowed bool   `json:"allowed"`
+	Line    int    `json:"line"`
+	Rule    string `json:"rule"`
+}
+
+// Help explains the answer.
+func (robotsCmd) Help() string {
+	return "Prints for each target whether the robot may fetch it, and the line of robots.txt that decides (0: none does)."
+}
+
+// Run prints the verdict for each target.
+func (c *robotsCmd) Run(ctx context.Context, g *globals) error {
+	f, err := c.load(ctx, g)
+	if err != nil {
+		return err
+	}
+	results := make([]robotsResult, len(c.Targets))
+	for i, t := range c.Targets {
+		d := f.Decide(robots.Target(t))
+		results[i] = robotsResult{t, d.Allow, d.Line, d.Text}
+	}
+	if g.JSON {
+		sitemaps := f.Sitemaps
+		if sitemaps == nil {
+			sitemaps = []string{}
+		}
+		return g.printJSON(map[string]any{"results": results, "crawl_delay": f.Delay.Seconds(), "sitemaps": sitemaps})
+	}
+	for _, r := range results {
+		verdict, why := "disallowed", "nothing may be fetched while robots.txt cannot be had"
+		if r.Allowed {
+			verdict, why = "allowed", "no rule matches"
+		}
+		if r.Line > 0 {
+			why = fmt.Sprintf("line %d: %s", r.Line, r.Rule)
+		}
+		fmt.Fprintf(g.stdout, "%-10s  %s  (%s)\n", verdict, r.URL, why)
+	}
+	if f.Delay > 0 {
+		fmt.Fprintln(g.stdout, "crawl-delay:", f.Delay)
+	}
+	for _, s := range f.Sitemaps {
+		fmt.Fprintln(g.stdout, "sitemap:", s)
+	}
+	return nil
+}
+
+// load reads the file; a URL's status decides as RFC 9309 says: 4xx allows
+// everything, 5xx nothing.
+func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) {
+	var body []byte
+	var err error
+	switch {
+	case c.File == "-":
+		body, err = io.ReadAll(io.LimitReader(g.stdin, robots.MaxSize))
+	case strings.HasPrefix(c.File, "http://"), strings.HasPrefix(c.File, "https://"):
+		return c.fetch(ctx)
+	default:
+		var f *os.File
+		if f, err = os.Open(c.File); err == nil {
+			defer f.Close()
+			body, err = io.ReadAll(io.LimitReader(f, robots.MaxSize))
+		}
+	}
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, usagef("%w", err)
+		}
+		return nil, fmt.Errorf("read robots.txt: %w", err)
+	}
+	return robots.Parse(body, c.Agent), nil
+}
+
+func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.File, nil)
+	if err != nil {
+		return nil, usagef("robots.txt URL: %w", err)
+	}
+	req.Header.Set("User-Agent", c.Agent)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("fetch robots.txt: %w", err)
+	}
+	defer res.Body.Close()
+	switch {
+	case res.StatusCode >= 500:
+		return robots.DisallowAll(), nil
+	case res.StatusCode >= 400:
+		return &robots.File{}, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(res.Body, robots.MaxSize))
+	if err != nil {
+		return nil, fmt.Errorf("fetch %s: %w", c.File, err)
+	}
+	return robots.Parse(body, c.Agent), nil
+}

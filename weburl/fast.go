@@ -1,0 +1,194 @@
+package weburl
+
+import "strings"
+
+// Classes of bytes on the fast path.
+const (
+	hostByte  = 1 << iota // a-z 0-9 . -
+	pathByte              // stands in a path as it is
+	queryByte             // stands in a query as it is
+)
+
+// class tells for each byte where it may stand without any change. Upper-case
+// letters of the host, '%', '\', tabs, quotes and all beyond ASCII are left to
+// the slow path.
+var class = func() (t [256]byte) {
+	set := func(chars string, c byte) {
+		for i := range len(chars) {
+			t[chars[i]] |= c
+		}
+	}
+	const lower, upper, digit = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+	set(lower+digit+".-", hostByte)
+	set(lower+upper+digit+"-_~!$&()*+,;=:@/.", pathByte)
+	set(lower+upper+digit+"-_~!$&()*+,;=:@/.?[]|^`{}", queryByte)
+	return t
+}()
+
+// plain accepts an absolute URL that is in standard form already, but for a
+// fragment or a missing slash, without allocating. It says no in any doubt.
+func plain(s string) (URL, bool) {
+	var at int
+	switch {
+	case strings.HasPrefix(s, "http://"):
+		at = len("http://")
+	case strings.HasPrefix(s, "https://"):
+		at = len("https://")
+	default:
+		return URL{}, false
+	}
+	end, ok := plainHost(s, at)
+	if !ok {
+		return URL{}, false
+	}
+	if end == len(s) || s[end] == '#' {
+		s = s[:end] + "/"
+	} else if s[end] != '/' {
+		return URL{}, false
+	}
+	query, last, ok := plainPath(s, end)
+	if !ok || last > maxLength {
+		return URL{}, false
+	}
+	return URL{s: s[:last], host: at, path: end, query: query}, true
+}
+
+// plainHost returns the end of a host that needs no work: a name whose last
+// label begins with a letter (so that it is no IPv4 address) and has no
+// punycode, or a dotted IPv4 address, either with a port that is not the
+// scheme's.
+func plainHost(s string, at int) (int, bool) {
+	i := at
+	label, letters := at, false
+	for i < len(s) && class[s[i]]&hostByte != 0 {
+		if s[i] == '.' {
+			if i == label {
+				return 0, false
+			}
+			label = i + 1
+		} else if s[i] == '-' {
+			if i == label || (i == label+2 && label+2 <= len(s)) { // leading hyphen or xn--
+				return 0, false
+			}
+		} else if s[i] >= 'a' {
+			letters = true
+		}
+		i++
+	}
+	if i == at || i == label || i-at > 253 {
+		return 0, false
+	}
+	if c := s[label]; c >= '0' && c <= '9' && (letters || !dotted(s[at:i])) {
+		return 0, false
+	}
+	if i < len(s) && s[i] == ':' {
+		return plainPort(s, at, i)
+	}
+	return i, true
+}
+
+// plainPort accepts a port of two to five digits without a leading zero that
+// is not the default.
+func plainPort(s string, at, i int) (int, bool) {
+	start := i + 1
+	port := 0
+	for i = start; i < len(s) && s[i] >= '0' && s[i] <= '9' && i-start < 6; i++ {
+		port = port*10 + int(s[i]-'0')
+	}
+	if i == start || s[start] == '0' || port > 65535 {
+		return 0, false
+	}
+	if (port == 80 && at == len("http://")) || (port == 443 && at == len("https://")) {
+		return 0, false
+	}
+	return i, true
+}
+
+// dotted reports whether s is four numbers below 256 without leading zeros.
+func dotted(s string) bool {
+	for n := range 4 {
+		v, i := 0, 0
+		for i < len(s) && i < 4 && s[i] >= '0' && s[i] <= '9' {
+			v = v*10 + int(s[i]-'0')
+			i++
+		}
+		if i == 0 || v > 255 || (i > 1 && s[0] == '0') {
+			return false
+		}
+		if n == 3 {
+			return i == len(s)
+		}
+		if i == len(s) || s[i] != '.' {
+			return false
+		}
+		s = s[i+1:]
+	}
+	return false
+}
+
+// plainPath checks path and query from the slash at i; last is where the
+// fragment begins or the string ends.
+func plainPath(s string, i int) (query, last int, ok bool) {
+	for i < len(s) && class[s[i]]&pathByte != 0 {
+		if s[i] == '/' && i+1 < len(s) && s[i+1] == '.' && dotSegment(s[i+2:]) {
+			return 0, 0, false
+		}
+		i++
+	}
+	query = i
+	if i < len(s) && s[i] == '?' {
+		for i++; i < len(s) && class[s[i]]&queryByte != 0; i++ {
+		}
+		if i == query+1 { // an empty query is dropped by the slow path
+			return 0, 0, false
+		}
+	}
+	if i < len(s) && s[i] != '#' {
+		return 0, 0, false
+	}
+	return query, i, true
+}
+
+// dotSegment reports whether what follows "/." makes the segment "." or "..",
+// or may do so.
+func dotSegment(rest string) bool {
+	if strings.HasPrefix(rest, ".") {
+		rest = rest[1:]
+	}
+	return rest == "" || strings.ContainsRune("/?#%", rune(rest[0]))
+}
+
+// join resolves an ordinary reference against u with one allocation.
+func (u URL) join(ref string) (URL, bool) {
+	if ref == "" || u.s == "" {
+		return URL{}, false
+	}
+	switch c := ref[0]; {
+	case c == '/' && len(ref) > 1 && ref[1] == '/', c == '#', c == '?', c == '.', class[c]&pathByte == 0:
+		return URL{}, false
+	case c == '/':
+		return u.rooted(u.s[:u.path], ref)
+	}
+	if i := strings.IndexAny(ref, ":/?#"); i >= 0 && ref[i] == ':' { // a scheme
+		return plain(ref)
+	}
+	dir := u.path + strings.LastIndexByte(u.s[u.path:u.query], '/') + 1
+	return u.rooted(u.s[:dir], ref)
+}
+
+// rooted checks the path that head + ref makes; head has checked bytes only.
+func (u URL) rooted(head, ref string) (URL, bool) {
+	from := 0
+	if ref[0] != '/' {
+		if ref[0] == '.' {
+			return URL{}, false
+		}
+	} else if len(ref) > 1 && ref[1] == '.' && dotSegment(ref[2:]) {
+		return URL{}, false
+	}
+	query, last, ok := plainPath(ref, from)
+	if !ok || len(head)+last > maxLength {
+		return URL{}, false
+	}
+	return URL{s: head + ref[:last], host: u.host, path: u.path, query: len(head) + query}, true
+}
