@@ -3,14 +3,13 @@ package testweb
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
 
@@ -18,14 +17,13 @@ import (
 // for longer than robots do.
 const readTimeout = 2 * time.Minute
 
-// localAddr is the key of the connection's own address in a request's context.
-type localAddr struct{}
-
-func (s *Server) httpServer() *http.Server {
+// httpServer returns a server of one listener.
+func (s *Server) httpServer(h http.HandlerFunc) *http.Server {
 	return &http.Server{
-		Handler: http.HandlerFunc(s.handle), ReadHeaderTimeout: readTimeout, IdleTimeout: readTimeout,
+		Handler: h, ReadHeaderTimeout: readTimeout, IdleTimeout: readTimeout,
 		BaseContext: func(net.Listener) context.Context { return s.ctx },
-		ErrorLog:    nil,
+		// Robots break off handshakes, and bad TLS is a behaviour: no noise.
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 }
 
@@ -58,8 +56,8 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 		a.write()
 		s.describe(&rec, v)
 		s.release(v)
-		if a.broken {
-			defer panic(http.ErrAbortHandler) // after the log: net/http resets the connection
+		if a.reset {
+			defer a.abort() // when the record is in the log
 		}
 	}
 	if s.cfg.Truth != nil {
@@ -78,8 +76,12 @@ func (s *Server) target(req *http.Request) (host uint64, dns, port string, ok bo
 	if host, ok = s.Host(dns); ok {
 		return host, dns, port, true
 	}
-	if ip, err := netip.ParseAddr(strings.Trim(dns, "[]")); err == nil {
-		if host, ok = s.hostAt(ip); ok {
+	if host, ok = s.named(dns); ok {
+		return host, s.HostName(host), port, true
+	}
+	if dns == "" { // HTTP/1.0 without a Host field
+		local, _ := req.Context().Value(http.LocalAddrContextKey).(net.Addr)
+		if host, ok = s.hostAt(addrOf(local)); ok {
 			return host, s.HostName(host), port, true
 		}
 	}
@@ -119,128 +121,4 @@ func (s *Server) describe(rec *truth.Record, v *visit) {
 	if !v.version.forever() {
 		rec.FreshUntil = s.clock(v.version.Until)
 	}
-}
-
-// answer is one reply on its way to the robot.
-type answer struct {
-	s      *Server
-	rw     http.ResponseWriter
-	req    *http.Request
-	v      *visit
-	rec    *truth.Record
-	broken bool // the connection is to be reset
-}
-
-func (a *answer) write() {
-	r := &a.v.r
-	if r.Delay > 0 && !a.sleep(r.Delay) {
-		a.broken = true
-		return
-	}
-	if r.Cut < 0 {
-		a.broken = true
-		return
-	}
-	h := a.rw.Header()
-	for _, f := range r.Header {
-		h.Set(f.Name, f.Value)
-	}
-	if r.Location != "" {
-		h["Location"] = []string{r.Location}
-	}
-	if r.Retry > 0 {
-		h.Set("Retry-After", strconv.Itoa(r.Retry))
-	}
-	if r.Status == http.StatusOK && a.unchanged(h) {
-		a.rec.Status = http.StatusNotModified
-		a.rw.WriteHeader(a.rec.Status)
-		return
-	}
-	a.body(h)
-}
-
-// sleep waits for a time of the clock; false if robot or server left.
-func (a *answer) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-a.req.Context().Done():
-		return false
-	}
-}
-
-// unchanged sets the validators and reports whether the robot's conditions say
-// that it has this version (RFC 9110, 13.2.2: If-None-Match goes first).
-func (a *answer) unchanged(h http.Header) bool {
-	val := a.v.r.Validator
-	none, since := a.req.Header["If-None-Match"], a.req.Header["If-Modified-Since"]
-	a.rec.Conditional = len(none) > 0 || len(since) > 0
-	tag := ""
-	if val.Tag != 0 {
-		tag = `"` + strconv.FormatUint(val.Tag, 36) + `"`
-		h["Etag"] = []string{tag}
-	}
-	var modified time.Time
-	if val.Dated {
-		modified = a.s.modified(val.Modified)
-		h["Last-Modified"] = []string{modified.Format(http.TimeFormat)}
-	}
-	switch {
-	case val.Deaf:
-		return false
-	case len(none) > 0:
-		return tag != "" && matches(none, tag)
-	case len(since) > 0 && val.Dated:
-		t, err := http.ParseTime(since[0])
-		return err == nil && !modified.After(t)
-	}
-	return false
-}
-
-// modified returns the Last-Modified date of a time of the web.
-func (s *Server) modified(t float64) time.Time {
-	return s.clock(t).UTC().Truncate(time.Second)
-}
-
-// matches reports whether an If-None-Match field holds a tag, by the weak
-// comparison; a coding's suffix (see body) is not part of it.
-func matches(fields []string, tag string) bool {
-	for _, f := range fields {
-		for part := range strings.SplitSeq(f, ",") {
-			part = strings.TrimPrefix(strings.TrimSpace(part), "W/")
-			if part == "*" || part == tag || len(part) > 3 && part[len(part)-3] == '-' && part[:len(part)-3]+`"` == tag {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// body sends header and body.
-func (a *answer) body(h http.Header) {
-	r := &a.v.r
-	a.rec.Status = r.Status
-	if r.Type != "" {
-		h["Content-Type"] = []string{contentType(r)}
-	}
-	body := a.s.body(a.v)
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	a.rw.WriteHeader(a.rec.Status)
-	if a.req.Method == http.MethodHead {
-		return
-	}
-	n, _ := a.rw.Write(body)
-	a.rec.Bytes = int64(n)
-}
-
-func contentType(r *behaviour.Reply) string {
-	if r.Charset == "" {
-		return r.Type
-	}
-	if r.Type == "text/html" && r.Charset == "utf-8" {
-		return "text/html; charset=utf-8" // the common case, without a new string
-	}
-	return r.Type + "; charset=" + r.Charset
 }

@@ -18,11 +18,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/content"
+	"github.com/freshet/freshet/lab/testweb/dns"
 	"github.com/freshet/freshet/lab/testweb/name"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
@@ -61,12 +63,17 @@ type Server struct {
 	*Web
 	cfg   Config
 	start time.Time
-	http  net.Listener
+	ca    *authority
 	close []func() error // in reverse order
 	tasks sync.WaitGroup
 	ctx   context.Context // ends with the server; its goroutines wait on it
 	stop  context.CancelFunc
 	log   *slog.Logger
+
+	http, https, proxy    net.Listener // nil where there is none
+	dns                   *dns.Server
+	tunnelHTTP, tunnelTLS *queue
+	coders                coders
 }
 
 // NewWeb returns the web of a configuration without serving it.
@@ -136,35 +143,108 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) listen() error {
+func (s *Server) listen() (err error) {
+	if s.ca, err = newAuthority(); err != nil {
+		return err
+	}
 	if s.cfg.HTTP != "" {
-		l, err := listenTCP("HTTP", s.cfg.HTTP)
-		if err != nil {
+		if s.http, err = listenTCP("HTTP", s.cfg.HTTP); err != nil {
 			return err
 		}
-		s.http = l
-		s.serve(s.httpServer(), l)
+		s.serve(s.httpServer(s.handle), s.http, false)
+	}
+	if s.cfg.HTTPS != "" {
+		if s.https, err = listenTCP("HTTPS", s.cfg.HTTPS); err != nil {
+			return err
+		}
+		s.serve(s.httpServer(s.handle), s.https, true)
+	}
+	if s.cfg.Proxy != "" {
+		if s.proxy, err = listenTCP("proxy", s.cfg.Proxy); err != nil {
+			return err
+		}
+		s.tunnelHTTP, s.tunnelTLS = newQueue(s.proxy.Addr()), newQueue(s.proxy.Addr())
+		s.serve(s.httpServer(s.handle), s.tunnelHTTP, false)
+		s.serve(s.httpServer(s.handle), s.tunnelTLS, true)
+		s.serve(s.httpServer(func(rw http.ResponseWriter, req *http.Request) {
+			if req.Method == http.MethodConnect {
+				s.connect(rw, req)
+				return
+			}
+			s.handle(rw, req) // the absolute form of the target names the host
+		}), s.proxy, false)
+	}
+	if s.cfg.DNS != "" {
+		if s.dns, err = dns.Listen(s.cfg.DNS, s.zone()); err != nil {
+			return fmt.Errorf("test web: %w", err)
+		}
+		s.close = append(s.close, s.dns.Close)
 	}
 	return nil
 }
 
+// zone returns the web as DNS sees it.
+func (s *Server) zone() dns.Zone {
+	return dns.Zone{Names: s.names, Hosts: s.layout.Hosts(), Answer: s.cfg.Answer, Fault: s.dnsFault}
+}
+
+// dnsFault asks the behaviours what is wrong with a host's name.
+func (s *Server) dnsFault(host uint64) dns.Fault {
+	q := behaviour.Request{Seed: s.seed, Host: host, Now: s.Now()}
+	for _, b := range s.behaviour {
+		if d, ok := b.(behaviour.DNS); ok {
+			if f := d.DNS(&q); f != (dns.Fault{}) {
+				return f
+			}
+		}
+	}
+	return dns.Fault{}
+}
+
 // serve runs an HTTP server on a listener until Close.
-func (s *Server) serve(h *http.Server, l net.Listener) {
+func (s *Server) serve(h *http.Server, l net.Listener, secure bool) {
 	s.close = append(s.close, h.Close)
 	s.tasks.Go(func() {
-		if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		var err error
+		if secure {
+			h.TLSConfig = s.tlsConfig()
+			err = h.ServeTLS(l, "", "")
+		} else {
+			err = h.Serve(l)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
 			s.log.Error("test web", "serve", l.Addr().String(), "err", err)
 		}
 	})
 }
 
 // HTTPAddr returns the address of the HTTP listener, "" if there is none.
-func (s *Server) HTTPAddr() string {
-	if s.http == nil {
+func (s *Server) HTTPAddr() string { return listenerAddr(s.http) }
+
+// HTTPSAddr returns the address of the HTTPS listener, "" if there is none.
+func (s *Server) HTTPSAddr() string { return listenerAddr(s.https) }
+
+// ProxyAddr returns the address of the forward proxy, "" if there is none.
+func (s *Server) ProxyAddr() string { return listenerAddr(s.proxy) }
+
+// DNSAddr returns the address of the DNS server, "" if there is none.
+func (s *Server) DNSAddr() string {
+	if s.dns == nil {
 		return ""
 	}
-	return s.http.Addr().String()
+	return s.dns.Addr()
 }
+
+func listenerAddr(l net.Listener) string {
+	if l == nil {
+		return ""
+	}
+	return l.Addr().String()
+}
+
+// CertificateAuthority returns the certificate, in PEM, that signs those of all
+// hosts.
+func (s *Server) CertificateAuthority() []byte { return s.ca.PEM() }
 
 // Close ends the server and waits for its goroutines. The truth log stays the
 // caller's to close.
@@ -196,22 +276,26 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	known := false
-	if ip, err := netip.ParseAddr(host); err == nil {
-		_, known = s.hostAt(ip)
-	} else {
-		_, known = s.Host(host)
-	}
-	if !known {
+	if _, known := s.named(host); !known {
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	to := s.HTTPAddr()
-	_ = port
+	if port == "443" {
+		to = s.HTTPSAddr()
+	}
 	if to == "" {
-		return nil, fmt.Errorf("dial %s: the test web does not listen there", addr)
+		return nil, fmt.Errorf("dial %s: the test web does not listen for port %s", addr, port)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", to)
+}
+
+// named returns the host of a DNS name or an address in text.
+func (s *Server) named(host string) (uint64, bool) {
+	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return s.hostAt(ip)
+	}
+	return s.Host(host)
 }
 
 // hostAt returns the host with an address.

@@ -9,6 +9,7 @@
 package behaviour
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/freshet/freshet/lab/rng"
@@ -95,4 +96,12 @@ func (s *Scope) page(q *Request, salt uint64) bool {
 		return false
 	}
 	return s.Pages == nil || rng.Unit(rng.Mix(q.Seed^salt+1, q.Page)) < *s.Pages
+}
+
+// ETag returns the reply's entity tag with its quotes, "" for none.
+func (v Validator) ETag() string {
+	if v.Tag == 0 {
+		return ""
+	}
+	return `"` + strconv.FormatUint(v.Tag, 36) + `"`
 }

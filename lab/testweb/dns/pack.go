@@ -1,0 +1,115 @@
+package dns
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// pack appends an answer to dst. One longer than size goes out empty with the
+// bit that sends the asker to TCP.
+func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns *dnsmessage.ResourceHeader, size int) ([]byte, time.Duration, error) {
+	out, err := build(dst, h, q, a, edns)
+	if err == nil && len(out)-len(dst) > size {
+		h.Truncated = true
+		out, err = build(dst, h, q, nil, edns)
+	}
+	if err != nil {
+		return dst, 0, fmt.Errorf("DNS answer: %w", err)
+	}
+	return out, 0, nil
+}
+
+func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns *dnsmessage.ResourceHeader) ([]byte, error) {
+	b := dnsmessage.NewBuilder(dst, h)
+	b.EnableCompression()
+	if err := b.StartQuestions(); err != nil {
+		return nil, err
+	}
+	if q != nil {
+		if err := b.Question(*q); err != nil {
+			return nil, err
+		}
+	}
+	if a != nil {
+		if err := a.build(&b, q); err != nil {
+			return nil, err
+		}
+	}
+	if edns != nil {
+		if err := b.StartAdditionals(); err != nil {
+			return nil, err
+		}
+		opt := dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("."), Type: dnsmessage.TypeOPT, Class: udpSize}
+		if err := b.OPTResource(opt, dnsmessage.OPTResource{}); err != nil {
+			return nil, err
+		}
+	}
+	return b.Finish()
+}
+
+// build writes the answer's records, or the SOA that says there are none.
+func (a *answer) build(b *dnsmessage.Builder, q *dnsmessage.Question) error {
+	if err := b.StartAnswers(); err != nil {
+		return err
+	}
+	h := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, TTL: a.ttl}
+	n := 0
+	if a.alias != "" {
+		to, err := dnsmessage.NewName(a.alias)
+		if err != nil {
+			return err
+		}
+		if err := b.CNAMEResource(h, dnsmessage.CNAMEResource{CNAME: to}); err != nil {
+			return err
+		}
+		h.Name = to
+		n++
+	}
+	var err error
+	switch {
+	case a.address.Is4():
+		err = b.AResource(h, dnsmessage.AResource{A: a.address.As4()})
+	case a.address.Is6():
+		err = b.AAAAResource(h, dnsmessage.AAAAResource{AAAA: a.address.As16()})
+	case a.ptr != "":
+		var to dnsmessage.Name
+		if to, err = dnsmessage.NewName(a.ptr); err == nil {
+			err = b.PTRResource(h, dnsmessage.PTRResource{PTR: to})
+		}
+	case a.ns:
+		var to dnsmessage.Name
+		if to, err = dnsmessage.NewName("ns1." + a.zone); err == nil {
+			err = b.NSResource(h, dnsmessage.NSResource{NS: to})
+		}
+	case a.soa:
+		err = a.authority(b, h)
+	default:
+		if n > 0 || a.rcode == dnsmessage.RCodeServerFailure {
+			return nil
+		}
+		if err := b.StartAuthorities(); err != nil {
+			return err
+		}
+		if h.Name, err = dnsmessage.NewName(a.zone); err == nil {
+			err = a.authority(b, h)
+		}
+	}
+	return err
+}
+
+// authority writes the SOA of the answer's zone.
+func (a *answer) authority(b *dnsmessage.Builder, h dnsmessage.ResourceHeader) error {
+	ns, err := dnsmessage.NewName("ns1." + a.zone)
+	if err != nil {
+		return err
+	}
+	mbox, err := dnsmessage.NewName("hostmaster." + a.zone)
+	if err != nil {
+		return err
+	}
+	return b.SOAResource(h, dnsmessage.SOAResource{
+		NS: ns, MBox: mbox, Serial: 1, Refresh: 7200, Retry: 900, Expire: 1209600, MinTTL: a.ttl,
+	})
+}
