@@ -34,6 +34,7 @@ type cli struct {
 	globals
 
 	Robots  robotsCmd  `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
+	Web     webCmd     `cmd:"" help:"Synthetic webs for testing robots."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -92,6 +93,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	c.stdin, c.stdout, c.stderr = stdin, stdout, stderr
 	if err := kctx.Run(&c.globals); err != nil {
+		var status exitStatus
+		if errors.As(err, &status) {
+			return int(status) // the command that we ran has told its own error
+		}
 		fmt.Fprintln(stderr, "freshet:", err)
 		var usage usageError
 		if errors.As(err, &usage) {

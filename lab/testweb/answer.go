@@ -92,7 +92,7 @@ func (a *answer) unchanged(h http.Header) bool {
 
 // modified returns the Last-Modified date of a time of the web.
 func (s *Server) modified(t float64) time.Time {
-	return s.clock(t).UTC().Truncate(time.Second)
+	return s.Clock(t).UTC().Truncate(time.Second)
 }
 
 // matches reports whether an If-None-Match field holds a tag, by the weak

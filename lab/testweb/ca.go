@@ -148,9 +148,9 @@ func (s *Server) tlsConfig() *tls.Config {
 
 // tlsFault asks the behaviours what is wrong with a host's TLS.
 func (s *Server) tlsFault(host uint64) behaviour.TLSFault {
-	q := behaviour.Request{Seed: s.seed, Host: host, Now: s.Now()}
+	q := behaviour.Request{World: s.Web, Seed: s.seed, Host: host, Now: s.Now()}
 	for _, b := range s.behaviour {
-		if t, ok := b.(behaviour.TLS); ok {
+		if t, ok := b.Behaviour.(behaviour.TLS); ok {
 			if f := t.TLS(&q); f != behaviour.TLSFine {
 				return f
 			}

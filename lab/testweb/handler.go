@@ -38,6 +38,11 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 	if req.TLS != nil {
 		rec.Scheme = "https"
 	}
+	if local, ok := req.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && s.cfg.Truth != nil {
+		if ip := addrOf(local); !ip.IsLoopback() {
+			rec.Local = ip.String()
+		}
+	}
 	switch {
 	case !known:
 		rec.Status, rec.Kind = http.StatusNotFound, truth.Missing
@@ -51,7 +56,7 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 		if req.TLS != nil {
 			o.scheme = "https"
 		}
-		v := s.visit(host, dns, o, req.URL.Path, req.URL.RawQuery, s.time(began))
+		v := s.visit(host, dns, o, req.URL.Path, req.URL.RawQuery, s.Time(began))
 		a := answer{s: s, rw: rw, req: req, v: v, rec: &rec}
 		a.write()
 		s.describe(&rec, v)
@@ -109,16 +114,17 @@ func (s *Server) plain(rw http.ResponseWriter, req *http.Request, status int, te
 // describe puts what the web knows about the answer into the record.
 func (s *Server) describe(rec *truth.Record, v *visit) {
 	rec.Kind = v.r.Kind
-	rec.CopyOf, rec.Similarity, rec.Behaviour, rec.Disallowed = v.r.CopyOf, v.r.Similarity, v.r.By, v.r.Disallowed
+	rec.CopyOf, rec.Similarity, rec.Behaviour = v.r.CopyOf, v.r.Similarity, v.by
+	rec.Disallowed, rec.CrawlDelay = v.r.Disallowed, v.r.CrawlDelay
 	if v.r.Kind != truth.Page || !v.q.Found {
 		return
 	}
 	rec.Page = int64(v.q.Page)
 	rec.Version = v.version.Number
 	if v.version.Number != 0 {
-		rec.Changed = s.clock(v.version.Since)
+		rec.Changed = s.Clock(v.version.Since)
 	}
 	if !v.version.forever() {
-		rec.FreshUntil = s.clock(v.version.Until)
+		rec.FreshUntil = s.Clock(v.version.Until)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -41,7 +42,7 @@ type Config struct {
 	Languages []content.Language // of hosts, drawn evenly; nil: English, English, Russian, Lithuanian
 	Sentences int                // mean length of a page, 24 if 0
 
-	Behaviours []behaviour.Behaviour
+	Behaviours behaviour.Set
 	History    History // nil: pages never change
 	// TimeScale is how many seconds of the web pass in one of the clock, 1 if 0.
 	TimeScale float64
@@ -62,7 +63,6 @@ type Config struct {
 type Server struct {
 	*Web
 	cfg   Config
-	start time.Time
 	ca    *authority
 	close []func() error // in reverse order
 	tasks sync.WaitGroup
@@ -81,6 +81,18 @@ func NewWeb(cfg Config) (*Web, error) {
 	w := &Web{
 		graph: cfg.Graph, layout: cfg.Layout, names: cfg.Names, seed: cfg.Seed, words: content.NewWords(),
 		languages: cfg.Languages, history: cfg.History, behaviour: cfg.Behaviours, sentences: cfg.Sentences,
+		start: time.Now(), scale: cfg.TimeScale,
+	}
+	if w.scale == 0 {
+		w.scale = 1
+	}
+	if !(w.scale > 0) || math.IsInf(w.scale, 1) {
+		return nil, fmt.Errorf("test web: time scale %g: give a positive number", w.scale)
+	}
+	for _, b := range w.behaviour {
+		if r, ok := b.Behaviour.(behaviour.Router); ok {
+			w.routers = append(w.routers, r)
+		}
 	}
 	if err := w.names.Check(); err != nil {
 		return nil, fmt.Errorf("test web: %w", err)
@@ -123,16 +135,10 @@ func New(cfg Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cfg.TimeScale == 0 {
-		cfg.TimeScale = 1
-	}
-	if cfg.TimeScale < 0 {
-		return nil, fmt.Errorf("test web: time scale %g: time only goes forward", cfg.TimeScale)
-	}
 	if cfg.HTTP == "" && cfg.HTTPS == "" && cfg.DNS == "" && cfg.Proxy == "" {
 		cfg.HTTP = "127.0.0.1:0"
 	}
-	s := &Server{Web: web, cfg: cfg, start: time.Now(), log: cfg.Log}
+	s := &Server{Web: web, cfg: cfg, log: cfg.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -190,9 +196,9 @@ func (s *Server) zone() dns.Zone {
 
 // dnsFault asks the behaviours what is wrong with a host's name.
 func (s *Server) dnsFault(host uint64) dns.Fault {
-	q := behaviour.Request{Seed: s.seed, Host: host, Now: s.Now()}
+	q := behaviour.Request{World: s.Web, Seed: s.seed, Host: host, Now: s.Now()}
 	for _, b := range s.behaviour {
-		if d, ok := b.(behaviour.DNS); ok {
+		if d, ok := b.Behaviour.(behaviour.DNS); ok {
 			if f := d.DNS(&q); f != (dns.Fault{}) {
 				return f
 			}
@@ -259,14 +265,7 @@ func (s *Server) Close() error {
 }
 
 // Now returns the time of the web, in seconds since it began.
-func (s *Server) Now() float64 { return s.time(time.Now()) }
-
-func (s *Server) time(t time.Time) float64 { return t.Sub(s.start).Seconds() * s.cfg.TimeScale }
-
-// clock returns the moment of the clock that is a time of the web.
-func (s *Server) clock(t float64) time.Time {
-	return s.start.Add(time.Duration(t / s.cfg.TimeScale * float64(time.Second)))
-}
+func (s *Server) Now() float64 { return s.Time(time.Now()) }
 
 // DialContext connects a robot under test to the server: as the dialer of an
 // http.Transport it stands for DNS and routing. Port 443 leads to HTTPS, others

@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
@@ -30,8 +31,11 @@ type Web struct {
 	words     *content.Words
 	languages []content.Language
 	history   History
-	behaviour []behaviour.Behaviour
+	behaviour behaviour.Set
+	routers   []behaviour.Router
 	sentences int
+	start     time.Time
+	scale     float64
 	scratch   sync.Pool
 }
 
@@ -48,6 +52,7 @@ type scratch struct {
 type visit struct {
 	q       behaviour.Request
 	r       behaviour.Reply
+	by      string // names of the behaviours that changed the reply
 	version Version
 	mem     *scratch
 }
@@ -111,6 +116,32 @@ func (w *Web) Host(dns string) (host uint64, ok bool) {
 	return h, ok && h < w.layout.Hosts()
 }
 
+// Span implements behaviour.World and Layout.
+func (w *Web) Span(host uint64) (first, pages uint64) { return w.layout.Span(host) }
+
+// TextKey implements behaviour.World.
+func (w *Web) TextKey(page uint64) (uint64, content.Topic) {
+	key := w.pageKey(page)
+	return rng.Mix(key, saltText), w.words.Topic(key)
+}
+
+// HostLanguage implements behaviour.World.
+func (w *Web) HostLanguage(host uint64) content.Language { return w.Language(host) }
+
+// Changed implements behaviour.World.
+func (w *Web) Changed(page uint64, now float64) float64 { return w.history.At(page, now).Since }
+
+// Clock returns the moment of the clock that is a time of the web.
+func (w *Web) Clock(t float64) time.Time {
+	return w.start.Add(time.Duration(t / w.scale * float64(time.Second)))
+}
+
+// Time returns the time of the web at a moment of the clock.
+func (w *Web) Time(t time.Time) float64 { return t.Sub(w.start).Seconds() * w.scale }
+
+// Scale returns how many seconds of the web pass in one of the clock.
+func (w *Web) Scale() float64 { return w.scale }
+
 // Seeds returns the addresses of the entry pages of n hosts, spread evenly.
 func (w *Web) Seeds(n int) []string {
 	hosts := w.layout.Hosts()
@@ -138,15 +169,26 @@ func (w *Web) visit(host uint64, dns string, o origin, path, query string, now f
 	v := &visit{mem: mem}
 	first, pages := w.layout.Span(host)
 	v.q = behaviour.Request{
-		Seed: w.seed, Host: host, Name: dns, Port: o.port, Path: path, Query: query,
+		World: w, Seed: w.seed, Host: host, Name: dns, Path: path, Query: query,
 		Docs: pages, First: first, Now: now,
+	}
+	if len(w.behaviour) > 0 {
+		v.q.Base = o.scheme + "://" + dns + o.port
 	}
 	if doc, ok := name.ParseDocument(path); ok && doc < pages {
 		v.q.Found, v.q.Doc, v.q.Page = true, doc, first+doc
 	}
+	for _, r := range w.routers {
+		r.Route(&v.q)
+	}
 	w.honest(v, o)
 	for _, b := range w.behaviour {
-		b.Apply(&v.q, &v.r)
+		if b.Apply(&v.q, &v.r) {
+			if v.by != "" {
+				v.by += " "
+			}
+			v.by += b.Name
+		}
 	}
 	return v
 }
@@ -175,10 +217,10 @@ func (w *Web) page(v *visit, o origin) {
 	q, mem := &v.q, v.mem
 	v.version = w.history.At(q.Page, q.Now)
 	key, hostKey := w.pageKey(q.Page), w.hostKey(q.Host)
+	text, topic := w.TextKey(q.Page)
 	p := &mem.page
 	*p = content.Page{
-		Lang: w.Language(q.Host), Topic: w.words.Topic(key),
-		Base: rng.Mix(key, saltText), Drift: .3,
+		Lang: w.Language(q.Host), Topic: topic, Base: text, Drift: .3,
 		Sentences: w.sentences/2 + int(key>>20%uint64(w.sentences)),
 		Habit:     content.HabitOf(hostKey),
 	}

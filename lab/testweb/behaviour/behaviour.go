@@ -9,6 +9,9 @@
 package behaviour
 
 import (
+	"fmt"
+	"math"
+	"net/http"
 	"strconv"
 	"time"
 
@@ -17,12 +20,29 @@ import (
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
 
+// World is the part of the web that behaviours may ask about.
+type World interface {
+	// Span returns the first page of a host and the number of its pages.
+	Span(host uint64) (first, pages uint64)
+	// TextKey returns the key of the text of a page, and its topic.
+	TextKey(page uint64) (uint64, content.Topic)
+	// HostLanguage returns the language of a host.
+	HostLanguage(host uint64) content.Language
+	// Changed returns when the version of a page at a time began.
+	Changed(page uint64, now float64) float64
+	// Clock returns the moment of the clock that is a time of the web.
+	Clock(t float64) time.Time
+	// Scale returns how many seconds of the web pass in one of the clock.
+	Scale() float64
+}
+
 // Request is what a behaviour may depend on.
 type Request struct {
+	World World
 	Seed  uint64  // of the web
 	Host  uint64  // number of the host
 	Name  string  // the host's DNS name
-	Port  string  // ":8080" where the robot had to name a port
+	Base  string  // scheme, name and port: "http://www.aabbccdd.cz"
 	Path  string  // without the query
 	Query string  // without '?'
 	Page  uint64  // number of the page, where Found
@@ -31,6 +51,15 @@ type Request struct {
 	First uint64  // page number of the host's document 0
 	Found bool    // the path names a page of the graph
 	Now   float64 // seconds since the web began, of the web's own time
+}
+
+// show makes the request one for a document of its host; false if there is none.
+func (q *Request) show(doc uint64) bool {
+	if doc >= q.Docs {
+		return false
+	}
+	q.Found, q.Doc, q.Page = true, doc, q.First+doc
+	return true
 }
 
 // Reply is the answer in the making.
@@ -54,8 +83,9 @@ type Reply struct {
 
 	CopyOf     int64 // 1 + number of the page whose text this one repeats
 	Similarity float64
-	Disallowed bool   // robots.txt forbids the path
-	By         string // names of the behaviours that changed the reply
+	Disallowed bool    // robots.txt forbids the path
+	CrawlDelay float64 // that robots.txt asks for, in seconds
+	By         string  // names of the behaviours that changed the reply
 }
 
 // Field is a header field.
@@ -76,26 +106,108 @@ type Behaviour interface {
 	Apply(q *Request, r *Reply) bool
 }
 
+// Router is implemented by behaviours that show pages under other paths too.
+type Router interface {
+	// Route makes q a request for the page behind its path, if the path is one of
+	// the behaviour's.
+	Route(q *Request)
+}
+
 // Scope is the part of the web that shows a behaviour: every option list of a
 // behaviour has it.
 type Scope struct {
-	// Hosts is the share of hosts that have the behaviour, 1 if absent.
-	Hosts *float64 `yaml:"hosts"`
-	// Pages is the share of pages on those hosts, 1 if absent.
-	Pages *float64 `yaml:"pages"`
+	Hosts float64 `yaml:"hosts"` // share of hosts
+	Pages float64 `yaml:"pages"` // share of pages on those hosts
+
+	salt uint64 // keeps the choices of two behaviours apart
 }
 
-// host reports whether the behaviour of a salt touches a host.
-func (s *Scope) host(q *Request, salt uint64) bool {
-	return s.Hosts == nil || rng.Unit(rng.Mix(q.Seed^salt, q.Host)) < *s.Hosts
-}
+// everywhere is the scope of behaviours that touch all unless told otherwise.
+func everywhere() Scope { return Scope{Hosts: 1, Pages: 1} }
 
-// page reports whether the behaviour touches the page that q asks for.
-func (s *Scope) page(q *Request, salt uint64) bool {
-	if !q.Found || !s.host(q, salt) {
-		return false
+func (s *Scope) check() error {
+	for name, v := range map[string]float64{"hosts": s.Hosts, "pages": s.Pages} {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("%s: %g is no share: give a number from 0 to 1", name, v)
+		}
 	}
-	return s.Pages == nil || rng.Unit(rng.Mix(q.Seed^salt+1, q.Page)) < *s.Pages
+	return nil
+}
+
+func (s *Scope) salted(salt uint64) { s.salt = salt }
+
+// draw returns 64 bits that hang on the behaviour and x alone.
+func (s *Scope) draw(q *Request, x uint64) uint64 { return rng.Mix(q.Seed^s.salt, x) }
+
+// ofHost returns whether the behaviour touches the host.
+func (s *Scope) ofHost(q *Request) bool { return s.touches(q, q.Host) }
+
+func (s *Scope) touches(q *Request, host uint64) bool {
+	return s.Hosts > 0 && rng.Unit(s.draw(q, host)) < s.Hosts
+}
+
+// ofPage returns whether the behaviour touches the page that q asks for.
+func (s *Scope) ofPage(q *Request) bool {
+	return q.Found && s.ofHost(q) && (s.Pages >= 1 || rng.Unit(rng.Mix(s.draw(q, 1), q.Page)) < s.Pages)
+}
+
+// pathKey draws from the path, page of the graph or not.
+func (s *Scope) pathKey(q *Request) uint64 { return rng.Mix(s.draw(q, q.Host), hash(q.Path)) }
+
+// hash is FNV-1a.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	return h
+}
+
+// link adds a link to a reply that shows a page.
+func (r *Reply) link(q *Request, href, rel string) {
+	_, topic := q.World.TextKey(hash(href))
+	r.Page.Links = append(r.Page.Links, content.Link{
+		Href: []byte(href), Rel: rel, Topic: topic, Lang: r.Page.Lang,
+	})
+}
+
+// extra makes the reply a page outside the graph, with the host's looks.
+func (r *Reply) extra(q *Request, kind truth.Kind, key uint64, links ...string) {
+	_, topic := q.World.TextKey(key)
+	p := &content.Page{
+		Lang: q.World.HostLanguage(q.Host), Topic: topic, Base: key, Sentences: 6,
+		Habit: content.HabitOf(q.Host), Meta: "utf-8",
+	}
+	*r = Reply{Kind: kind, Status: 200, Page: p, Type: "text/html", Charset: "utf-8"}
+	for _, l := range links {
+		r.link(q, l, "")
+	}
+}
+
+// redirect makes the reply a redirect.
+func (r *Reply) redirect(status int, to string) {
+	*r = Reply{Kind: truth.Redirect, Status: status, Location: to}
+}
+
+// fail makes the reply an error page.
+func (r *Reply) fail(kind truth.Kind, status int) {
+	text := strconv.Itoa(status) + " " + http.StatusText(status)
+	*r = Reply{
+		Kind: kind, Status: status, Type: "text/html", Disallowed: r.Disallowed,
+		Body: []byte("<html><head><title>" + text + "</title></head><body><h1>" + text + "</h1></body></html>\n"),
+	}
+}
+
+// lognormal draws a positive number with the given median from 64 bits; spread
+// is the factor of one standard deviation.
+func lognormal(bits uint64, median, spread float64) float64 {
+	return median * math.Exp(math.Log(spread)*normal(bits))
+}
+
+// normal draws a standard normal number (Box and Muller).
+func normal(bits uint64) float64 {
+	u, v := rng.Unit(rng.Mix(bits, 1)), rng.Unit(rng.Mix(bits, 2))
+	return math.Sqrt(-2*math.Log(1-u)) * math.Cos(2*math.Pi*v)
 }
 
 // ETag returns the reply's entity tag with its quotes, "" for none.

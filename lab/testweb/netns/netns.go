@@ -76,9 +76,9 @@ const remaining = "the ways that remain: --proxy ADDR (a forward proxy with CONN
 func explain(err error) error {
 	var why []string
 	for file, advice := range map[string]string{
-		"/proc/sys/kernel/unprivileged_userns_clone":                "sysctl kernel.unprivileged_userns_clone=1",
-		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns":    "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-		"/proc/sys/user/max_user_namespaces":                        "sysctl user.max_user_namespaces=1000",
+		"/proc/sys/kernel/unprivileged_userns_clone":             "sysctl kernel.unprivileged_userns_clone=1",
+		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
+		"/proc/sys/user/max_user_namespaces":                     "sysctl user.max_user_namespaces=1000",
 	} {
 		b, readErr := os.ReadFile(file)
 		v := strings.TrimSpace(string(b))
@@ -102,26 +102,25 @@ type Files struct {
 	CA       []byte // certificate to be trusted besides the system's, in PEM
 }
 
-// Setup prepares the namespace from inside: lo up, all addresses local, and the
-// files of name resolution and trust replaced by bind mounts.
-func Setup(f Files) error {
+// Prepare makes the network of the namespace from inside: lo up, all addresses
+// local; and keeps what is mounted later from spreading to the machine.
+func Prepare() error {
 	if err := loopback(); err != nil {
 		return err
 	}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		err := localDefault(family)
-		if family == unix.AF_INET6 && errors.Is(err, unix.EAFNOSUPPORT) {
+		if family == unix.AF_INET6 && err != nil {
 			continue // a kernel without IPv6 serves IPv4
 		}
 		if err != nil {
 			return err
 		}
 	}
-	// What is mounted here must not spread to the machine.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make the mounts private: %w", err)
 	}
-	return f.mount()
+	return nil
 }
 
 // bundles are the places of the system's trusted certificates (as crypto/x509
@@ -131,7 +130,8 @@ var bundles = []string{
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem",
 }
 
-func (f Files) mount() error {
+// Mount replaces the files of name resolution and trust by bind mounts.
+func (f Files) Mount() error {
 	if err := f.over("/etc/resolv.conf", []byte("nameserver "+f.Resolver+"\noptions timeout:5 attempts:2 edns0\n")); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type Head struct {
 	Hosts     uint64          `json:"hosts"`
 	Seed      uint64          `json:"seed"`
 	Graph     string          `json:"graph,omitempty"`      // folder of the stored graph, or how it is computed
+	Sites     uint64          `json:"sites,omitempty"`      // as configured
 	Parent    string          `json:"parent,omitempty"`     // domain of all hosts
 	Dotted    bool            `json:"dotted,omitempty"`     // form of the names
 	TimeScale float64         `json:"time_scale,omitempty"` // seconds of the web in one of the clock

@@ -52,13 +52,14 @@ type Record struct {
 	Local    string  `json:"local,omitempty"`    // the address the robot connected to, where that tells something
 
 	// Of an answer that showed a page, or said that it had not changed:
-	Version    uint64    `json:"version,omitempty"`    // number of changes before Time
-	Changed    time.Time `json:"changed,omitzero"`     // when the shown version began
-	FreshUntil time.Time `json:"fresh_until,omitzero"` // when it ends
-	CopyOf     int64     `json:"copy_of,omitempty"`    // 1 + the page whose text this one repeats
-	Similarity float64   `json:"similarity,omitempty"` // share of sentences in common with it
-	Behaviour  string    `json:"behaviour,omitempty"`  // the behaviours that had a hand in it
-	Disallowed bool      `json:"disallowed,omitempty"` // robots.txt forbids it
+	Version    uint64    `json:"version,omitempty"`     // number of changes before Time
+	Changed    time.Time `json:"changed,omitzero"`      // when the shown version began
+	FreshUntil time.Time `json:"fresh_until,omitzero"`  // when it ends
+	CopyOf     int64     `json:"copy_of,omitempty"`     // 1 + the page whose text this one repeats
+	Similarity float64   `json:"similarity,omitempty"`  // share of sentences in common with it
+	Behaviour  string    `json:"behaviour,omitempty"`   // the behaviours that had a hand in it
+	Disallowed bool      `json:"disallowed,omitempty"`  // robots.txt forbids it
+	CrawlDelay float64   `json:"crawl_delay,omitempty"` // seconds that the host's robots.txt asks for
 }
 
 // Append appends the record as a line of JSON, the same that encoding/json would
@@ -98,6 +99,9 @@ func (r *Record) Append(b []byte) []byte {
 	}
 	if r.Disallowed {
 		b = append(b, `,"disallowed":true`...)
+	}
+	if r.CrawlDelay != 0 {
+		b = strconv.AppendFloat(append(b, `,"crawl_delay":`...), r.CrawlDelay, 'g', 6, 64)
 	}
 	return append(b, "}\n"...)
 }

@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/freshet/freshet/lab/testweb"
+	"github.com/freshet/freshet/lab/testweb/behaviour"
+	"github.com/freshet/freshet/lab/testweb/content"
+	"github.com/freshet/freshet/lab/testweb/name"
+	"github.com/freshet/freshet/lab/testweb/netns"
+	"github.com/freshet/freshet/lab/testweb/truth"
+)
+
+// webServeCmd serves a synthetic web.
+type webServeCmd struct {
+	Args []string `arg:"" optional:"" name:"web" help:"Folder of a stored graph (else --virtual or --demo); with --netns, after --, the command to run."`
+
+	Virtual uint64 `help:"Serve a computed web of so many pages." placeholder:"N"`
+	Demo    bool   `help:"Serve the demo web."`
+	Seed    uint64 `help:"Seed of everything that is drawn." default:"1"`
+	Sites   uint64 `help:"Number of hosts (default: one for 64 pages)." placeholder:"N"`
+
+	HTTP   string `help:"Address for HTTP." placeholder:"ADDR" name:"http"`
+	HTTPS  string `help:"Address for HTTPS." placeholder:"ADDR" name:"https"`
+	DNS    string `help:"Address for DNS, UDP and TCP." placeholder:"ADDR" name:"dns"`
+	Proxy  string `help:"Address for a forward proxy with CONNECT." placeholder:"ADDR"`
+	Answer string `help:"Address that DNS gives for every host, e.g. 127.0.0.1 (default: each host's own)." placeholder:"IP"`
+	Netns  bool   `help:"Run the command after -- where all addresses are this web, in namespaces of its own."`
+	CA     string `help:"Write the certificate that robots must trust for HTTPS to this file." placeholder:"FILE" name:"ca"`
+
+	Parent    string   `help:"Domain of all hosts." default:"cz"`
+	Dotted    bool     `help:"Names like www.aa.bb.cc.dd.cz."`
+	Languages []string `help:"Languages of the hosts: en, ru, lt." placeholder:"TAG"`
+
+	Behaviour string        `help:"Behaviours of the servers (YAML)." placeholder:"FILE"`
+	Preset    string        `help:"Behaviours of the servers: a preset (see --list-behaviours)." placeholder:"NAME"`
+	List      bool          `help:"Print the behaviours and presets, and end." name:"list-behaviours"`
+	Changes   time.Duration `help:"Median time between two changes of a page, of the web's time; 0: never." placeholder:"D"`
+	TimeScale float64       `help:"Seconds of the web in one of the clock." default:"1"`
+	Truth     string        `help:"Log of all that is asked and what the web knew of it (JSON lines)." placeholder:"FILE"`
+	Seeds     int           `help:"Number of entry pages to print." default:"1"`
+}
+
+// exitStatus ends the program with the exit code of a command that it ran.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// Run serves until the context ends or, with --netns, the command does.
+func (c *webServeCmd) Run(ctx context.Context, g *globals) error {
+	if c.List {
+		return c.list(g)
+	}
+	cfg, command, err := c.config(g)
+	if err != nil {
+		return err
+	}
+	if c.Netns {
+		if !netns.Inside() {
+			code, err := netns.Run(ctx, os.Args, g.stdin, g.stdout, g.stderr)
+			if err == nil && code != 0 {
+				err = exitStatus(code)
+			}
+			return err
+		}
+		return c.inside(ctx, g, cfg, command)
+	}
+	return c.serve(ctx, g, cfg, func(ctx context.Context, _ *testweb.Server) error {
+		<-ctx.Done()
+		return nil
+	})
+}
+
+// config turns the flags into a configuration and the command to run.
+func (c *webServeCmd) config(g *globals) (testweb.Config, []string, error) {
+	args, cfg := c.Args, testweb.Config{}
+	dir := ""
+	if c.Virtual == 0 && !c.Demo {
+		if len(args) == 0 {
+			return cfg, nil, usagef("web serve: which web? give the folder of a stored graph, --virtual N or --demo")
+		}
+		dir, args = args[0], args[1:]
+	}
+	switch {
+	case c.Netns && len(args) == 0:
+		return cfg, nil, usagef("web serve --netns: no command: give it after --, like `--netns -- wget -r http://...`")
+	case c.Netns && (c.HTTP != "" || c.HTTPS != "" || c.DNS != "" || c.Proxy != "" || c.Answer != ""):
+		return cfg, nil, usagef("web serve --netns: the addresses are all there are: leave out --http, --https, --dns, --proxy and --answer")
+	case !c.Netns && len(args) > 0:
+		return cfg, nil, usagef("web serve: unexpected argument %q (a command runs only with --netns)", args[0])
+	}
+	if c.Demo {
+		cfg = testweb.Demo()
+	}
+	if c.Demo && c.TimeScale == 1 {
+		c.TimeScale = cfg.TimeScale
+	}
+	cfg.Pages = max(cfg.Pages, c.Virtual)
+	if !c.Demo || c.Sites != 0 {
+		cfg.Sites = c.Sites
+	}
+	if !c.Demo || c.Seed != 1 {
+		cfg.Seed = c.Seed
+	}
+	cfg.Names = name.Scheme{Parent: c.Parent, Dotted: c.Dotted}
+	cfg.TimeScale = c.TimeScale
+	cfg.HTTP, cfg.HTTPS, cfg.DNS, cfg.Proxy = c.HTTP, c.HTTPS, c.DNS, c.Proxy
+	if c.Changes < 0 {
+		return cfg, nil, usagef("--changes %s: time between changes cannot be negative", c.Changes)
+	}
+	if c.Changes > 0 {
+		cfg.History = testweb.NewPoisson(cfg.Seed, c.Changes.Seconds())
+	}
+	for _, tag := range c.Languages {
+		l, ok := content.ParseLanguage(tag)
+		if !ok {
+			return cfg, nil, usagef("--languages %s: the pages speak en, ru and lt", tag)
+		}
+		cfg.Languages = append(cfg.Languages, l)
+	}
+	if c.Answer != "" {
+		a, err := netip.ParseAddr(c.Answer)
+		if err != nil {
+			return cfg, nil, usagef("--answer %s: not an IP address", c.Answer)
+		}
+		cfg.Answer = a
+	}
+	cfg.Log = slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if err := c.behaviours(&cfg); err != nil {
+		return cfg, nil, err
+	}
+	if dir != "" {
+		if err := c.openGraph(&cfg, dir); err != nil {
+			return cfg, nil, err
+		}
+	}
+	return cfg, args, nil
+}
+
+func (c *webServeCmd) behaviours(cfg *testweb.Config) (err error) {
+	switch {
+	case c.Preset != "" && c.Behaviour != "":
+		return usagef("--preset and --behaviour: give one; a file may begin with `preset: %s`", c.Preset)
+	case c.Preset != "":
+		cfg.Behaviours, err = behaviour.Preset(c.Preset)
+	case c.Behaviour != "":
+		b, readErr := os.ReadFile(c.Behaviour)
+		if readErr != nil {
+			return usagef("--behaviour: %w", readErr)
+		}
+		cfg.Behaviours, err = behaviour.Parse(c.Behaviour, b)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	return nil
+}
+
+// serve serves while during runs.
+func (c *webServeCmd) serve(ctx context.Context, g *globals, cfg testweb.Config, during func(context.Context, *testweb.Server) error) (err error) {
+	closeLog, err := c.openTruth(&cfg)
+	if err != nil {
+		return err
+	}
+	s, err := testweb.New(cfg)
+	if err != nil {
+		return errors.Join(usageOrNot(err), closeLog())
+	}
+	defer func() { err = errors.Join(err, s.Close(), closeLog()) }()
+	if c.CA != "" {
+		if err := os.WriteFile(c.CA, s.CertificateAuthority(), 0o644); err != nil {
+			return fmt.Errorf("--ca: %w", err)
+		}
+	}
+	if !c.Netns {
+		if err := c.announce(g, s); err != nil {
+			return err
+		}
+	}
+	return during(ctx, s)
+}
+
+// usageOrNot marks errors of a configuration as the user's; an address that is
+// taken is not.
+func usageOrNot(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) || strings.Contains(err.Error(), "taken by another program") || strings.Contains(err.Error(), "no right to listen") {
+		return err
+	}
+	return usageError{err}
+}
+
+// openTruth opens the truth log; the function closes it.
+func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
+	if c.Truth == "" {
+		return func() error { return nil }, nil
+	}
+	web, err := testweb.NewWeb(*cfg)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	f, err := os.Create(c.Truth)
+	if err != nil {
+		return nil, fmt.Errorf("--truth: %w", err)
+	}
+	settings, err := json.Marshal(map[string]any{
+		"virtual": c.Virtual, "demo": c.Demo, "sites": cfg.Sites, "changes": c.Changes.Seconds(), "preset": c.Preset, "behaviour": c.Behaviour,
+	})
+	if err != nil {
+		return nil, err
+	}
+	graph := ""
+	if c.Virtual == 0 && !c.Demo {
+		graph = c.Args[0]
+	}
+	head := truth.Head{
+		Record: truth.Record{Time: time.Now()},
+		Pages:  web.Pages(), Hosts: web.Hosts(), Seed: cfg.Seed, Graph: graph, Sites: cfg.Sites,
+		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Settings: settings,
+	}
+	log, err := truth.NewLog(f, head)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	cfg.Truth = log
+	return func() error { return errors.Join(log.Close(), f.Close()) }, nil
+}
+
+// announce says what is served and where.
+func (c *webServeCmd) announce(g *globals, s *testweb.Server) error {
+	seeds := s.Seeds(c.Seeds)
+	if g.JSON {
+		return g.printJSON(map[string]any{
+			"pages": s.Pages(), "hosts": s.Hosts(), "http": s.HTTPAddr(), "https": s.HTTPSAddr(),
+			"dns": s.DNSAddr(), "proxy": s.ProxyAddr(), "seeds": seeds,
+		})
+	}
+	fmt.Fprintf(g.stdout, "%d pages on %d hosts\n", s.Pages(), s.Hosts())
+	for _, l := range []struct{ what, addr string }{
+		{"HTTP", s.HTTPAddr()}, {"HTTPS", s.HTTPSAddr()}, {"DNS", s.DNSAddr()}, {"proxy", s.ProxyAddr()},
+	} {
+		if l.addr != "" {
+			fmt.Fprintf(g.stdout, "%-6s %s\n", l.what, l.addr)
+		}
+	}
+	for _, u := range seeds {
+		fmt.Fprintln(g.stdout, "seed  ", u)
+	}
+	return nil
+}
+
+// list prints the behaviours.
+func (c *webServeCmd) list(g *globals) error {
+	if g.JSON {
+		list := map[string]string{}
+		for _, k := range behaviour.Kinds() {
+			list[k.Name] = k.Doc
+		}
+		return g.printJSON(map[string]any{"behaviours": list, "presets": behaviour.Presets()})
+	}
+	for _, k := range behaviour.Kinds() {
+		fmt.Fprintf(g.stdout, "%-11s %s\n", k.Name, k.Doc)
+	}
+	fmt.Fprintln(g.stdout, "presets:   ", strings.Join(behaviour.Presets(), ", "))
+	return nil
+}
+
+// inside serves in the namespace, on all addresses, while the command runs.
+func (c *webServeCmd) inside(ctx context.Context, g *globals, cfg testweb.Config, command []string) error {
+	dir, err := os.MkdirTemp("", "freshet-web-")
+	if err != nil {
+		return fmt.Errorf("web serve --netns: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	if err := netns.Prepare(); err != nil {
+		return fmt.Errorf("web serve --netns: %w", err)
+	}
+	cfg.HTTP, cfg.HTTPS, cfg.DNS = ":80", ":443", ":53"
+	return c.serve(ctx, g, cfg, func(ctx context.Context, s *testweb.Server) error {
+		files := netns.Files{Dir: dir, Resolver: "127.0.0.1", CA: s.CertificateAuthority()}
+		if err := files.Mount(); err != nil {
+			return fmt.Errorf("web serve --netns: %w", err)
+		}
+		return runCommand(ctx, g, command)
+	})
+}
+
+// runCommand runs a command and passes its exit code on.
+func runCommand(ctx context.Context, g *globals, command []string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = g.stdin, g.stdout, g.stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() > 0:
+		return exitStatus(exit.ExitCode())
+	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+		return usagef("web serve --netns: no program %q", command[0])
+	case err != nil:
+		return fmt.Errorf("run %s: %w", command[0], err)
+	}
+	return nil
+}
+
+// openGraph serves a stored graph.
+func (c *webServeCmd) openGraph(_ *testweb.Config, dir string) error {
+	return usagef("web serve %s: stored graphs are not served yet", dir)
+}
