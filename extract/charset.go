@@ -1,0 +1,32 @@
+package extract
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/transform"
+)
+
+// UTF8 converts the bytes of a text document and names the encoding that it
+// was in. Bytes that are no text of that encoding become U+FFFD. The result is
+// the input where that is UTF-8 already.
+func UTF8(body []byte, contentType string) ([]byte, string) {
+	head := body[:min(len(body), 1024)]
+	enc, name, certain := charset.DetermineEncoding(head, contentType)
+	if !certain && name != "utf-8" && utf8.Valid(body) {
+		return body, "utf-8" // the guess looks at the head only
+	}
+	if name == "utf-8" {
+		body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
+		if utf8.Valid(body) {
+			return body, name
+		}
+		return bytes.ToValidUTF8(body, []byte("\uFFFD")), name
+	}
+	out, _, err := transform.Bytes(enc.NewDecoder(), body)
+	if err != nil {
+		return bytes.ToValidUTF8(body, []byte("\uFFFD")), name
+	}
+	return bytes.TrimPrefix(out, []byte("\uFEFF")), name
+}

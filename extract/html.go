@@ -1,0 +1,367 @@
+package extract
+
+import (
+	"bytes"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+
+	"github.com/freshet/freshet/weburl"
+)
+
+// HTML reads a page. base is the address that it was fetched from, contentType
+// its header. Every sequence of bytes is some page.
+func HTML(body []byte, contentType string, base weburl.URL, o Options) *Page {
+	text, charset := UTF8(body, contentType)
+	s := scanner{o: o.withDefaults(), base: base, page: &Page{Charset: charset}}
+	s.page.Traits.MarkupBytes = len(text)
+	s.run(text)
+	s.finish()
+	return s.page
+}
+
+// scanner walks the tokens of one page.
+type scanner struct {
+	o    Options
+	base weburl.URL
+	page *Page
+
+	based  bool // a base element was seen
+	hidden int  // open elements whose text is not shown
+	aside  int  // open elements whose text is not the page's own
+	inHead bool
+	lang   string
+
+	title   strings.Builder
+	inTitle bool
+	main    folder // text of the page
+	rest    folder // text of navigation, footers ...
+	mount   bool   // an empty mount element was opened just now
+}
+
+// Elements whose text is left out, with what is inside.
+var (
+	hiddenElements = map[atom.Atom]bool{atom.Script: true, atom.Style: true, atom.Template: true, atom.Noscript: true, atom.Svg: true, atom.Select: true, atom.Textarea: true, atom.Object: true}
+	asideElements  = map[atom.Atom]bool{atom.Nav: true, atom.Footer: true, atom.Aside: true}
+)
+
+func (s *scanner) run(text []byte) {
+	z := html.NewTokenizer(bytes.NewReader(text))
+	z.SetMaxBuf(4 << 20) // one token: a script or a data URL
+	for {
+		switch z.Next() {
+		case html.ErrorToken:
+			return
+		case html.TextToken:
+			s.text(z)
+		case html.StartTagToken:
+			name, attrs := z.TagName()
+			s.start(z, atom.Lookup(name), attrs, false)
+		case html.SelfClosingTagToken:
+			name, attrs := z.TagName()
+			s.start(z, atom.Lookup(name), attrs, true)
+		case html.EndTagToken:
+			name, _ := z.TagName()
+			s.end(atom.Lookup(name))
+		}
+	}
+}
+
+func (s *scanner) text(z *html.Tokenizer) {
+	switch {
+	case s.inTitle:
+		if s.title.Len() < 1000 {
+			s.title.Write(z.Text())
+		}
+	case s.hidden > 0:
+		if s.o.Traits {
+			s.hiddenText(z.Raw())
+		}
+	case s.aside > 0:
+		s.rest.add(z.Text(), s.o.MaxText/4)
+	default:
+		t := z.Text()
+		if s.mount && len(bytes.TrimSpace(t)) > 0 {
+			s.mount = false
+		}
+		s.main.add(t, s.o.MaxText)
+	}
+}
+
+func (s *scanner) end(a atom.Atom) {
+	switch {
+	case a == atom.Title:
+		s.inTitle = false
+	case hiddenElements[a]:
+		s.hidden = max(0, s.hidden-1)
+	case asideElements[a]:
+		s.aside = max(0, s.aside-1)
+	case a == atom.Div || a == atom.Main || a == atom.Section:
+		if s.mount {
+			s.page.Traits.EmptyMount = true
+			s.mount = false
+		}
+	}
+	s.gap(a)
+}
+
+// inline elements do not separate words.
+var inline = map[atom.Atom]bool{atom.A: true, atom.B: true, atom.I: true, atom.Em: true, atom.Strong: true, atom.Span: true, atom.Font: true, atom.Code: true, atom.Sub: true, atom.Sup: true, atom.U: true, atom.S: true, atom.Small: true, atom.Mark: true, atom.Abbr: true, atom.Wbr: true}
+
+func (s *scanner) gap(a atom.Atom) {
+	if !inline[a] {
+		s.main.gap()
+		s.rest.gap()
+	}
+}
+
+func (s *scanner) start(z *html.Tokenizer, a atom.Atom, attrs, selfClosed bool) {
+	s.gap(a)
+	if s.mount && a != atom.Noscript {
+		s.mount = false
+	}
+	if hiddenElements[a] && !selfClosed {
+		s.hidden++
+	}
+	if asideElements[a] && !selfClosed {
+		s.aside++
+	}
+	if a == atom.Noscript {
+		z.NextIsNotRawText() // a robot without scripts sees what is inside
+	}
+	if a == atom.Title && s.title.Len() == 0 && s.hidden == 0 {
+		s.inTitle = true
+	}
+	if !attrs {
+		return
+	}
+	switch a {
+	case atom.A, atom.Area:
+		s.anchor(z)
+	case atom.Iframe, atom.Frame:
+		s.each(z, func(key, val []byte) {
+			if string(key) == "src" {
+				s.add(string(val), Frame, false)
+			}
+		})
+	case atom.Link:
+		s.link(z)
+	case atom.Meta:
+		s.meta(z)
+	case atom.Base:
+		s.each(z, func(key, val []byte) {
+			if string(key) == "href" && !s.based {
+				if u, err := s.base.Resolve(string(val)); err == nil {
+					s.base, s.based = u, true
+				}
+			}
+		})
+	case atom.Html:
+		s.each(z, func(key, val []byte) {
+			if string(key) == "lang" || string(key) == "xml:lang" {
+				s.lang = string(val)
+			}
+			s.traitAttr(a, key, val)
+		})
+	case atom.Img, atom.Source:
+		if s.o.Images {
+			s.image(z)
+		}
+	default:
+		if s.o.Traits {
+			s.each(z, func(key, val []byte) { s.traitAttr(a, key, val) })
+		}
+	}
+}
+
+// each calls f for the attributes of the tag; val is only valid inside f.
+func (s *scanner) each(z *html.Tokenizer, f func(key, val []byte)) {
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = z.TagAttr()
+		f(key, val)
+	}
+}
+
+func (s *scanner) anchor(z *html.Tokenizer) {
+	var href string
+	var found, nofollow bool
+	s.each(z, func(key, val []byte) {
+		switch string(key) {
+		case "href":
+			if !found {
+				href, found = string(val), true
+			}
+		case "rel":
+			nofollow = relHas(val, "nofollow", "ugc", "sponsored")
+		}
+	})
+	if found {
+		s.add(href, Anchor, nofollow)
+	}
+}
+
+func (s *scanner) link(z *html.Tokenizer) {
+	var href string
+	var rel []byte
+	s.each(z, func(key, val []byte) {
+		switch string(key) {
+		case "href":
+			href = string(val)
+		case "rel":
+			rel = append(rel[:0], val...)
+		}
+	})
+	switch {
+	case href == "":
+	case relHas(rel, "canonical"):
+		s.add(href, Canonical, false)
+	case relHas(rel, "alternate", "next", "prev"):
+		s.add(href, Alternate, false)
+	}
+}
+
+func relHas(rel []byte, words ...string) bool {
+	for _, f := range bytes.Fields(rel) {
+		for _, w := range words {
+			if strings.EqualFold(string(f), w) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (s *scanner) meta(z *html.Tokenizer) {
+	var name, equiv, content string
+	s.each(z, func(key, val []byte) {
+		switch string(key) {
+		case "name", "property":
+			name = strings.ToLower(string(val))
+		case "http-equiv":
+			equiv = strings.ToLower(string(val))
+		case "content":
+			content = string(val)
+		}
+	})
+	switch {
+	case name == "robots", name == strings.ToLower(s.o.Token):
+		s.page.Robots.Add(content)
+	case name == "description" && s.page.Description == "":
+		s.page.Description = foldSpace(content, 2000)
+	case equiv == "refresh":
+		if u, ok := refreshURL(content); ok {
+			s.add(u, Refresh, false)
+		}
+	case equiv == "content-language" && s.lang == "":
+		s.lang = content
+	case name == "generator":
+		s.trait(strings.ToLower(content))
+	}
+}
+
+// refreshURL reads "5; url='x'".
+func refreshURL(content string) (string, bool) {
+	_, rest, ok := strings.Cut(content, ";")
+	if !ok {
+		_, rest, ok = strings.Cut(content, ",")
+	}
+	rest = strings.TrimSpace(rest)
+	if !ok || len(rest) < 4 || !strings.EqualFold(rest[:3], "url") {
+		return "", false
+	}
+	rest = strings.TrimSpace(rest[3:])
+	rest, ok = strings.CutPrefix(rest, "=")
+	if !ok {
+		return "", false
+	}
+	return strings.Trim(strings.TrimSpace(rest), `'"`), true
+}
+
+func (s *scanner) image(z *html.Tokenizer) {
+	s.each(z, func(key, val []byte) {
+		switch string(key) {
+		case "src":
+			s.add(string(val), Image, false)
+		case "srcset":
+			for part := range strings.SplitSeq(string(val), ", ") {
+				if f := strings.Fields(part); len(f) > 0 {
+					s.add(strings.Trim(f[0], ","), Image, false)
+				}
+			}
+		}
+	})
+}
+
+// add resolves a link and keeps it.
+func (s *scanner) add(href string, k Kind, nofollow bool) {
+	if len(s.page.Links) >= s.o.MaxLinks {
+		s.page.Skipped++
+		return
+	}
+	if href == "" || href[0] == '#' {
+		return
+	}
+	u, err := s.base.Resolve(href)
+	if err != nil {
+		return // mailto:, javascript:, malformed
+	}
+	if k == Canonical {
+		s.page.Canonical = u
+	}
+	s.page.Links = append(s.page.Links, Link{u, k, nofollow})
+}
+
+func (s *scanner) finish() {
+	p := s.page
+	p.Title = foldSpace(s.title.String(), 500)
+	p.Text = s.main.String()
+	if len(p.Text) < 200 && s.rest.Len() > 0 {
+		p.Text = strings.TrimSpace(p.Text + " " + s.rest.String())
+	}
+	p.Lang = Language(s.lang, p.Title+" "+p.Text)
+	p.Digest, p.Simhash = digest(p)
+}
+
+// folder gathers text with white space folded to single spaces.
+type folder struct {
+	strings.Builder
+	space bool
+}
+
+func (f *folder) gap() { f.space = true }
+
+func (f *folder) add(text []byte, limit int) {
+	for len(text) > 0 {
+		i := 0
+		for i < len(text) && isSpace(text[i]) {
+			i++
+		}
+		if i > 0 {
+			f.space = true
+			text = text[i:]
+			continue
+		}
+		for i < len(text) && !isSpace(text[i]) {
+			i++
+		}
+		if f.Len()+i+1 > limit {
+			return
+		}
+		if f.space && f.Len() > 0 {
+			f.WriteByte(' ')
+		}
+		f.space = false
+		f.Write(text[:i])
+		text = text[i:]
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+func foldSpace(s string, limit int) string {
+	var f folder
+	f.add([]byte(s), limit)
+	return strings.ToValidUTF8(f.String(), "\uFFFD")
+}

@@ -1,0 +1,124 @@
+package extract
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/freshet/freshet/weburl"
+)
+
+// plainURL finds addresses in text; trailing punctuation is not theirs.
+var plainURL = regexp.MustCompile(`https?://[^\s<>"'{}|\\^` + "`" + `\x00-\x1f]+`)
+
+// Text reads a plain-text document: its words and the addresses in it.
+func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
+	o = o.withDefaults()
+	text, charset := UTF8(body, contentType)
+	p := &Page{Charset: charset, Text: foldSpace(string(text[:min(len(text), o.MaxText)]), o.MaxText)}
+	for _, m := range plainURL.FindAllString(p.Text, o.MaxLinks) {
+		if u, err := base.Resolve(strings.TrimRight(m, ".,;:!?)]")); err == nil {
+			p.Links = append(p.Links, Link{URL: u, Kind: Plain})
+		}
+	}
+	if line, _, _ := strings.Cut(strings.TrimSpace(string(text[:min(len(text), 300)])), "\n"); line != "" {
+		p.Title = foldSpace(line, 120)
+	}
+	p.Lang = Language("", p.Text)
+	p.Digest, p.Simhash = digest(p)
+	return p
+}
+
+// Type shortens a content type to the word that searches filter by: html, pdf,
+// text, xml, image, audio, video, json, or the subtype.
+func Type(contentType string) string {
+	ct, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	ct = strings.TrimSpace(ct)
+	main, sub, _ := strings.Cut(ct, "/")
+	switch {
+	case ct == "text/html", ct == "application/xhtml+xml":
+		return "html"
+	case ct == "text/plain":
+		return "text"
+	case sub == "xml", strings.HasSuffix(sub, "+xml"):
+		return "xml"
+	case sub == "json", strings.HasSuffix(sub, "+json"):
+		return "json"
+	case main == "image", main == "audio", main == "video":
+		return main
+	}
+	return strings.TrimPrefix(sub, "x-")
+}
+
+// Document reads a body by its content type, sniffed where it is missing.
+// Types that hold no text give a page with links of none and no text.
+func Document(body []byte, contentType string, base weburl.URL, o Options) *Page {
+	if contentType == "" {
+		contentType = http.DetectContentType(body[:min(len(body), 512)])
+	}
+	switch Type(contentType) {
+	case "html":
+		return HTML(body, contentType, base, o)
+	case "text":
+		return Text(body, contentType, base, o)
+	case "xml":
+		if p := feedPage(body, base); p != nil {
+			return p
+		}
+		return HTML(body, contentType, base, o)
+	}
+	p := &Page{}
+	p.Digest, p.Simhash = digest(p)
+	return p
+}
+
+// feedPage makes links of the entries of a feed or sitemap.
+func feedPage(body []byte, base weburl.URL) *Page {
+	entries, err := Entries(body, base)
+	if err != nil && len(entries) == 0 {
+		return nil
+	}
+	p := &Page{Sitemap: true}
+	for _, e := range entries {
+		p.Links = append(p.Links, Link{URL: e.URL, Kind: Alternate})
+	}
+	p.Digest, p.Simhash = digest(p)
+	return p
+}
+
+// Header reads the links of a Link header (RFC 8288) and of X-Robots-Tag.
+func (p *Page) Header(h http.Header, base weburl.URL, token string) {
+	for _, v := range h.Values("X-Robots-Tag") {
+		p.Robots.Header(v, token)
+	}
+	for _, v := range h.Values("Link") {
+		p.linkHeader(v, base)
+	}
+}
+
+func (p *Page) linkHeader(v string, base weburl.URL) {
+	for range 100 {
+		_, rest, ok := strings.Cut(v, "<")
+		if !ok {
+			return
+		}
+		target, rest, ok := strings.Cut(rest, ">")
+		if !ok {
+			return
+		}
+		params, next, _ := strings.Cut(rest, ",")
+		v = next
+		u, err := base.Resolve(target)
+		if err != nil {
+			continue
+		}
+		rel := strings.ToLower(params)
+		switch {
+		case strings.Contains(rel, "canonical"):
+			p.Canonical = u
+			p.Links = append(p.Links, Link{URL: u, Kind: Canonical})
+		case strings.Contains(rel, "alternate"), strings.Contains(rel, "next"), strings.Contains(rel, "prev"):
+			p.Links = append(p.Links, Link{URL: u, Kind: Alternate})
+		}
+	}
+}
