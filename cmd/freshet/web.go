@@ -3,4 +3,5 @@ package main
 // webCmd groups the commands of the test web.
 type webCmd struct {
 	Serve webServeCmd `cmd:"" help:"Serve a synthetic web to any robot over DNS, HTTP and HTTPS."`
+	Score webScoreCmd `cmd:"" help:"Judge a robot from the truth log of a served web."`
 }

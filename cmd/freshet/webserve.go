@@ -317,6 +317,12 @@ func runCommand(ctx context.Context, g *globals, command []string) error {
 }
 
 // openGraph serves a stored graph.
-func (c *webServeCmd) openGraph(_ *testweb.Config, dir string) error {
-	return usagef("web serve %s: stored graphs are not served yet", dir)
+func (c *webServeCmd) openGraph(cfg *testweb.Config, dir string) (err error) {
+	cfg.Graph, err = openStored(dir)
+	return err
+}
+
+// openStored opens the folder of a stored graph.
+func openStored(dir string) (testweb.Graph, error) {
+	return nil, usagef("%s: stored graphs are not served yet", dir)
 }

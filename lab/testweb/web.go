@@ -76,6 +76,9 @@ func (w *Web) Title(page uint64) string {
 // Pages returns the number of pages.
 func (w *Web) Pages() uint64 { return w.graph.Nodes() }
 
+// Graph returns the link graph.
+func (w *Web) Graph() Graph { return w.graph }
+
 // Hosts returns the number of hosts.
 func (w *Web) Hosts() uint64 { return w.layout.Hosts() }
 

@@ -1,0 +1,171 @@
+package score
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// MaxOrder is the greatest web whose order is judged: PageRank needs 12 bytes a
+// page and a pass over all links for each of some fifty rounds.
+const MaxOrder = 20_000_000
+
+// marks are the shares of the web at which the gathered PageRank is read.
+var marks = [...]float64{.01, .05, .1, .25, .5, .75, 1}
+
+// order judges the order of first visits.
+func (b *book) order(g Graph) error {
+	c := &b.card
+	n := g.Nodes()
+	if n > MaxOrder {
+		return nil
+	}
+	visited := make([]int64, 0, len(b.pages))
+	for p := range b.pages {
+		if p < 0 || uint64(p) >= n {
+			return fmt.Errorf("truth log: page %d of a web of %d pages: the log is of another web", p, n)
+		}
+		visited = append(visited, p)
+	}
+	slices.SortFunc(visited, func(x, y int64) int {
+		if d := b.pages[x].firstAt.Compare(b.pages[y].firstAt); d != 0 {
+			return d
+		}
+		return int(x - y)
+	})
+	if len(visited) > 0 {
+		c.Reachable = reachable(g, uint64(visited[0]))
+		c.CoverageReachable = float64(len(visited)) / float64(c.Reachable)
+	}
+	rank := PageRank(g)
+	gathered, i := 0., 0
+	for _, m := range marks {
+		for ; i < len(visited) && float64(i) < m*float64(n); i++ {
+			gathered += rank[visited[i]]
+		}
+		c.PageRankAt[strconv.FormatFloat(m, 'g', -1, 64)] = gathered
+	}
+	if len(visited) > 1 {
+		values := make([]float64, len(visited))
+		for i, p := range visited {
+			values[i] = rank[p]
+		}
+		if tau := Falling(values); !math.IsNaN(tau) {
+			c.KendallTau = &tau
+		}
+	}
+	return nil
+}
+
+// reachable counts the pages that links lead to from a page, itself included.
+func reachable(g Graph, from uint64) uint64 {
+	seen := make([]uint64, (g.Nodes()+63)/64)
+	seen[from/64] |= 1 << (from % 64)
+	n := uint64(1)
+	var buf []uint64
+	for stack := []uint64{from}; len(stack) > 0; {
+		u := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		buf = g.Successors(u, buf[:0])
+		for _, v := range buf {
+			if seen[v/64]&(1<<(v%64)) == 0 {
+				seen[v/64] |= 1 << (v % 64)
+				n++
+				stack = append(stack, v)
+			}
+		}
+	}
+	return n
+}
+
+// The usual damping (Page et al. 1998), and when to stop.
+const (
+	damping   = .85
+	tolerance = 1e-9 // of the sum of changes
+	rounds    = 200
+)
+
+// PageRank returns the PageRank of every page: the stationary share of a surfer
+// who follows a link with probability .85 and else jumps anywhere, as he does
+// from pages without links. The ranks sum to 1.
+func PageRank(g Graph) []float64 {
+	n := g.Nodes()
+	rank, next := make([]float64, n), make([]float64, n)
+	for i := range rank {
+		rank[i] = 1 / float64(n)
+	}
+	var buf []uint64
+	for range rounds {
+		lost := 0.
+		clear(next)
+		for u := range n {
+			buf = g.Successors(u, buf[:0])
+			if len(buf) == 0 {
+				lost += rank[u]
+				continue
+			}
+			each := rank[u] / float64(len(buf))
+			for _, v := range buf {
+				next[v] += each
+			}
+		}
+		jump := (1 - damping + damping*lost) / float64(n)
+		change := 0.
+		for i := range next {
+			next[i] = jump + damping*next[i]
+			change += math.Abs(next[i] - rank[i])
+		}
+		rank, next = next, rank
+		if change < tolerance {
+			break
+		}
+	}
+	return rank
+}
+
+// Falling returns Kendall's tau-b between a sequence and its falling order: 1 if
+// the values fall all along, -1 if they rise, about 0 if their order is random,
+// NaN if all are equal. It takes O(n log n) by counting inversions in a merge
+// sort (Knight, JASA 61, 1966).
+func Falling(values []float64) float64 {
+	n := float64(len(values))
+	pairs := n * (n - 1) / 2
+	v := slices.Clone(values)
+	rising := inversions(v, make([]float64, len(v))) // pairs whose later value is greater
+	ties := 0.
+	for i := 0; i < len(v); {
+		j := i
+		for j < len(v) && v[j] == v[i] {
+			j++
+		}
+		t := float64(j - i)
+		ties += t * (t - 1) / 2
+		i = j
+	}
+	falling := pairs - rising - ties
+	return (falling - rising) / math.Sqrt(pairs*(pairs-ties))
+}
+
+// inversions sorts v in falling order and returns the number of pairs that stood
+// in rising order.
+func inversions(v, tmp []float64) float64 {
+	if len(v) < 2 {
+		return 0
+	}
+	m := len(v) / 2
+	count := inversions(v[:m], tmp[:m]) + inversions(v[m:], tmp[m:])
+	copy(tmp, v)
+	i, j := 0, m
+	for k := range v {
+		if j == len(v) || i < m && tmp[i] >= tmp[j] {
+			v[k] = tmp[i]
+			i++
+			continue
+		}
+		v[k] = tmp[j]
+		count += float64(m - i)
+		j++
+	}
+	return count
+}
