@@ -1,0 +1,103 @@
+package part
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Signs before a name in a key: files of a folder come before its subfolders,
+// and nothing comes behind the subfolders.
+const (
+	fileSign   = "-"
+	folderSign = "/"
+	endSign    = "0" // the byte behind '/'
+)
+
+// Name returns what a file or folder name is ordered by: the bytes of its
+// Unicode NFC form. A name that is not in NFC itself (as macOS writes) is set
+// apart from its composed twin by its own bytes, so that different names of
+// one folder never have one key.
+func Name(name string) string {
+	if ascii(name) || norm.NFC.IsNormalString(name) {
+		return name
+	}
+	return norm.NFC.String(name) + "\x01" + name
+}
+
+func ascii(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// FolderKey returns the key of a folder: for every name of its slash-separated
+// path a sign, the name's key and a zero byte. The root's key is empty. Keys in
+// byte order are the order of a depth-first walk over sorted listings, files
+// before subfolders, so that every subtree is one range of keys.
+func FolderKey(path string) string {
+	if path == "" {
+		return ""
+	}
+	var b strings.Builder
+	b.Grow(len(path) + 2 + 2*strings.Count(path, "/"))
+	for name := range strings.SplitSeq(path, "/") {
+		b.WriteString(folderSign)
+		b.WriteString(Name(name))
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// FileKey returns the key of the file name in the folder with this key.
+func FileKey(folderKey, name string) string {
+	return folderKey + fileSign + Name(name) + "\x00"
+}
+
+// PathKey returns the key of a file given by its path.
+func PathKey(path string) string {
+	folder, name := SplitPath(path)
+	return FileKey(FolderKey(folder), name)
+}
+
+// SplitPath cuts a path into its folder and its last name.
+func SplitPath(path string) (folder, name string) {
+	if i := strings.LastIndexByte(path, '/'); i >= 0 {
+		return path[:i], path[i+1:]
+	}
+	return "", path
+}
+
+// JoinPath is the inverse of SplitPath.
+func JoinPath(folder, name string) string {
+	if folder == "" {
+		return name
+	}
+	return folder + "/" + name
+}
+
+// KeyPath returns the path of a file or folder by its key.
+func KeyPath(key []byte) string {
+	out := make([]byte, 0, len(key))
+	for len(key) > 0 {
+		end := bytes.IndexByte(key, 0)
+		if end < 0 {
+			end = len(key)
+		}
+		name := key[min(1, end):end]
+		if i := bytes.IndexByte(name, 1); i >= 0 && norm.NFC.String(string(name[i+1:])) == string(name[:i]) {
+			name = name[i+1:]
+		}
+		if len(out) > 0 {
+			out = append(out, '/')
+		}
+		out = append(out, name...)
+		key = key[min(end+1, len(key)):]
+	}
+	return string(out)
+}

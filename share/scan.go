@@ -1,0 +1,404 @@
+package share
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/freshet/freshet/share/media"
+	"github.com/freshet/freshet/share/part"
+	"github.com/freshet/freshet/share/source"
+)
+
+// Counts are what scans did, added up.
+type Counts struct {
+	Listings    int64 // folders listed
+	TagReads    int64 // files opened for tags or text
+	StoreReads  int64 // rows read
+	StoreWrites int64 // rows written
+	Added       int64
+	Changed     int64
+	Removed     int64
+	Scans       int64 // parts scanned
+	PartChanges int64 // scans that found a change
+	Bytes       int64 // read of files, for tags
+	Errors      map[string]int64
+}
+
+func (c *Counts) fail(class source.Class) {
+	if c.Errors == nil {
+		c.Errors = map[string]int64{}
+	}
+	c.Errors[string(class)]++
+}
+
+// Plus adds d to c.
+func (c *Counts) Plus(d Counts) {
+	c.Listings += d.Listings
+	c.TagReads += d.TagReads
+	c.StoreReads += d.StoreReads
+	c.StoreWrites += d.StoreWrites
+	c.Added += d.Added
+	c.Changed += d.Changed
+	c.Removed += d.Removed
+	c.Scans += d.Scans
+	c.PartChanges += d.PartChanges
+	c.Bytes += d.Bytes
+	for k, n := range d.Errors {
+		if c.Errors == nil {
+			c.Errors = map[string]int64{}
+		}
+		c.Errors[k] += n
+	}
+}
+
+// scan is one scan of one part: walk, compare hashes, and where they differ,
+// compare with the stored files, read tags, commit.
+type scan struct {
+	store Store
+	sink  Sink
+	src   source.Source
+	host  *host
+	cfg   *Config
+	robot *Robot
+	part  part.Part
+	now   int64
+
+	old     PartState
+	inside  []part.Span
+	walk    part.Walk
+	found   []found
+	bytes   int64  // that found takes
+	peak    int64  // most of it
+	next    string // first key that was not compared yet
+	spilled bool   // something was compared before the walk's end
+	folder  *part.Folder
+	batch   Batch
+	size    int64 // of batch.Put
+	remove  []string
+	denied  []string // folders denied in this scan
+	counts  Counts
+}
+
+// found is a file that the walk met and that was not compared yet.
+type found struct {
+	folder *part.Folder
+	name   string
+	size   int64
+	mtime  int64
+}
+
+// outcome of a scan that reached its end.
+type outcome struct {
+	changed bool        // something differs from what was stored
+	missing bool        // the part's folder is gone, and with it the part
+	again   []part.Part // parts to look at at once
+}
+
+// run scans the part. On an error nothing is removed from the store; files that
+// were added or changed before it are kept.
+func (s *scan) run(ctx context.Context) (outcome, error) {
+	old, known, err := s.store.Part(ctx, s.host.name, s.part)
+	if err != nil {
+		return outcome{}, err
+	}
+	s.old = old
+	s.old.Part = s.part
+	s.counts.StoreReads++
+	s.counts.Scans++
+	s.inside = s.host.table.Inside(s.part)
+	s.next, _ = s.part.Range()
+	s.batch.Host = s.host.name
+	s.walk = part.Walk{
+		List: s.src, Part: s.part, Inside: s.inside, Bound: s.cfg.Bound, Media: media.Readable,
+		Skip: s.skip, Failed: s.failed, Now: s.cfg.Now,
+		File: func(folder *part.Folder, e source.Entry) error { return s.file(ctx, folder, e) },
+	}
+	err = s.walk.Run(ctx)
+	s.counts.Listings += s.walk.Result.Listings
+	if err != nil {
+		return outcome{}, err
+	}
+	r := &s.walk.Result
+	re := s.cfg.Bound.Recut(s.part, *r)
+	if known && old.Changed > 0 && !r.Missing && !s.spilled && r.Sum.Hash == old.Sum.Hash && len(re.New) == 0 && !re.Merge {
+		return outcome{again: r.Orphans}, nil
+	}
+	_, high := s.part.Range()
+	if err := s.compare(ctx, high); err != nil {
+		return outcome{}, err
+	}
+	return s.finish(ctx, re)
+}
+
+// file takes a file from the walk. What is held stays within twice the bound: a
+// part that grew beyond it is compared and committed as the walk goes.
+func (s *scan) file(ctx context.Context, folder *part.Folder, e source.Entry) error {
+	if folder != s.folder {
+		s.folder = folder
+		s.bytes += int64(len(folder.Path) + len(folder.Key))
+	}
+	s.bytes += part.Cost(e.Name, media.Readable(e.Name))
+	s.peak = max(s.peak, s.bytes)
+	s.found = append(s.found, found{folder, e.Name, e.Size, e.Modified})
+	if s.bytes <= 2*s.cfg.Bound.Memory() {
+		return nil
+	}
+	if err := s.compare(ctx, part.FileKey(folder.Key, e.Name)+"\x00"); err != nil {
+		return err
+	}
+	return s.flush(ctx)
+}
+
+// skip tells the walk of folders that were denied not long ago.
+func (s *scan) skip(path string) bool {
+	at, ok := s.host.denied[path]
+	return ok && s.now-at < int64(s.cfg.DeniedRetry.Seconds())
+}
+
+// failed remembers a folder that could not be read. What is stored of a denied
+// folder stays until it is denied a second time: one refusal may be a mood of
+// the server.
+func (s *scan) failed(path string, err error) (keep bool) {
+	if errors.Is(err, part.ErrRemembered) {
+		return true
+	}
+	class := source.ClassOf(err)
+	s.counts.fail(class)
+	if class != source.Denied {
+		return true
+	}
+	_, before := s.host.denied[path]
+	if len(s.host.denied) < maxDenied {
+		s.denied = append(s.denied, path)
+	}
+	return !before
+}
+
+// maxDenied bounds the denied folders remembered of one host.
+const maxDenied = 10_000
+
+// compare goes through what was found and what is stored up to the key upto,
+// side by side, and notes the differences.
+func (s *scan) compare(ctx context.Context, upto string) error {
+	type change struct {
+		found
+		old *File
+	}
+	var changes []change
+	i := 0
+	key := func() string { return part.FileKey(s.found[i].folder.Key, s.found[i].name) }
+	k := ""
+	if len(s.found) > 0 {
+		k = key()
+	}
+	step := func() {
+		if i++; i < len(s.found) {
+			k = key()
+		}
+	}
+	for _, r := range s.gaps(upto) {
+		err := s.store.Files(ctx, s.host.name, r.Low, r.High, func(stored string, f *File) error {
+			s.counts.StoreReads++
+			for i < len(s.found) && k < stored {
+				changes = append(changes, change{found: s.found[i]})
+				step()
+			}
+			if i == len(s.found) || k != stored {
+				s.remove = append(s.remove, f.Path)
+				return nil
+			}
+			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) {
+				changes = append(changes, change{n, f})
+			}
+			step()
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for ; i < len(s.found); i++ {
+		changes = append(changes, change{found: s.found[i]})
+	}
+	s.next = upto
+	s.spilled = true
+	s.found, s.bytes, s.folder = s.found[:0], 0, nil
+	for j := range changes {
+		if err := s.take(ctx, changes[j].found, changes[j].old); err != nil {
+			return err
+		}
+		changes[j] = change{}
+	}
+	return nil
+}
+
+// gaps returns the ranges from next to upto that this scan has looked at: without
+// the parts inside and what could not be read.
+func (s *scan) gaps(upto string) []part.Range {
+	var out []part.Range
+	from := s.next
+	cut := func(low, high string) {
+		if high <= from || low >= upto {
+			return
+		}
+		if low > from {
+			out = append(out, part.Range{Low: from, High: low})
+		}
+		from = max(from, high)
+	}
+	kept, i := s.walk.Result.Kept, 0
+	for _, in := range s.inside {
+		for ; i < len(kept) && kept[i].Low < in.Low; i++ {
+			cut(kept[i].Low, kept[i].High)
+		}
+		cut(in.Low, in.High)
+	}
+	for ; i < len(kept); i++ {
+		cut(kept[i].Low, kept[i].High)
+	}
+	if from < upto {
+		out = append(out, part.Range{Low: from, High: upto})
+	}
+	return out
+}
+
+// sameTime compares times of one file as a listing may give them. FTP's LIST
+// shows minutes for recent files and days for older ones: a time that only lost
+// its minutes or hours is the same.
+func sameTime(a, b int64) bool {
+	if a == b {
+		return true
+	}
+	if a > b {
+		a, b = b, a
+	}
+	switch {
+	case a%86400 == 0:
+		return b-a < 86400 && b%60 == 0
+	case a%60 == 0:
+		return b-a < 60
+	}
+	return false
+}
+
+// take puts a new or changed file into the batch, with its tags.
+func (s *scan) take(ctx context.Context, n found, old *File) error {
+	f := File{Host: s.host.name, Path: part.JoinPath(n.folder.Path, n.name), Size: n.size, Modified: n.mtime, Seen: s.now}
+	if old != nil {
+		f.Seen = old.Seen
+		s.counts.Changed++
+	} else {
+		s.counts.Added++
+	}
+	if s.cfg.Media && media.Readable(n.name) && n.size > 0 {
+		if err := s.tags(ctx, &f); err != nil {
+			return err
+		}
+	}
+	s.size += part.Cost(f.Path, true) + int64(len(f.Media.Text))
+	s.batch.Put = append(s.batch.Put, f)
+	if s.size > 2*s.cfg.Bound.Memory() {
+		return s.flush(ctx)
+	}
+	return nil
+}
+
+// tags reads the tags of f. Only a lost connection is an error: a file that says
+// nothing, or cannot be read, is kept without tags.
+func (s *scan) tags(ctx context.Context, f *File) error {
+	s.counts.TagReads++
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
+	defer cancel()
+	r, err := s.src.Open(ctx, f.Path)
+	if err != nil {
+		class := source.ClassOf(err)
+		s.counts.fail(class)
+		if class.Lost() {
+			return err
+		}
+		return nil
+	}
+	defer r.Close()
+	blocks := media.NewBlocks(ctx, r, r.Size())
+	f.Media, err = media.Read(ctx, f.Name(), blocks, r.Size())
+	s.counts.Bytes += blocks.BytesRead()
+	if lost := blocks.Err(); lost != nil {
+		class := source.ClassOf(lost)
+		s.counts.fail(class)
+		if class.Lost() {
+			return fmt.Errorf("read tags of %s: %w", f.URL(), lost)
+		}
+	} else if err != nil {
+		s.counts.fail("tags")
+	}
+	return nil
+}
+
+// flush commits files before the scan's end. The part is marked as not scanned
+// to its end, so that a crash now is mended by the next scan.
+func (s *scan) flush(ctx context.Context) error {
+	if len(s.batch.Put) == 0 {
+		return nil
+	}
+	open := s.old
+	open.Changed, open.Sum.Hash = 0, part.Hash{}
+	s.batch.Parts = []PartState{open}
+	return s.commit(ctx)
+}
+
+func (s *scan) commit(ctx context.Context) error {
+	if err := s.store.Commit(ctx, s.batch); err != nil {
+		return err
+	}
+	s.counts.StoreWrites += s.batch.Writes()
+	if len(s.batch.Put)+len(s.batch.Delete) > 0 {
+		if err := s.sink.Update(ctx, s.host.name, s.batch.Put, s.batch.Delete); err != nil {
+			return fmt.Errorf("index a scan of %s: %w", s.host.name, err)
+		}
+	}
+	s.batch, s.size = Batch{Host: s.host.name}, 0
+	return nil
+}
+
+// finish commits what the whole walk found, and the new cut.
+func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
+	r := &s.walk.Result
+	s.batch.Delete = s.remove
+	s.counts.Removed += int64(len(s.remove))
+	out := outcome{again: r.Orphans, missing: r.Missing}
+	out.changed = r.Missing || s.old.Changed == 0 || r.Sum.Hash != s.old.Sum.Hash
+	state := PartState{Part: s.part, Sum: re.Sum, Changed: s.now}
+	if !out.changed {
+		state.Changed = s.old.Changed
+	}
+	for _, n := range re.New {
+		s.batch.Parts = append(s.batch.Parts, PartState{Part: n.Part, Sum: n.Sum, Changed: s.now})
+	}
+	outer, ok := s.host.table.Around(s.part)
+	switch {
+	case r.Missing:
+		s.batch.Gone = append(s.batch.Gone, s.part)
+	case re.Merge && ok:
+		o, _, err := s.store.Part(ctx, s.host.name, outer)
+		if err != nil {
+			return outcome{}, err
+		}
+		s.counts.StoreReads++
+		o.Part = outer
+		o.Sum = o.Sum.Plus(state.Sum)
+		s.batch.Parts = append(s.batch.Parts, o)
+		s.batch.Gone = append(s.batch.Gone, s.part)
+		if s.cfg.Bound.Load(o.Sum) > 2 {
+			out.again = append(out.again, outer)
+		}
+	default:
+		s.batch.Parts = append(s.batch.Parts, state)
+	}
+	parts, gone := s.batch.Parts, s.batch.Gone
+	if err := s.commit(ctx); err != nil {
+		return outcome{}, err
+	}
+	s.host.apply(s.robot, parts, gone, s.part)
+	return out, nil
+}

@@ -1,0 +1,52 @@
+package source
+
+import (
+	"context"
+	"net"
+	"net/url"
+)
+
+// Scheme is one protocol.
+type Scheme struct {
+	Name string // of the URL
+	Port string // default port, probed in address ranges; "" is no network
+	Dial func(ctx context.Context, u *url.URL, o Options) (Source, error)
+}
+
+// Schemes are the protocols that can be read. A new one is a file with a Dial
+// function and a line here.
+var Schemes = []Scheme{
+	{"file", "", dialFile},
+}
+
+// Names returns the schemes.
+func Names() []string {
+	out := make([]string, len(Schemes))
+	for i, s := range Schemes {
+		out[i] = s.Name
+	}
+	return out
+}
+
+// port returns the default port of a scheme and whether there is such a scheme.
+func port(scheme string) (string, bool) {
+	for _, s := range Schemes {
+		if s.Name == scheme {
+			return s.Port, true
+		}
+	}
+	return "", false
+}
+
+// Address returns host:port of u with the default port of its scheme; "" for
+// a local folder.
+func Address(u *url.URL) string {
+	p, _ := port(u.Scheme)
+	if p == "" {
+		return ""
+	}
+	if u.Port() != "" {
+		p = u.Port()
+	}
+	return net.JoinHostPort(u.Hostname(), p)
+}

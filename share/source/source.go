@@ -1,0 +1,105 @@
+// Package source reads trees of files over the protocols of a local network:
+// SMB, FTP, SFTP, WebDAV, HTTP directory indexes and local folders.
+//
+// A Source is one connection to one host. It can list a folder and open a file
+// for ranged reads, nothing else; what to list and when is not its business.
+// Each protocol is one file; schemes.go is the table of them.
+package source
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// Entry is one name in a folder.
+type Entry struct {
+	Name     string // as the host spells it, without slash
+	Dir      bool
+	Link     bool // a symbolic link or junction: never followed
+	Size     int64
+	Modified int64 // seconds since 1970 UTC; 0 unknown
+}
+
+// Source is a connection to one host. Paths are slash-separated, relative to the
+// URL that was dialled; "" is its root. A Source is used by one goroutine at a
+// time, except that files that it opened may be read until it is closed.
+type Source interface {
+	// List returns the entries of a folder, complete or not at all: a listing
+	// that breaks off is an error. "." and ".." are left out. The order is
+	// whatever the host gives. Errors are *Error.
+	List(ctx context.Context, path string) ([]Entry, error)
+	// Open opens a file for ranged reads. Errors are *Error.
+	Open(ctx context.Context, path string) (File, error)
+	Close() error
+}
+
+// File is an open file. Reading at or behind its end gives io.EOF.
+type File interface {
+	io.ReaderAt
+	io.Closer
+	Size() int64
+}
+
+// Options of Dial.
+type Options struct {
+	// User and Password are used where the URL has none; "" is a guest
+	// ("anonymous" for FTP). Domain is the Windows domain for SMB.
+	User, Password, Domain string
+	// Timeout bounds every single request and the opening of a session; 0
+	// means 20 s.
+	Timeout time.Duration
+	// HostKeys are the accepted SSH host keys in authorized_keys or known_hosts
+	// form; empty accepts any (shares of a local network have no known keys).
+	HostKeys []byte
+}
+
+func (o Options) timeout() time.Duration {
+	if o.Timeout <= 0 {
+		return 20 * time.Second
+	}
+	return o.Timeout
+}
+
+// credentials returns the user of the URL, else of the options.
+func (o Options) credentials(u *url.URL) (user, password string) {
+	if u.User != nil {
+		password, _ = u.User.Password()
+		return u.User.Username(), password
+	}
+	return o.User, o.Password
+}
+
+// Dial opens a connection to the host of u. Errors are *Error.
+func Dial(ctx context.Context, u *url.URL, o Options) (Source, error) {
+	for _, s := range Schemes {
+		if s.Name == u.Scheme {
+			ctx, cancel := context.WithTimeout(ctx, o.timeout())
+			defer cancel()
+			src, err := s.Dial(ctx, u, o)
+			if err != nil {
+				return nil, fail("connect to", u.Redacted(), err)
+			}
+			return src, nil
+		}
+	}
+	return nil, fail("connect to", u.Redacted(), fmt.Errorf("%w: no source of scheme %q: use one of %s", errProtocol, u.Scheme, strings.Join(Names(), ", ")))
+}
+
+// base returns the path of u below which a source works, without slashes
+// around it.
+func base(u *url.URL) string { return strings.Trim(u.Path, "/") }
+
+// below joins the base of a source and a path below it.
+func below(base, path string) string {
+	switch {
+	case base == "":
+		return path
+	case path == "":
+		return base
+	}
+	return base + "/" + path
+}
