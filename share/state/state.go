@@ -46,7 +46,6 @@ func Open(dir string, c Config) (*Store, error) {
 	}
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-		o.Levels[i].Compression = func() *pebble.CompressionProfile { return pebble.DefaultCompression }
 	}
 	db, err := pebble.Open(filepath.Clean(dir), o)
 	if err != nil {
