@@ -1,0 +1,323 @@
+// Package archive keeps the bodies of fetched pages as WARC 1.1 files (ISO
+// 28500:2017), one gzip member a record, so that any WARC reader can use them
+// and a record is read by one seek.
+//
+// A file is written under a name that ends in .open and renamed when it is
+// full or closed. What a crash leaves behind the last whole record is cut off
+// at the next start, before anything else is written.
+package archive
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"crypto/sha1"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Position says where a record lies. The zero value is no record.
+type Position struct {
+	File   string `json:"file,omitempty"` // name in the archive's folder
+	Offset int64  `json:"offset,omitempty"`
+}
+
+// IsZero reports whether p is no record.
+func (p Position) IsZero() bool { return p.File == "" }
+
+// Config are the options of a Writer.
+type Config struct {
+	Dir      string
+	Prefix   string // of file names; default "freshet"
+	FileSize int64  // default 1 GiB
+	Software string // named in warcinfo
+	Agent    string // User-Agent, named in warcinfo
+}
+
+// Writer appends records. It is safe for concurrent use.
+type Writer struct {
+	config Config
+
+	mu   sync.Mutex
+	f    *os.File
+	buf  *bufio.Writer
+	gz   *gzip.Writer
+	name string // without .open
+	size int64
+	seq  int
+}
+
+const openSuffix = ".open"
+
+// Open repairs what a crash left in the folder and returns a writer.
+func Open(c Config) (*Writer, error) {
+	if c.FileSize <= 0 {
+		c.FileSize = 1 << 30
+	}
+	if c.Prefix == "" {
+		c.Prefix = "freshet"
+	}
+	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("archive: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(c.Dir, "*.warc.gz"+openSuffix))
+	if err != nil {
+		return nil, fmt.Errorf("archive %s: %w", c.Dir, err)
+	}
+	for _, name := range left {
+		if err := repair(name); err != nil {
+			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
+		}
+	}
+	gz, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{config: c, gz: gz}, nil
+}
+
+// repair cuts a file behind its last whole record and gives it its final name.
+func repair(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	whole := int64(0)
+	r := newReader(f)
+	for {
+		if _, err := r.Next(); err != nil {
+			break
+		}
+		if err := r.skip(); err != nil {
+			break
+		}
+		whole = r.offset()
+	}
+	err = errors.Join(f.Truncate(whole), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	if whole == 0 {
+		return os.Remove(name)
+	}
+	return os.Rename(name, strings.TrimSuffix(name, openSuffix))
+}
+
+// Exchange is one request and its answer.
+type Exchange struct {
+	URL      string
+	Time     time.Time
+	IP       string
+	Proto    string // HTTP/1.1
+	Status   int
+	Header   http.Header
+	Body     []byte // without Content-Encoding
+	Rendered bool   // the body is the document as a browser built it
+	Referer  string
+	// Truncated says why the body is not whole: "length", "time" or "".
+	Truncated string
+}
+
+// Write appends a response record (a resource record where Rendered) and
+// returns where it lies. It is durable after the next Sync.
+func (w *Writer) Write(x *Exchange) (Position, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ready(); err != nil {
+		return Position{}, fmt.Errorf("archive: %w", err)
+	}
+	var block bytes.Buffer
+	fields := [][2]string{{"WARC-Target-URI", x.URL}, {"WARC-Date", x.Time.UTC().Format("2006-01-02T15:04:05Z")}}
+	if x.IP != "" {
+		fields = append(fields, [2]string{"WARC-IP-Address", x.IP})
+	}
+	fields = append(fields, [2]string{"WARC-Payload-Digest", digest(x.Body)})
+	if x.Truncated != "" {
+		fields = append(fields, [2]string{"WARC-Truncated", x.Truncated})
+	}
+	kind := "response"
+	if x.Rendered {
+		kind = "resource"
+		fields = append(fields, [2]string{"Content-Type", contentType(x.Header)})
+	} else {
+		fields = append(fields, [2]string{"Content-Type", "application/http;msgtype=response"})
+		writeHead(&block, x)
+	}
+	block.Write(x.Body)
+	pos := Position{File: w.name, Offset: w.size}
+	if err := w.record(kind, fields, block.Bytes()); err != nil {
+		return Position{}, fmt.Errorf("archive %s: %w", w.name, err)
+	}
+	return pos, nil
+}
+
+func contentType(h http.Header) string {
+	if ct := h.Get("Content-Type"); ct != "" {
+		return ct
+	}
+	return "application/octet-stream"
+}
+
+// writeHead writes the status line and header as of a message whose body is
+// not encoded: the transfer's own fields are renamed, as other archives do.
+func writeHead(b *bytes.Buffer, x *Exchange) {
+	fmt.Fprintf(b, "HTTP/1.1 %d %s\r\n", x.Status, http.StatusText(x.Status))
+	keys := make([]string, 0, len(x.Header))
+	for k := range x.Header {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		name := k
+		switch k {
+		case "Content-Encoding", "Transfer-Encoding", "Content-Length":
+			name = "X-Archive-Orig-" + k
+		}
+		for _, v := range x.Header[k] {
+			b.WriteString(name + ": " + v + "\r\n")
+		}
+	}
+	fmt.Fprintf(b, "Content-Length: %d\r\n\r\n", len(x.Body))
+}
+
+func digest(b []byte) string {
+	sum := sha1.Sum(b)
+	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
+}
+
+func recordID() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	h := hex.EncodeToString(u[:])
+	return "<urn:uuid:" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + ">"
+}
+
+// record appends one gzip member.
+func (w *Writer) record(kind string, fields [][2]string, block []byte) error {
+	var head bytes.Buffer
+	head.WriteString("WARC/1.1\r\nWARC-Type: " + kind + "\r\nWARC-Record-ID: " + recordID() + "\r\n")
+	for _, f := range fields {
+		head.WriteString(f[0] + ": " + f[1] + "\r\n")
+	}
+	head.WriteString("Content-Length: " + strconv.Itoa(len(block)) + "\r\n\r\n")
+	c := &lengthWriter{w: w.buf}
+	w.gz.Reset(c)
+	for _, part := range [][]byte{head.Bytes(), block, []byte("\r\n\r\n")} {
+		if _, err := w.gz.Write(part); err != nil {
+			return err
+		}
+	}
+	if err := w.gz.Close(); err != nil {
+		return err
+	}
+	w.size += c.n
+	return nil
+}
+
+type lengthWriter struct {
+	w io.Writer
+	n int64
+}
+
+func (l *lengthWriter) Write(p []byte) (int, error) {
+	n, err := l.w.Write(p)
+	l.n += int64(n)
+	return n, err
+}
+
+// ready opens a file if there is none, or the present one is full.
+func (w *Writer) ready() error {
+	if w.f != nil && w.size >= w.config.FileSize {
+		if err := w.finish(); err != nil {
+			return err
+		}
+	}
+	if w.f != nil {
+		return nil
+	}
+	for {
+		w.seq++
+		w.name = fmt.Sprintf("%s-%s-%05d-%d.warc.gz", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid())
+		f, err := os.OpenFile(filepath.Join(w.config.Dir, w.name+openSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		w.f, w.size, w.buf = f, 0, bufio.NewWriterSize(f, 256<<10)
+		break
+	}
+	info := "software: " + w.config.Software + "\r\nformat: WARC File Format 1.1\r\nconformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n"
+	if w.config.Agent != "" {
+		info += "http-header-user-agent: " + w.config.Agent + "\r\n"
+	}
+	return w.record("warcinfo", [][2]string{
+		{"WARC-Date", time.Now().UTC().Format("2006-01-02T15:04:05Z")}, {"WARC-Filename", w.name}, {"Content-Type", "application/warc-fields"},
+	}, []byte(info))
+}
+
+// finish closes the present file under its final name.
+func (w *Writer) finish() error {
+	err := errors.Join(w.buf.Flush(), w.f.Sync(), w.f.Close())
+	if err == nil {
+		path := filepath.Join(w.config.Dir, w.name)
+		err = os.Rename(path+openSuffix, path)
+	}
+	w.f = nil
+	return err
+}
+
+// Flush makes what was written readable by ReadAt, Sync makes it survive a
+// crash of the machine.
+func (w *Writer) Flush() error { return w.flush(false) }
+
+// Sync flushes and waits for the disk.
+func (w *Writer) Sync() error { return w.flush(true) }
+
+func (w *Writer) flush(sync bool) error {
+	w.mu.Lock()
+	if w.f == nil {
+		w.mu.Unlock()
+		return nil
+	}
+	f := w.f
+	err := w.buf.Flush()
+	w.mu.Unlock()
+	if err == nil && sync {
+		// Outside the lock: others write on meanwhile. A file that was finished
+		// in between was synced then.
+		if err = f.Sync(); errors.Is(err, os.ErrClosed) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	return nil
+}
+
+// Close finishes the present file.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.f == nil {
+		return nil
+	}
+	return w.finish()
+}
