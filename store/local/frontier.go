@@ -1,0 +1,552 @@
+package local
+
+import (
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// host is what is kept in memory of a host.
+type host struct {
+	key   hostKey
+	name  string
+	next  time.Time // politeness
+	fresh int64     // pages never visited
+	due   uint64    // earliest revisit in milliseconds, 0 for none
+	lease uint64    // token of the lease, 0 for none
+	until time.Time
+	taken map[weburl.Key]place // pages out under the lease
+	wait  int64                // when it becomes ready, in milliseconds
+	at    int                  // place in the heap, -1 for none
+}
+
+// place is where a page stood when it was taken.
+type place struct {
+	slot  store.Slot
+	state store.State
+}
+
+// hostHeap orders hosts by the time at which they may be visited.
+type hostHeap []*host
+
+func (h hostHeap) Len() int           { return len(h) }
+func (h hostHeap) Less(i, j int) bool { return h[i].wait < h[j].wait }
+func (h hostHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
+
+// Push implements heap.Interface.
+func (h *hostHeap) Push(x any) { e := x.(*host); e.at = len(*h); *h = append(*h, e) }
+
+// Pop implements heap.Interface.
+func (h *hostHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	e.at = -1
+	return e
+}
+
+// reheap puts a host where it belongs: into the heap if it has work and is not
+// leased. The caller holds mu.
+func (s *Store) reheap(h *host) {
+	if h.lease != 0 || (h.fresh == 0 && h.due == 0) {
+		if h.at >= 0 {
+			heap.Remove(&s.ready, h.at)
+		}
+		return
+	}
+	h.wait = 0
+	if !h.next.IsZero() {
+		h.wait = h.next.UnixMilli()
+	}
+	if h.fresh == 0 {
+		h.wait = max(h.wait, int64(h.due))
+	}
+	if h.at < 0 {
+		heap.Push(&s.ready, h)
+	} else {
+		heap.Fix(&s.ready, h.at)
+	}
+}
+
+// Claim implements store.Store.
+func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expire(now)
+	if len(s.ready) == 0 {
+		return nil, time.Time{}, nil
+	}
+	h := s.ready[0]
+	if h.wait > now.UnixMilli() {
+		return nil, time.UnixMilli(h.wait), nil
+	}
+	s.token++
+	h.lease, h.until, h.taken = s.token, now.Add(ttl), map[weburl.Key]place{}
+	s.reheap(h)
+	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh}
+	v, err := s.get(hostRecord(h.key))
+	if err == nil && v != nil {
+		err = json.Unmarshal(v, &l.Host)
+	}
+	if err != nil {
+		s.drop(h)
+		return nil, time.Time{}, fmt.Errorf("store: claim %s: %w", h.name, err)
+	}
+	l.Host.Name = h.name
+	return l, time.Time{}, nil
+}
+
+// expire ends leases that ran out. The caller holds mu.
+func (s *Store) expire(now time.Time) {
+	for _, h := range s.hosts {
+		if h.lease != 0 && now.After(h.until) {
+			s.drop(h)
+		}
+	}
+}
+
+// drop ends a host's lease. The caller holds mu.
+func (s *Store) drop(h *host) {
+	h.lease, h.taken = 0, nil
+	s.reheap(h)
+}
+
+// leased returns the host of a lease that still holds. The caller holds mu.
+func (s *Store) leased(l *store.Lease) (*host, error) {
+	h := s.hosts[weburl.HostKey(l.Host.Name)]
+	if h == nil || h.lease != l.Token {
+		return nil, fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
+	}
+	return h, nil
+}
+
+// Renew implements store.Store.
+func (s *Store) Renew(_ context.Context, l *store.Lease, now time.Time, ttl time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, err := s.leased(l)
+	if err != nil {
+		return err
+	}
+	if now.After(h.until) {
+		s.drop(h)
+		return fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
+	}
+	h.until = now.Add(ttl)
+	l.Until = h.until
+	return nil
+}
+
+// Release implements store.Store.
+func (s *Store) Release(_ context.Context, l *store.Lease) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, err := s.leased(l)
+	if err != nil {
+		return err
+	}
+	s.drop(h)
+	return nil
+}
+
+// Take implements store.Store. Of n pages at most half are revisits while new
+// pages wait, so that neither starves.
+func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([]store.Page, error) {
+	s.mu.Lock()
+	h, err := s.leased(l)
+	if err != nil {
+		s.mu.Unlock()
+		return nil, err
+	}
+	out := make(map[weburl.Key]bool, len(h.taken))
+	for k := range h.taken {
+		out[k] = true
+	}
+	s.mu.Unlock()
+
+	due, err := s.entries(dueSpace, h.key, n, millis(now), out)
+	if err != nil {
+		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
+	}
+	fresh, err := s.entries(newSpace, h.key, n, ^uint64(0), out)
+	if err != nil {
+		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
+	}
+	due = due[:min(len(due), max(n/2, n-len(fresh)))]
+	fresh = fresh[:min(len(fresh), n-len(due))]
+	pages := make([]store.Page, 0, len(due)+len(fresh))
+	for _, k := range append(due, fresh...) {
+		v, err := s.get(pageKey(k))
+		if err == nil && v == nil {
+			err = store.ErrNotFound
+		}
+		var p store.Page
+		if err == nil {
+			err = json.Unmarshal(v, &p)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store: page %x of %s: %w", k, l.Host.Name, err)
+		}
+		pages = append(pages, p)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, err := s.leased(l); err != nil {
+		return nil, err
+	}
+	for i, k := range append(due, fresh...) {
+		h.taken[k] = place{pages[i].Slot, pages[i].State}
+	}
+	return pages, nil
+}
+
+// entries lists up to n queue entries of a host that are not out, up to last.
+func (s *Store) entries(space byte, h hostKey, n int, last uint64, out map[weburl.Key]bool) ([]weburl.Key, error) {
+	prefix := append([]byte{space}, h[:]...)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return nil, err
+	}
+	var keys []weburl.Key
+	for ok := it.First(); ok && len(keys) < n; ok = it.Next() {
+		k, at := pageOf(it.Key())
+		if at > last {
+			break
+		}
+		if !out[k] {
+			keys = append(keys, k)
+		}
+	}
+	return keys, it.Close()
+}
+
+// Add implements store.Store.
+func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
+	b := s.db.NewBatch()
+	defer b.Close()
+	w := writer{s: s, b: b}
+	err := w.found(found)
+	if err == nil {
+		err = w.commit()
+	}
+	if err != nil {
+		w.undo()
+		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
+	}
+	return len(w.added), nil
+}
+
+// Commit implements store.Store.
+func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (int, error) {
+	b := s.db.NewBatch()
+	defer b.Close()
+	w := writer{s: s, b: b}
+	s.mu.Lock()
+	h, err := s.leased(l)
+	if err == nil {
+		w.taken = h.taken
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	for i := range batch.Visits {
+		if err = w.visit(h, &batch.Visits[i]); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = w.host(batch.Host)
+	}
+	if err == nil {
+		err = w.found(batch.Found)
+	}
+	if err == nil {
+		err = w.commit()
+	}
+	if err != nil {
+		w.undo()
+		return 0, fmt.Errorf("store: commit %d pages of %s: %w", len(batch.Visits), l.Host.Name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h.next = batch.Host.Next
+	for i := range w.visited {
+		delete(h.taken, w.visited[i])
+	}
+	if err := s.firstDue(h); err != nil {
+		return len(w.added), fmt.Errorf("store: queue of %s: %w", l.Host.Name, err)
+	}
+	s.reheap(h)
+	return len(w.added), nil
+}
+
+// firstDue looks up the earliest revisit of a host. The caller holds mu.
+func (s *Store) firstDue(h *host) error {
+	prefix := append([]byte{dueSpace}, h.key[:]...)
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	h.due = 0
+	if it.First() {
+		_, h.due = pageOf(it.Key())
+	}
+	return it.Close()
+}
+
+// writer gathers one batch, and what must happen in memory when it is
+// committed, or be undone when it is not.
+type writer struct {
+	s       *Store
+	b       *pebble.Batch
+	taken   map[weburl.Key]place
+	changed []*store.Visit // in order, for the feed
+	added   []weburl.Key
+	hosts   map[hostKey]string // hosts of added URLs
+	fresh   map[hostKey]int64  // change of the count of new pages
+	states  map[store.State]int64
+	visited []weburl.Key
+	sooner  map[hostKey]uint64 // revisits moved forward by signals
+}
+
+func (w *writer) put(key []byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return w.b.Set(key, b, nil)
+}
+
+func (w *writer) host(h store.Host) error {
+	return w.put(hostRecord(weburl.HostKey(h.Name)), h)
+}
+
+// visit writes a page's new record, moves it in the queue, and logs the visit.
+func (w *writer) visit(h *host, v *store.Visit) error {
+	u, err := weburl.Parse(v.Page.URL)
+	if err != nil {
+		return err
+	}
+	k := u.Key()
+	if hostKey(k[:8]) != h.key {
+		return fmt.Errorf("%s is not on the leased host", v.Page.URL)
+	}
+	from, out := w.taken[k]
+	if !out {
+		return fmt.Errorf("%s was not taken", v.Page.URL)
+	}
+	if old := slotKey(k, from.slot); old != nil {
+		if err := w.b.Delete(old, nil); err != nil {
+			return err
+		}
+	}
+	if from.slot.Order > 0 {
+		w.count(h.key, -1)
+	}
+	if v.Page.Slot.Order > 0 {
+		w.count(h.key, 1)
+	}
+	if next := slotKey(k, v.Page.Slot); next != nil {
+		if err := w.b.Set(next, nil, nil); err != nil {
+			return err
+		}
+	}
+	if w.states == nil {
+		w.states = map[store.State]int64{}
+	}
+	w.states[v.Page.State]++
+	if from.state != store.Queued {
+		w.states[from.state]--
+	}
+	w.visited = append(w.visited, k)
+	if err := w.put(pageKey(k), &v.Page); err != nil {
+		return err
+	}
+	return w.log(k, v)
+}
+
+// log writes the visit's line, and for a change the links; the feed's entry
+// gets its number when the batch is committed.
+func (w *writer) log(k weburl.Key, v *store.Visit) error {
+	if !v.Arrived.IsZero() {
+		key := append(number(visitSpace, millis(v.Arrived)), k[:]...)
+		line := store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
+		if err := w.put(key, line); err != nil {
+			return err
+		}
+	}
+	if !v.Changed {
+		return nil
+	}
+	w.changed = append(w.changed, v)
+	links := make([]byte, 0, 16*len(v.Links))
+	for _, l := range v.Links {
+		links = append(links, l[:]...)
+	}
+	return w.b.Set(linkKey(k), links, nil)
+}
+
+func (w *writer) count(h hostKey, n int64) {
+	if w.fresh == nil {
+		w.fresh = map[hostKey]int64{}
+	}
+	w.fresh[h] += n
+}
+
+// found queues the URLs that are new.
+func (w *writer) found(found []store.Found) error {
+	for i := range found {
+		f := &found[i]
+		k := f.URL.Key()
+		fresh, maybe := w.s.seen.add(k)
+		if maybe {
+			v, err := w.s.get(pageKey(k))
+			if err != nil {
+				return err
+			}
+			fresh = v == nil
+		}
+		if fresh {
+			if err := w.queue(k, f); err != nil {
+				return err
+			}
+		} else if !f.Due.IsZero() {
+			if err := w.hasten(k, f.Due); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *writer) queue(k weburl.Key, f *store.Found) error {
+	w.added = append(w.added, k)
+	h := hostKey(k[:8])
+	if w.hosts == nil {
+		w.hosts = map[hostKey]string{}
+	}
+	w.hosts[h] = f.URL.Host()
+	w.count(h, 1)
+	p := store.Page{URL: f.URL.String(), State: store.Queued, Depth: f.Depth, From: f.From, Slot: store.Slot{Order: max(1, f.Order)}}
+	if err := w.put(pageKey(k), &p); err != nil {
+		return err
+	}
+	return w.b.Set(slotKey(k, p.Slot), nil, nil)
+}
+
+// hasten moves the revisit of a known page forward. A page that is out under a
+// lease is being visited: nothing to do.
+func (w *writer) hasten(k weburl.Key, due time.Time) error {
+	v, err := w.s.get(pageKey(k))
+	if err != nil || v == nil {
+		return err
+	}
+	var p store.Page
+	if err := json.Unmarshal(v, &p); err != nil {
+		return err
+	}
+	if p.Slot.Due.IsZero() || !due.Before(p.Slot.Due) {
+		return nil
+	}
+	w.s.mu.Lock()
+	h := w.s.hosts[hostKey(k[:8])]
+	out := false
+	if h != nil {
+		_, out = h.taken[k]
+	}
+	w.s.mu.Unlock()
+	if out {
+		return nil
+	}
+	old := slotKey(k, p.Slot)
+	p.Slot.Due = due
+	if err := errors.Join(w.b.Delete(old, nil), w.put(pageKey(k), &p), w.b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
+		return err
+	}
+	if w.sooner == nil {
+		w.sooner = map[hostKey]uint64{}
+	}
+	if at, ok := w.sooner[hostKey(k[:8])]; !ok || millis(due) < at {
+		w.sooner[hostKey(k[:8])] = max(1, millis(due))
+	}
+	return nil
+}
+
+// commit writes the batch and brings memory up to date. One batch at a time:
+// entries of the feed must appear in the order of their numbers, or a reader
+// could pass one by.
+func (w *writer) commit() error {
+	s := w.s
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	seq := s.seq // only written here
+	for _, v := range w.changed {
+		seq++
+		if err := w.put(number(feedSpace, seq), store.Change{Seq: seq, URL: v.Page.URL, Time: v.Arrived}); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	var unknown []store.Host
+	for k, name := range w.hosts {
+		if s.hosts[k] == nil {
+			unknown = append(unknown, store.Host{Name: name})
+		}
+	}
+	s.mu.Unlock()
+	for _, h := range unknown {
+		if err := w.host(h); err != nil {
+			return err
+		}
+	}
+	if err := w.b.Commit(s.write); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seq = seq
+	for _, rec := range unknown {
+		k := weburl.HostKey(rec.Name)
+		if s.hosts[k] == nil {
+			s.hosts[k] = &host{key: k, name: rec.Name, at: -1}
+			s.stats.Hosts++
+		}
+	}
+	s.stats.URLs += int64(len(w.added))
+	for k, n := range w.fresh {
+		h := s.hosts[k]
+		h.fresh += n
+		s.stats.New += n
+		s.reheap(h)
+	}
+	for k, at := range w.sooner {
+		if h := s.hosts[k]; h.due == 0 || at < h.due {
+			h.due = at
+			s.reheap(h)
+		}
+	}
+	for st, n := range w.states {
+		s.stats.States[st] += n
+	}
+	return nil
+}
+
+// undo forgets the URLs that a failed batch would have added.
+func (w *writer) undo() {
+	for _, k := range w.added {
+		w.s.seen.remove(k)
+	}
+}
+
+func beUint(b []byte) uint64 { return binary.BigEndian.Uint64(b) }

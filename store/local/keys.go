@@ -1,0 +1,75 @@
+package local
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Key spaces, by first byte.
+const (
+	hostSpace   = 'h' // + host hash: host record
+	pageSpace   = 'p' // + page key: page record
+	newSpace    = 'n' // + host hash, order, URL hash: never visited
+	dueSpace    = 'r' // + host hash, time, URL hash: to be revisited
+	linkSpace   = 'l' // + page key: keys of the pages it links to
+	feedSpace   = 'c' // + sequence number: URL that changed
+	visitSpace  = 'v' // + time, page key: log of visits
+	metaSpace   = 'm' // + name
+	spaceLength = 1
+)
+
+type hostKey = [8]byte
+
+func pageKey(k weburl.Key) []byte { return append([]byte{pageSpace}, k[:]...) }
+
+func linkKey(k weburl.Key) []byte { return append([]byte{linkSpace}, k[:]...) }
+
+func hostRecord(h hostKey) []byte { return append([]byte{hostSpace}, h[:]...) }
+
+func metaKey(name string) []byte { return append([]byte{metaSpace}, name...) }
+
+func number(space byte, n uint64) []byte {
+	return binary.BigEndian.AppendUint64([]byte{space}, n)
+}
+
+// slotKey is the queue entry of a page; nil for a page that is not queued.
+func slotKey(k weburl.Key, s store.Slot) []byte {
+	var b []byte
+	switch {
+	case s.Order > 0:
+		b = append(make([]byte, 0, 25), newSpace)
+		b = append(b, k[:8]...)
+		b = binary.BigEndian.AppendUint64(b, s.Order)
+	case !s.Due.IsZero():
+		b = append(make([]byte, 0, 25), dueSpace)
+		b = append(b, k[:8]...)
+		b = binary.BigEndian.AppendUint64(b, millis(s.Due))
+	default:
+		return nil
+	}
+	return append(b, k[8:]...)
+}
+
+// pageOf returns the page of a queue entry, and its order or time.
+func pageOf(entry []byte) (k weburl.Key, at uint64) {
+	copy(k[:8], entry[1:9])
+	copy(k[8:], entry[17:25])
+	return k, binary.BigEndian.Uint64(entry[9:17])
+}
+
+// millis maps times to integers in order; times before 1970 are 0.
+func millis(t time.Time) uint64 { return uint64(max(0, t.UnixMilli())) }
+
+// prefixEnd is the first key behind all that begin with prefix.
+func prefixEnd(prefix []byte) []byte {
+	end := append([]byte(nil), prefix...)
+	for i := len(end) - 1; i >= 0; i-- {
+		if end[i]++; end[i] != 0 {
+			return end[:i+1]
+		}
+	}
+	return nil
+}

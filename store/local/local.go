@@ -1,0 +1,311 @@
+// Package local is the store of one process: Pebble, a log-structured
+// key-value store, in a folder of the data directory.
+//
+// Pages, queue entries and links lie under keys that begin with the host's
+// hash. All writes of a batch are blind puts in one Pebble batch that is synced
+// once; whether a URL is known is answered from memory (seen). Hosts that have
+// work stand in a heap by the time at which they may be visited; leases live in
+// memory, since they end with the process.
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// formatVersion is written into the store; another is refused.
+const formatVersion = "1"
+
+// Config are the options of a store. The zero value is usable.
+type Config struct {
+	// Known is how many URLs are remembered in memory, 8 to 16 bytes each; beyond
+	// it each link is looked up on disk. Default 16 million.
+	Known int
+	// Cache is the block cache in bytes. Default 32 MiB.
+	Cache int64
+	// FS replaces the file system (tests of crashes).
+	FS vfs.FS
+	// NoSync leaves durability to the operating system: a crash of the machine
+	// may lose the last seconds, a crash of the process nothing.
+	NoSync bool
+}
+
+// Store implements store.Store.
+type Store struct {
+	db    *pebble.DB
+	write *pebble.WriteOptions
+	seen  *seen
+	cache *pebble.Cache
+
+	committing sync.Mutex // held while a batch is written; before mu
+
+	mu      sync.Mutex // guards what follows
+	hosts   map[hostKey]*host
+	ready   hostHeap
+	token   uint64
+	seq     uint64
+	stats   store.Stats
+	closing bool
+}
+
+var _ store.Store = (*Store)(nil)
+
+// Open opens the store in dir, or makes a new one. The error is ErrLocked or
+// ErrVersion where those are the reason.
+func Open(dir string, c Config) (*Store, error) {
+	if c.Known <= 0 {
+		c.Known = 16 << 20
+	}
+	if c.Cache <= 0 {
+		c.Cache = 32 << 20
+	}
+	if c.FS == nil {
+		c.FS = vfs.Default
+		if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+			return nil, fmt.Errorf("store: %w", err)
+		}
+	}
+	cache := pebble.NewCache(c.Cache)
+	opts := &pebble.Options{
+		FS: c.FS, Cache: cache, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{},
+		MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4, MaxOpenFiles: 500,
+		L0CompactionThreshold: 4, L0StopWritesThreshold: 24,
+	}
+	for i := range opts.Levels {
+		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	db, err := pebble.Open(dir, opts)
+	if err != nil {
+		cache.Unref()
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("store %s: %w", dir, err)
+		}
+		if strings.Contains(err.Error(), "lock") || strings.Contains(err.Error(), "temporarily unavailable") {
+			return nil, fmt.Errorf("store %s: %w", dir, store.ErrLocked)
+		}
+		return nil, fmt.Errorf("store %s: %w", dir, err)
+	}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(c.Known), hosts: map[hostKey]*host{}}
+	if c.NoSync {
+		s.write = pebble.NoSync
+	}
+	s.stats.States = map[store.State]int64{}
+	if err := s.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), db.Close())
+	}
+	return s, nil
+}
+
+// quiet drops Pebble's messages; its errors come back from calls.
+type quiet struct{}
+
+func (quiet) Infof(string, ...any)              {}
+func (quiet) Errorf(string, ...any)             {}
+func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf("pebble: "+format, args...)) }
+
+// load checks the version and rebuilds what is kept in memory.
+func (s *Store) load() error {
+	ctx := context.Background()
+	v, err := s.Get(ctx, "version")
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		if err := s.Put(ctx, "version", []byte(formatVersion)); err != nil {
+			return err
+		}
+	} else if string(v) != formatVersion {
+		return fmt.Errorf("%w: its format is %s, this program's is %s", store.ErrVersion, v, formatVersion)
+	}
+	if err := s.loadHosts(); err != nil {
+		return err
+	}
+	if err := s.loadPages(); err != nil {
+		return err
+	}
+	return s.loadSeq()
+}
+
+func (s *Store) loadHosts() error {
+	return s.scan([]byte{hostSpace}, func(k, v []byte) error {
+		var rec store.Host
+		if err := json.Unmarshal(v, &rec); err != nil {
+			return fmt.Errorf("host record %x: %w", k, err)
+		}
+		h := &host{key: hostKey(k[spaceLength:]), name: rec.Name, next: rec.Next, at: -1}
+		s.hosts[h.key] = h
+		s.stats.Hosts++
+		return nil
+	})
+}
+
+// loadPages fills the table of known URLs and counts what waits. States are
+// read from the record's head without decoding all of it.
+func (s *Store) loadPages() error {
+	err := s.scan([]byte{pageSpace}, func(k, v []byte) error {
+		s.seen.add(weburl.Key(k[spaceLength:]))
+		s.stats.URLs++
+		if st := stateOf(v); st != store.Queued {
+			s.stats.States[st]++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.scan([]byte{newSpace}, func(k, _ []byte) error {
+		if h := s.hosts[hostKey(k[1:9])]; h != nil {
+			h.fresh++
+			s.stats.New++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = s.scan([]byte{dueSpace}, func(k, _ []byte) error {
+		if h := s.hosts[hostKey(k[1:9])]; h != nil && h.due == 0 {
+			_, h.due = pageOf(k)
+		}
+		return nil
+	})
+	for _, h := range s.hosts {
+		s.reheap(h)
+	}
+	return err
+}
+
+// stateOf finds the state in an encoded record: it is the second field.
+func stateOf(v []byte) store.State {
+	const mark = `","s":"`
+	if i := strings.Index(string(v[:min(len(v), 5000)]), mark); i >= 0 {
+		rest := v[i+len(mark):]
+		for j, c := range rest {
+			if c == '"' {
+				return store.State(rest[:j])
+			}
+		}
+	}
+	return store.Queued
+}
+
+func (s *Store) loadSeq() error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{feedSpace}, UpperBound: []byte{feedSpace + 1}})
+	if err != nil {
+		return err
+	}
+	if it.Last() {
+		s.seq = beUint(it.Key()[1:])
+	}
+	if err := it.Close(); err != nil {
+		return err
+	}
+	b, err := s.Get(context.Background(), "seq") // kept by Trim
+	if err == nil && len(b) == 8 {
+		s.seq = max(s.seq, beUint(b))
+	}
+	return err
+}
+
+// scan calls f for every key with a prefix; key and value are only valid
+// inside f.
+func (s *Store) scan(prefix []byte, f func(k, v []byte) error) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = f(it.Key(), v)
+		}
+		if err != nil {
+			return errors.Join(err, it.Close())
+		}
+	}
+	return it.Close()
+}
+
+// get returns a copy of a value, nil if there is none.
+func (s *Store) get(key []byte) ([]byte, error) {
+	v, c, err := s.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := append([]byte{}, v...)
+	return out, c.Close()
+}
+
+// Get implements store.Store.
+func (s *Store) Get(_ context.Context, name string) ([]byte, error) {
+	v, err := s.get(metaKey(name))
+	if err != nil {
+		return nil, fmt.Errorf("store: get %s: %w", name, err)
+	}
+	return v, nil
+}
+
+// Put implements store.Store.
+func (s *Store) Put(_ context.Context, name string, value []byte) error {
+	if err := s.db.Set(metaKey(name), value, s.write); err != nil {
+		return fmt.Errorf("store: put %s: %w", name, err)
+	}
+	return nil
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closing = true
+	s.mu.Unlock()
+	err := s.db.Close()
+	s.cache.Unref()
+	if err != nil {
+		return fmt.Errorf("store: close: %w", err)
+	}
+	return nil
+}
+
+// Stats implements store.Store.
+func (s *Store) Stats(context.Context) (store.Stats, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.stats
+	out.States = map[store.State]int64{}
+	for k, v := range s.stats.States {
+		out.States[k] = v
+	}
+	out.Feed = s.seq
+	now := uint64(time.Now().UnixMilli())
+	for _, h := range s.hosts {
+		if h.lease != 0 {
+			out.Leases++
+		}
+		if h.fresh > 0 || (h.due > 0 && h.due <= now) {
+			out.Due++
+		}
+	}
+	return out, nil
+}

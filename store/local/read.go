@@ -1,0 +1,149 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Page implements store.Store.
+func (s *Store) Page(_ context.Context, u weburl.URL) (*store.Page, error) {
+	p, err := s.page(u.Key())
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", u, err)
+	}
+	return p, nil
+}
+
+func (s *Store) page(k weburl.Key) (*store.Page, error) {
+	v, err := s.get(pageKey(k))
+	if err != nil {
+		return nil, err
+	}
+	if v == nil {
+		return nil, store.ErrNotFound
+	}
+	var p store.Page
+	if err := json.Unmarshal(v, &p); err != nil {
+		return nil, err
+	}
+	return &p, nil
+}
+
+// URL implements store.Store.
+func (s *Store) URL(_ context.Context, k weburl.Key) (string, error) {
+	p, err := s.page(k)
+	if err != nil {
+		return "", err
+	}
+	return p.URL, nil
+}
+
+// each decodes every record of a key space.
+func each[T any](ctx context.Context, s *Store, what string, prefix []byte, f func(*T) error) error {
+	return s.scan(prefix, func(k, v []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		rec := new(T)
+		if err := json.Unmarshal(v, rec); err != nil {
+			return fmt.Errorf("store: %s %x: %w", what, k, err)
+		}
+		return f(rec)
+	})
+}
+
+// Pages implements store.Store.
+func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
+	return each(ctx, s, "page", []byte{pageSpace}, f)
+}
+
+// Hosts implements store.Store.
+func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
+	return each(ctx, s, "host", []byte{hostSpace}, f)
+}
+
+// Links implements store.Store.
+func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
+	var to []weburl.Key
+	return s.scan([]byte{linkSpace}, func(k, v []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		to = to[:0]
+		for ; len(v) >= 16; v = v[16:] {
+			to = append(to, weburl.Key(v[:16]))
+		}
+		return f(weburl.Key(k[spaceLength:]), to)
+	})
+}
+
+// Changes implements store.Store.
+func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change, error) {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(feedSpace, after+1), UpperBound: []byte{feedSpace + 1}})
+	if err != nil {
+		return nil, fmt.Errorf("store: changes: %w", err)
+	}
+	var out []store.Change
+	for ok := it.First(); ok && len(out) < n; ok = it.Next() {
+		var c store.Change
+		v, err := it.ValueAndErr()
+		if err == nil {
+			err = json.Unmarshal(v, &c)
+		}
+		if err != nil {
+			_ = it.Close()
+			return nil, fmt.Errorf("store: change %x: %w", it.Key(), err)
+		}
+		out = append(out, c)
+	}
+	if err := it.Close(); err != nil {
+		return nil, fmt.Errorf("store: changes: %w", err)
+	}
+	return out, nil
+}
+
+// Trim implements store.Store.
+func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
+	if err := s.Put(ctx, "seq", number(0, seq)[1:]); err != nil {
+		return err
+	}
+	if err := s.db.DeleteRange([]byte{feedSpace}, number(feedSpace, seq+1), s.write); err != nil {
+		return fmt.Errorf("store: trim changes: %w", err)
+	}
+	if err := s.db.DeleteRange([]byte{visitSpace}, number(visitSpace, millis(visits)), s.write); err != nil {
+		return fmt.Errorf("store: trim visits: %w", err)
+	}
+	return nil
+}
+
+// Visits implements store.Store.
+func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(visitSpace, millis(since)), UpperBound: []byte{visitSpace + 1}})
+	if err != nil {
+		return fmt.Errorf("store: visits: %w", err)
+	}
+	for ok := it.First(); ok && err == nil; ok = it.Next() {
+		var l store.VisitLog
+		var v []byte
+		if v, err = it.ValueAndErr(); err == nil {
+			err = json.Unmarshal(v, &l)
+		}
+		if err == nil {
+			err = f(&l)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	if cerr := it.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}

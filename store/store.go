@@ -1,0 +1,235 @@
+// Package store holds what the robot knows: hosts, pages, the queue of what to
+// fetch, links, and the log of changes. It declares the contract; store/local
+// keeps it in Pebble on one machine; store/storetest is the suite that every
+// implementation passes.
+//
+// # Hosts, leases, batches
+//
+// The unit of work is the host. An agent claims one (Claim), takes pages of it
+// (Take), fetches them politely, writes what it learned in one batch (Commit)
+// and lets go (Release). While the lease lasts nobody else gets the host; a
+// lease that runs out is gone, and a Commit under it fails with ErrLease, so
+// that an agent that was thought dead cannot write over its successor. A page
+// stays queued until the batch that holds its visit is committed: a crash loses
+// no page, and refetches at most those taken and not committed.
+//
+// # Keys
+//
+// A page's key begins with the hash of its host (weburl.Key), so that a host's
+// pages are neighbours: batches touch few blocks, and a range-sharded engine
+// spreads hosts over machines.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/weburl"
+)
+
+// State is what became of a page at its last visit.
+type State string
+
+// States of a page. Queued is a page never visited.
+const (
+	Queued   State = "queued"
+	OK       State = "ok"
+	Redirect State = "redirect" // Location says whereto
+	Gone     State = "gone"     // 404, 410
+	Blocked  State = "blocked"  // 401, 403, robots.txt
+	Failed   State = "failed"   // 5xx, unreachable: tried again
+	Excluded State = "excluded" // a trap or out of scope: not tried again
+)
+
+// Page is the record of one URL.
+type Page struct {
+	URL   string `json:"u"`
+	State State  `json:"s"`
+	Depth int    `json:"d,omitempty"`
+	From  string `json:"f,omitempty"` // page on which it was found first
+	// Slot is where the page stands in its host's queue.
+	Slot Slot `json:"q"`
+
+	Status       int              `json:"st,omitempty"`
+	Type         string           `json:"ct,omitempty"` // Content-Type
+	ETag         string           `json:"e,omitempty"`
+	LastModified string           `json:"lm,omitempty"`
+	Location     string           `json:"lo,omitempty"` // target of a redirect
+	Canonical    string           `json:"ca,omitempty"` // declared, if another page
+	Title        string           `json:"t,omitempty"`
+	Lang         string           `json:"l,omitempty"`
+	Bytes        int64            `json:"b,omitempty"`
+	Digest       [16]byte         `json:"dg,omitempty,omitzero"`
+	Simhash      uint64           `json:"sh,omitempty"`
+	NoIndex      bool             `json:"ni,omitempty"`
+	Rendered     bool             `json:"r,omitempty"`
+	Error        string           `json:"er,omitempty"` // why Failed or Excluded
+	Failures     int              `json:"fl,omitempty"` // in a row
+	Body         archive.Position `json:"w,omitzero"`
+	History      change.History   `json:"h,omitzero"`
+}
+
+// Slot is a place in the queue of a host: pages never visited stand by Order,
+// the lowest first; visited ones wait until Due. The zero value is not queued.
+type Slot struct {
+	Order uint64    `json:"o,omitempty"` // 1 and up
+	Due   time.Time `json:"t,omitzero"`
+}
+
+// IsZero reports whether the slot is no place in the queue.
+func (s Slot) IsZero() bool { return s.Order == 0 && s.Due.IsZero() }
+
+// Host is the record of one authority: politeness and what is remembered of
+// its robots.txt.
+type Host struct {
+	Name     string        `json:"n"`
+	Next     time.Time     `json:"x,omitzero"` // no request before
+	Delay    time.Duration `json:"d,omitempty"`
+	Response time.Duration `json:"r,omitempty"` // smoothed
+	Failures int           `json:"f,omitempty"` // requests without answer in a row
+	Error    string        `json:"e,omitempty"`
+	Fetched  int64         `json:"c,omitempty"` // requests answered, in all
+	Pages    int64         `json:"p,omitempty"` // pages in state OK, about
+	Robots   []Robots      `json:"rb,omitempty"`
+}
+
+// Robots is a robots.txt as it was fetched, of one scheme.
+type Robots struct {
+	Scheme  string    `json:"s"`
+	Status  int       `json:"st"` // 0: unreachable
+	Body    []byte    `json:"b,omitempty"`
+	Fetched time.Time `json:"t"`
+}
+
+// Found is a URL found on a page or given as a seed.
+type Found struct {
+	URL   weburl.URL
+	Depth int
+	From  string
+	Order uint64 // place among the host's new pages; 0 counts as 1
+	// Due asks to visit a known page again no later than this (a signal or a
+	// newer lastmod); zero asks nothing.
+	Due time.Time
+}
+
+// Lease is the right to work one host.
+type Lease struct {
+	Host  Host
+	Token uint64 // fencing token: greater with every claim
+	Node  string
+	Until time.Time
+	New   int64 // pages waiting that were never visited, about
+}
+
+// Batch is what an agent learned of its host.
+type Batch struct {
+	Host   Host    // replaces the host's record
+	Visits []Visit // pages of the leased host
+	Found  []Found // of any host; those known already change nothing but Due
+}
+
+// Visit is the new record of a page, and what came of the visit.
+type Visit struct {
+	Page Page
+	// Changed puts the page into the feed of changes: its content is new, or it
+	// is gone from the index.
+	Changed bool
+	Links   []weburl.Key // outgoing links, stored when Changed
+	// Arrived is when the body came, for the log of requests.
+	Arrived time.Time
+	Took    time.Duration
+}
+
+// Change is one entry of the feed that the indexer follows.
+type Change struct {
+	Seq  uint64 // rises without gaps by at least 1; order of commits
+	URL  string
+	Time time.Time
+}
+
+// VisitLog is one line of the change history, kept for calibration.
+type VisitLog struct {
+	URL     string        `json:"url"`
+	Time    time.Time     `json:"time"`
+	Changed bool          `json:"changed"`
+	Status  int           `json:"status"`
+	Bytes   int64         `json:"bytes"`
+	Took    time.Duration `json:"took_ns,omitempty"`
+}
+
+// Stats counts what a store holds. Counts of a running store are of one moment
+// each, not all of the same.
+type Stats struct {
+	URLs   int64 // known
+	New    int64 // never visited
+	Due    int64 // hosts with something due now or never visited pages
+	Hosts  int64
+	States map[State]int64 // visited pages by state
+	Leases int
+	Feed   uint64 // Seq of the last change
+}
+
+// Errors that callers decide by.
+var (
+	// ErrLease is the error of work under a lease that is lost.
+	ErrLease = errors.New("the lease on the host is lost")
+	// ErrNotFound is the error of asking for a page or host that is not known.
+	ErrNotFound = errors.New("not in the store")
+	// ErrLocked is the error of opening a store that another process has open.
+	ErrLocked = errors.New("in use by another process")
+	// ErrVersion is the error of opening a store of another format.
+	ErrVersion = errors.New("written by another version")
+)
+
+// Store is the whole contract. All methods may be called from any goroutine.
+type Store interface {
+	// Add queues the URLs that are not known yet and returns how many those
+	// were. It is atomic and durable when it returns.
+	Add(ctx context.Context, found []Found) (added int, err error)
+
+	// Claim leases a host that may be visited at now and has something to visit,
+	// the one that has waited longest. Without any it returns nil and the time
+	// at which there may be one (zero: nothing is queued at all).
+	Claim(ctx context.Context, node string, now time.Time, ttl time.Duration) (l *Lease, next time.Time, err error)
+	// Take returns up to n pages of the leased host that are due at now, new ones
+	// and revisits mixed, each only once per lease.
+	Take(ctx context.Context, l *Lease, n int, now time.Time) ([]Page, error)
+	// Commit writes a batch: all of it or nothing, durable when it returns. Each
+	// visited page leaves the slot it was taken from and stands where its new
+	// record's Slot says. added counts the URLs that were new.
+	Commit(ctx context.Context, l *Lease, b *Batch) (added int, err error)
+	// Renew prolongs a lease to now + ttl, or fails with ErrLease.
+	Renew(ctx context.Context, l *Lease, now time.Time, ttl time.Duration) error
+	// Release gives the host back; pages taken and not committed stay queued.
+	Release(ctx context.Context, l *Lease) error
+
+	// Page returns the record of a URL, or ErrNotFound.
+	Page(ctx context.Context, u weburl.URL) (*Page, error)
+	// Pages calls f for every page in key order, so host by host, until f
+	// fails. Pages written meanwhile may be seen or not.
+	Pages(ctx context.Context, f func(*Page) error) error
+	// Hosts calls f for every host until f fails.
+	Hosts(ctx context.Context, f func(*Host) error) error
+	// Links calls f for every page with stored links.
+	Links(ctx context.Context, f func(from weburl.Key, to []weburl.Key) error) error
+	// URL returns the URL of a key, or ErrNotFound.
+	URL(ctx context.Context, k weburl.Key) (string, error)
+
+	// Changes returns up to n changes after a sequence number, oldest first. The
+	// same URL may come again; only its present record counts.
+	Changes(ctx context.Context, after uint64, n int) ([]Change, error)
+	// Trim forgets changes up to seq and visits before the time.
+	Trim(ctx context.Context, seq uint64, visits time.Time) error
+	// Visits calls f for the logged visits since a time, oldest first.
+	Visits(ctx context.Context, since time.Time, f func(*VisitLog) error) error
+
+	Stats(ctx context.Context) (Stats, error)
+	// Get and Put keep small values for other packages (settings, cursors).
+	Get(ctx context.Context, name string) ([]byte, error)
+	Put(ctx context.Context, name string, value []byte) error
+	// Close ends the store; leases end with it.
+	Close() error
+}

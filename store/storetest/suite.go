@@ -1,0 +1,601 @@
+// Package storetest is the suite that every store.Store must pass.
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Opener opens a store; called again after Close it finds what was written.
+type Opener func(t *testing.T) store.Store
+
+var start = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+const ttl = time.Minute
+
+// Run runs the suite; fresh returns an opener of an empty store.
+func Run(t *testing.T, fresh func(t *testing.T) Opener) {
+	tests := map[string]func(*testing.T, Opener){
+		"AddOnce": testAddOnce, "Visit": testVisit, "Lease": testLease, "Politeness": testPoliteness, "Order": testOrder,
+		"Revisit": testRevisit, "Hasten": testHasten, "Feed": testFeed, "Atomic": testAtomic, "Restart": testRestart,
+		"Concurrent": testConcurrent, "Model": testModel, "Meta": testMeta, "NotFound": testNotFound,
+	}
+	for name, f := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f(t, fresh(t))
+		})
+	}
+}
+
+func parse(t *testing.T, s string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func found(t *testing.T, urls ...string) []store.Found {
+	t.Helper()
+	var out []store.Found
+	for i, s := range urls {
+		out = append(out, store.Found{URL: parse(t, s), Order: uint64(i + 1)})
+	}
+	return out
+}
+
+func add(t *testing.T, s store.Store, urls ...string) int {
+	t.Helper()
+	n, err := s.Add(context.Background(), found(t, urls...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func claim(t *testing.T, s store.Store, now time.Time) *store.Lease {
+	t.Helper()
+	l, _, err := s.Claim(context.Background(), "n1", now, ttl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func take(t *testing.T, s store.Store, l *store.Lease, n int, now time.Time) []store.Page {
+	t.Helper()
+	pages, err := s.Take(context.Background(), l, n, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages
+}
+
+func urls(pages []store.Page) string {
+	var out []string
+	for _, p := range pages {
+		out = append(out, p.URL)
+	}
+	return strings.Join(out, " ")
+}
+
+// visited is the visit of a page that is due again in an hour.
+func visited(p store.Page, now time.Time, changed bool) store.Visit {
+	p.State, p.Status, p.Slot = store.OK, 200, store.Slot{Due: now.Add(time.Hour)}
+	return store.Visit{Page: p, Changed: changed, Arrived: now}
+}
+
+func commit(t *testing.T, s store.Store, l *store.Lease, b *store.Batch) int {
+	t.Helper()
+	b.Host.Name = l.Host.Name
+	n, err := s.Commit(context.Background(), l, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func release(t *testing.T, s store.Store, l *store.Lease) {
+	t.Helper()
+	if err := s.Release(context.Background(), l); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closeStore(t *testing.T, s store.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A URL is queued once, however often it is found.
+func testAddOnce(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	if n := add(t, s, "http://a/1", "http://a/2", "http://a/1"); n != 2 {
+		t.Errorf("added %d, want 2", n)
+	}
+	if n := add(t, s, "http://a/2", "http://b/"); n != 1 {
+		t.Errorf("added %d, want 1", n)
+	}
+	st, err := s.Stats(context.Background())
+	if err != nil || st.URLs != 3 || st.New != 3 || st.Hosts != 2 {
+		t.Errorf("stats %+v, %v", st, err)
+	}
+}
+
+// A visit moves a page from the queue to its record, and queues what it links to.
+func testVisit(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	add(t, s, "http://a/1")
+	l := claim(t, s, start)
+	if l == nil || l.Host.Name != "a" {
+		t.Fatalf("lease %+v", l)
+	}
+	pages := take(t, s, l, 10, start)
+	if urls(pages) != "http://a/1" {
+		t.Fatalf("took %s", urls(pages))
+	}
+	if again := take(t, s, l, 10, start); len(again) != 0 {
+		t.Errorf("took %s again", urls(again))
+	}
+	v := visited(pages[0], start, true)
+	v.Page.Title, v.Page.ETag = "Žodis", `"x"`
+	v.Links = []weburl.Key{parse(t, "http://a/2").Key(), parse(t, "http://b/").Key()}
+	if n := commit(t, s, l, &store.Batch{Visits: []store.Visit{v}, Found: found(t, "http://a/1", "http://a/2", "http://b/")}); n != 2 {
+		t.Errorf("added %d", n)
+	}
+	if more := take(t, s, l, 10, start); urls(more) != "http://a/2" {
+		t.Errorf("then took %s", urls(more))
+	}
+	release(t, s, l)
+	p, err := s.Page(context.Background(), parse(t, "http://a/1"))
+	if err != nil || p.State != store.OK || p.Title != "Žodis" || p.ETag != `"x"` {
+		t.Errorf("page %+v, %v", p, err)
+	}
+	st, err := s.Stats(context.Background())
+	if err != nil || st.New != 2 || st.States[store.OK] != 1 || st.URLs != 3 || st.Leases != 0 {
+		t.Errorf("stats %+v, %v", st, err)
+	}
+	links := 0
+	err = s.Links(context.Background(), func(from weburl.Key, to []weburl.Key) error {
+		u, err := s.URL(context.Background(), from)
+		if err == nil && (u != "http://a/1" || len(to) != 2) {
+			err = fmt.Errorf("links of %s: %d", u, len(to))
+		}
+		links++
+		return err
+	})
+	if err != nil || links != 1 {
+		t.Errorf("%d pages with links, %v", links, err)
+	}
+}
+
+// One agent a host; a lease that ran out or was given back is worth nothing.
+func testLease(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	add(t, s, "http://a/1", "http://b/1")
+	first, second := claim(t, s, start), claim(t, s, start)
+	if first == nil || second == nil || first.Host.Name == second.Host.Name {
+		t.Fatalf("leases %+v, %+v", first, second)
+	}
+	if third := claim(t, s, start); third != nil {
+		t.Errorf("a third lease %+v", third)
+	}
+	if err := s.Renew(ctx, first, start.Add(30*time.Second), ttl); err != nil {
+		t.Error(err)
+	}
+	pages := take(t, s, second, 1, start)
+	late := start.Add(70 * time.Second)
+	successor := claim(t, s, late) // second's lease is over, first's was renewed
+	if successor == nil || successor.Host.Name != second.Host.Name || successor.Token <= second.Token {
+		t.Fatalf("successor %+v of %+v", successor, second)
+	}
+	b := &store.Batch{Host: second.Host, Visits: []store.Visit{visited(pages[0], late, true)}}
+	if _, err := s.Commit(ctx, second, b); !errors.Is(err, store.ErrLease) {
+		t.Errorf("commit under a lost lease: %v", err)
+	}
+	if _, err := s.Take(ctx, second, 1, late); !errors.Is(err, store.ErrLease) {
+		t.Errorf("take under a lost lease: %v", err)
+	}
+	if err := s.Renew(ctx, second, late, ttl); !errors.Is(err, store.ErrLease) {
+		t.Errorf("renewal of a lost lease: %v", err)
+	}
+	if got := take(t, s, successor, 5, late); urls(got) != urls(pages) {
+		t.Errorf("the successor took %s", urls(got))
+	}
+	release(t, s, first)
+	if err := s.Release(ctx, first); !errors.Is(err, store.ErrLease) {
+		t.Errorf("released twice: %v", err)
+	}
+}
+
+// A host is not claimed before its time, and the caller learns when that is.
+func testPoliteness(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	if l, next, err := s.Claim(context.Background(), "n", start, ttl); l != nil || !next.IsZero() || err != nil {
+		t.Errorf("empty store: %+v, %v, %v", l, next, err)
+	}
+	add(t, s, "http://a/1", "http://a/2")
+	l := claim(t, s, start)
+	pages := take(t, s, l, 1, start)
+	commit(t, s, l, &store.Batch{Host: store.Host{Next: start.Add(10 * time.Second)}, Visits: []store.Visit{visited(pages[0], start, false)}})
+	release(t, s, l)
+	l, next, err := s.Claim(context.Background(), "n", start.Add(9*time.Second), ttl)
+	if l != nil || !next.Equal(start.Add(10*time.Second)) || err != nil {
+		t.Errorf("too early: %+v, %v, %v", l, next, err)
+	}
+	if l := claim(t, s, start.Add(10*time.Second)); l == nil {
+		t.Error("not claimed in time")
+	}
+}
+
+// New pages come by their order, whenever they were added.
+func testOrder(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	for _, o := range []uint64{5, 1, 9, 3} {
+		if _, err := s.Add(ctx, []store.Found{{URL: parse(t, fmt.Sprintf("http://a/%d", o)), Order: o}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := claim(t, s, start)
+	if got := urls(take(t, s, l, 3, start)); got != "http://a/1 http://a/3 http://a/5" {
+		t.Errorf("order %s", got)
+	}
+}
+
+// A visited page comes back when it is due, also beside endless new pages.
+func testRevisit(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	add(t, s, "http://a/old")
+	l := claim(t, s, start)
+	p := take(t, s, l, 1, start)
+	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
+	release(t, s, l)
+	if l, next, _ := s.Claim(context.Background(), "n", start, ttl); l != nil || !next.Equal(start.Add(time.Hour)) {
+		t.Errorf("before it is due: %+v, %v", l, next)
+	}
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("http://a/%d", i))
+	}
+	add(t, s, many...)
+	later := start.Add(2 * time.Hour)
+	l = claim(t, s, later)
+	pages := take(t, s, l, 10, later)
+	if len(pages) != 10 || !strings.Contains(urls(pages), "http://a/old") {
+		t.Errorf("took %s", urls(pages))
+	}
+}
+
+// A signal moves a revisit forward, never back.
+func testHasten(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	add(t, s, "http://a/1")
+	l := claim(t, s, start)
+	p := take(t, s, l, 1, start)
+	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
+	release(t, s, l)
+	for _, due := range []time.Duration{5 * time.Minute, 30 * time.Minute} {
+		if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/1"), Due: start.Add(due)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, next, _ := s.Claim(ctx, "n", start, ttl); !next.Equal(start.Add(5 * time.Minute)) {
+		t.Errorf("due at %v", next)
+	}
+	l = claim(t, s, start.Add(6*time.Minute))
+	if got := urls(take(t, s, l, 5, start.Add(6*time.Minute))); got != "http://a/1" {
+		t.Errorf("took %q", got)
+	}
+}
+
+// The feed has every change once, in order; a reader that asks again from its
+// cursor misses nothing; what is trimmed is gone.
+func testFeed(t *testing.T, open Opener) {
+	s := open(t)
+	ctx := context.Background()
+	add(t, s, "http://a/1", "http://a/2", "http://a/3")
+	l := claim(t, s, start)
+	var b store.Batch
+	for i, p := range take(t, s, l, 3, start) {
+		b.Visits = append(b.Visits, visited(p, start, i != 1))
+	}
+	commit(t, s, l, &b)
+	read := func(after uint64) (out []string, last uint64) {
+		changes, err := s.Changes(ctx, after, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			if c.Seq <= after {
+				t.Errorf("seq %d after %d", c.Seq, after)
+			}
+			out, after = append(out, c.URL), c.Seq
+		}
+		return out, after
+	}
+	got, last := read(0)
+	if !slices.Equal(got, []string{"http://a/1", "http://a/3"}) {
+		t.Errorf("feed %v", got)
+	}
+	visits := 0
+	if err := s.Visits(ctx, start.Add(-time.Second), func(*store.VisitLog) error { visits++; return nil }); err != nil || visits != 3 {
+		t.Errorf("%d visits logged, %v", visits, err)
+	}
+	if err := s.Trim(ctx, last, start.Add(time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := read(0); len(got) != 0 {
+		t.Errorf("after trimming: %v", got)
+	}
+	if err := s.Visits(ctx, time.Time{}, func(*store.VisitLog) error { return errors.New("a visit is left") }); err != nil {
+		t.Error(err)
+	}
+	closeStore(t, s)
+	s = open(t)
+	defer closeStore(t, s)
+	l = claim(t, s, start.Add(2*time.Hour))
+	p := take(t, s, l, 1, start.Add(2*time.Hour))
+	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start.Add(2*time.Hour), true)}})
+	if got, seq := read(last); len(got) != 1 || seq <= last {
+		t.Errorf("after a restart the feed goes on with %v, %d", got, seq)
+	}
+}
+
+// A batch with one bad visit changes nothing, and what it would have added can
+// be added later.
+func testAtomic(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	add(t, s, "http://a/1", "http://b/1")
+	l := claim(t, s, start)
+	p := take(t, s, l, 1, start)
+	foreign := p[0]
+	foreign.URL = "http://c/1"
+	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visited(p[0], start, true), visited(foreign, start, true)}, Found: found(t, "http://d/")}
+	if _, err := s.Commit(ctx, l, b); err == nil {
+		t.Fatal("a page of another host was committed")
+	}
+	if got, err := s.Page(ctx, parse(t, p[0].URL)); err != nil || got.State != store.Queued {
+		t.Errorf("page %+v, %v", got, err)
+	}
+	if n := add(t, s, "http://d/"); n != 1 {
+		t.Errorf("added %d", n)
+	}
+	if c, _ := s.Changes(ctx, 0, 10); len(c) != 0 {
+		t.Errorf("feed %v", c)
+	}
+}
+
+// Everything but leases survives a restart.
+func testRestart(t *testing.T, open Opener) {
+	s := open(t)
+	add(t, s, "http://a/1", "http://a/2", "http://b/1")
+	l := claim(t, s, start)
+	p := take(t, s, l, 1, start)
+	host := store.Host{Next: start.Add(time.Minute), Delay: time.Second, Robots: []store.Robots{{Scheme: "http", Status: 200, Body: []byte("x"), Fetched: start}}}
+	commit(t, s, l, &store.Batch{Host: host, Visits: []store.Visit{visited(p[0], start, true)}})
+	closeStore(t, s)
+	s = open(t)
+	defer closeStore(t, s)
+	st, err := s.Stats(context.Background())
+	if err != nil || st.URLs != 3 || st.New != 2 || st.Hosts != 2 || st.States[store.OK] != 1 {
+		t.Errorf("stats %+v, %v", st, err)
+	}
+	if n := add(t, s, "http://a/1", "http://a/2", "http://b/1"); n != 0 {
+		t.Errorf("%d known URLs were added again", n)
+	}
+	names := map[string]store.Host{}
+	for range 2 {
+		l := claim(t, s, start.Add(2*time.Minute))
+		if l == nil {
+			t.Fatal("no lease after a restart")
+		}
+		names[l.Host.Name] = l.Host
+		if got := take(t, s, l, 5, start.Add(2*time.Minute)); len(got) != 1 {
+			t.Errorf("%s: took %s", l.Host.Name, urls(got))
+		}
+	}
+	if h := names["a"]; h.Delay != time.Second || len(h.Robots) != 1 || string(h.Robots[0].Body) != "x" {
+		t.Errorf("host %+v", h)
+	}
+}
+
+// Many agents at once: each URL is fetched once, no host is worked by two.
+func testConcurrent(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	add(t, s, "http://h0/0")
+	var mu sync.Mutex
+	fetched, busy := map[string]int{}, map[string]bool{}
+	var wg sync.WaitGroup
+	for agent := range 6 {
+		wg.Go(func() {
+			for idle := 0; idle < 200; {
+				l, _, err := s.Claim(ctx, fmt.Sprint(agent), start, ttl)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if l == nil {
+					idle++
+					time.Sleep(time.Millisecond)
+					continue
+				}
+				idle = 0
+				mu.Lock()
+				if busy[l.Host.Name] {
+					t.Errorf("%s is worked by two", l.Host.Name)
+				}
+				busy[l.Host.Name] = true
+				mu.Unlock()
+				pages, err := s.Take(ctx, l, 3, start)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				b := &store.Batch{Host: l.Host}
+				for _, p := range pages {
+					mu.Lock()
+					fetched[p.URL]++
+					mu.Unlock()
+					b.Visits = append(b.Visits, visited(p, start, true))
+					var n int
+					_, _ = fmt.Sscanf(p.URL[strings.LastIndexByte(p.URL, '/')+1:], "%d", &n)
+					for k := 1; k <= 3; k++ {
+						if m := 3*n + k; m < 300 {
+							b.Found = append(b.Found, store.Found{URL: parse(t, fmt.Sprintf("http://h%d/%d", m%7, m)), Order: uint64(m)})
+						}
+					}
+				}
+				if _, err := s.Commit(ctx, l, b); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				busy[l.Host.Name] = false
+				mu.Unlock()
+				if err := s.Release(ctx, l); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(fetched) != 300 {
+		t.Errorf("%d of 300 pages were fetched", len(fetched))
+	}
+	for u, n := range fetched {
+		if n != 1 {
+			t.Errorf("%s was fetched %d times", u, n)
+		}
+	}
+	changes, err := s.Changes(ctx, 0, 1000)
+	if err != nil || len(changes) != 300 {
+		t.Errorf("feed has %d of 300 changes, %v", len(changes), err)
+	}
+}
+
+// A random history against a model in memory: at every moment the same URLs
+// are known, new and due.
+func testModel(t *testing.T, open Opener) {
+	s := open(t)
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(5, 6))
+	known := map[string]time.Time{} // URL -> due; zero: never visited
+	now := start
+	for step := range 400 {
+		switch r.IntN(5) {
+		case 0:
+			u := fmt.Sprintf("http://h%d/%d", r.IntN(4), r.IntN(60))
+			if _, ok := known[u]; !ok {
+				known[u] = time.Time{}
+			}
+			add(t, s, u)
+		case 1:
+			now = now.Add(time.Duration(r.IntN(40)) * time.Minute)
+		case 2:
+			if step%40 == 7 {
+				closeStore(t, s)
+				s = open(t)
+			}
+		default:
+			l := claim(t, s, now)
+			if l == nil {
+				for u, due := range known {
+					if due.IsZero() || !due.After(now) {
+						t.Fatalf("step %d: %s is due, but nothing is claimed", step, u)
+					}
+				}
+				continue
+			}
+			pages := take(t, s, l, 1+r.IntN(4), now)
+			b := &store.Batch{Host: l.Host}
+			for _, p := range pages {
+				if due, ok := known[p.URL]; !ok || due.After(now) {
+					t.Fatalf("step %d: took %s, due %v at %v", step, p.URL, due, now)
+				}
+				if r.IntN(3) > 0 { // else it is given back unvisited
+					b.Visits = append(b.Visits, visited(p, now, r.IntN(2) == 0))
+					known[p.URL] = now.Add(time.Hour)
+				}
+			}
+			commit(t, s, l, b)
+			release(t, s, l)
+		}
+		fresh := int64(0)
+		for _, due := range known {
+			if due.IsZero() {
+				fresh++
+			}
+		}
+		if st, err := s.Stats(ctx); err != nil || st.URLs != int64(len(known)) || st.New != fresh {
+			t.Fatalf("step %d: stats %+v, want %d URLs, %d new; %v", step, st, len(known), fresh, err)
+		}
+	}
+	seen := 0
+	if err := s.Pages(ctx, func(p *store.Page) error {
+		seen++
+		if due, ok := known[p.URL]; !ok || !due.Equal(p.Slot.Due) {
+			t.Errorf("%s is due %v, want %v", p.URL, p.Slot.Due, due)
+		}
+		return nil
+	}); err != nil || seen != len(known) {
+		t.Errorf("%d of %d pages, %v", seen, len(known), err)
+	}
+	closeStore(t, s)
+}
+
+func testMeta(t *testing.T, open Opener) {
+	s := open(t)
+	ctx := context.Background()
+	if v, err := s.Get(ctx, "none"); err != nil || v != nil {
+		t.Errorf("unknown name: %q, %v", v, err)
+	}
+	if err := s.Put(ctx, "x", []byte("žodis")); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = open(t)
+	defer closeStore(t, s)
+	if v, err := s.Get(ctx, "x"); err != nil || string(v) != "žodis" {
+		t.Errorf("%q, %v", v, err)
+	}
+}
+
+func testNotFound(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	u := parse(t, "http://nowhere/")
+	if _, err := s.Page(context.Background(), u); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("page: %v", err)
+	}
+	if _, err := s.URL(context.Background(), u.Key()); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("URL: %v", err)
+	}
+}
