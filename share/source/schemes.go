@@ -13,24 +13,33 @@ type Scheme struct {
 	Dial func(ctx context.Context, u *url.URL, o Options) (Source, error)
 }
 
-// Schemes are the protocols that can be read. A new one is a file with a Dial
+// Schemes returns the protocols that can be read. A new one is a file with a Dial
 // function and a line here.
-var Schemes = []Scheme{
-	{"file", "", dialFile},
+func Schemes() []Scheme {
+	return []Scheme{
+		{"smb", "445", dialSMB},
+		{"ftp", "21", dialFTP},
+		{"sftp", "22", dialSFTP},
+		{"webdav", "80", dialWebDAV},
+		{"webdavs", "443", dialWebDAV},
+		{"http", "80", dialHTTP},
+		{"https", "443", dialHTTP},
+		{"file", "", dialFile},
+	}
 }
 
 // Names returns the schemes.
 func Names() []string {
-	out := make([]string, len(Schemes))
-	for i, s := range Schemes {
-		out[i] = s.Name
+	var out []string
+	for _, s := range Schemes() {
+		out = append(out, s.Name)
 	}
 	return out
 }
 
 // port returns the default port of a scheme and whether there is such a scheme.
 func port(scheme string) (string, bool) {
-	for _, s := range Schemes {
+	for _, s := range Schemes() {
 		if s.Name == scheme {
 			return s.Port, true
 		}

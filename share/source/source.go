@@ -52,8 +52,10 @@ type Options struct {
 	// Timeout bounds every single request and the opening of a session; 0
 	// means 20 s.
 	Timeout time.Duration
-	// HostKeys are the accepted SSH host keys in authorized_keys or known_hosts
-	// form; empty accepts any (shares of a local network have no known keys).
+	// Key is a private SSH key in PEM form, tried before the password.
+	Key []byte
+	// HostKeys are the accepted SSH host keys in authorized_keys form;
+	// empty accepts any (shares of a local network have no known keys).
 	HostKeys []byte
 }
 
@@ -75,7 +77,7 @@ func (o Options) credentials(u *url.URL) (user, password string) {
 
 // Dial opens a connection to the host of u. Errors are *Error.
 func Dial(ctx context.Context, u *url.URL, o Options) (Source, error) {
-	for _, s := range Schemes {
+	for _, s := range Schemes() {
 		if s.Name == u.Scheme {
 			ctx, cancel := context.WithTimeout(ctx, o.timeout())
 			defer cancel()

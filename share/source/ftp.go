@@ -1,0 +1,253 @@
+package source
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/textproto"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/jlaffaye/ftp"
+)
+
+// overFTP reads an FTP server over one control connection, one command at a time.
+//
+// LIST lies: some servers answer a missing folder with an empty list, a denied one
+// with itself as its only child, and one that may be entered but not read with an
+// empty list and a remark. So a folder is entered first, and an empty list is
+// believed only if the server's last words are no excuse.
+type overFTP struct {
+	base    string
+	conn    *ftp.ServerConn
+	timeout time.Duration
+	words   *lastWords
+}
+
+func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
+	user, password := o.credentials(u)
+	if user == "" {
+		user, password = "anonymous", "freshet@localhost"
+	}
+	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}}
+	var err error
+	dialer := net.Dialer{Timeout: s.timeout}
+	s.conn, err = ftp.Dial(
+		Address(u), ftp.DialWithShutTimeout(s.timeout), ftp.DialWithDebugOutput(s.words), ftp.DialWithLocation(time.UTC),
+		ftp.DialWithDialFunc(func(network, address string) (net.Conn, error) {
+			c, err := dialer.DialContext(context.WithoutCancel(ctx), network, address)
+			if err != nil {
+				return nil, err
+			}
+			return impatient{c, s.timeout}, nil
+		}),
+	)
+	if err != nil {
+		return nil, ftpError(err)
+	}
+	if err := s.conn.Login(user, password); err != nil {
+		_ = s.conn.Quit()
+		return nil, ftpError(err)
+	}
+	return s, nil
+}
+
+// impatient is a connection on which every read and write has a time limit.
+type impatient struct {
+	net.Conn
+	limit time.Duration
+}
+
+func (c impatient) Read(p []byte) (int, error) {
+	_ = c.SetReadDeadline(time.Now().Add(c.limit))
+	return c.Conn.Read(p)
+}
+
+func (c impatient) Write(p []byte) (int, error) {
+	_ = c.SetWriteDeadline(time.Now().Add(c.limit))
+	return c.Conn.Write(p)
+}
+
+// lastWords keeps the end of the conversation on the control connection.
+type lastWords struct {
+	mu  sync.Mutex
+	end []byte
+}
+
+func (w *lastWords) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end = append(w.end, p...)
+	if n := len(w.end) - 1024; n > 0 {
+		w.end = append(w.end[:0], w.end[n:]...)
+	}
+	return len(p), nil
+}
+
+// excuse reports whether the last answer says that the folder was not read.
+func (w *lastWords) excuse() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := bytes.TrimRight(w.end, "\r\n")
+	last := bytes.ToLower(text[bytes.LastIndexByte(text, '\n')+1:])
+	return bytes.Contains(last, []byte("fail")) || bytes.Contains(last, []byte("denied")) || bytes.Contains(last, []byte("not permitted"))
+}
+
+func (s *overFTP) List(ctx context.Context, path string) ([]Entry, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fail("list", path, err)
+	}
+	out, err := s.list(path)
+	return out, fail("list", path, ftpError(err))
+}
+
+func (s *overFTP) list(path string) ([]Entry, error) {
+	if err := s.conn.ChangeDir(below(s.base, path)); err != nil {
+		if refused(err) && path != "" {
+			return nil, s.why(path, err)
+		}
+		return nil, err
+	}
+	return s.here()
+}
+
+// here lists the folder that was entered.
+func (s *overFTP) here() ([]Entry, error) {
+	list, err := s.conn.List("")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Entry, 0, len(list))
+	for _, e := range list {
+		if e.Name == "." || e.Name == ".." {
+			continue
+		}
+		n := Entry{Name: e.Name, Dir: e.Type == ftp.EntryTypeFolder, Link: e.Type == ftp.EntryTypeLink, Size: int64(e.Size), Modified: e.Time.Unix()}
+		if n.Dir {
+			n.Size = 0
+		}
+		out = append(out, n)
+	}
+	if len(out) == 0 && s.words.excuse() {
+		return nil, fmt.Errorf("%w: the server lists nothing and says that it could not read the folder", errDenied)
+	}
+	return out, nil
+}
+
+// refused reports whether the server will not do what was asked (550).
+func refused(err error) bool {
+	var t *textproto.Error
+	return errors.As(err, &t) && (t.Code == 550 || t.Code == 553 || t.Code == 450)
+}
+
+// why tells whether a folder that cannot be entered is denied or gone; the answer
+// is 550 for both. What its parent lists is there, and so denied.
+func (s *overFTP) why(path string, err error) error {
+	parent, name := "", path
+	for i := len(path) - 1; i >= 0; i-- {
+		if path[i] == '/' {
+			parent, name = path[:i], path[i+1:]
+			break
+		}
+	}
+	if s.conn.ChangeDir(below(s.base, parent)) != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	entries, lerr := s.here()
+	if lerr != nil {
+		return lerr
+	}
+	for _, e := range entries {
+		if e.Name == name {
+			return fmt.Errorf("%w: %w", errDenied, err)
+		}
+	}
+	return fmt.Errorf("%w: %w", errGone, err)
+}
+
+func (s *overFTP) Open(ctx context.Context, path string) (File, error) {
+	size, err := s.conn.FileSize(below(s.base, path))
+	if err != nil {
+		if refused(err) {
+			err = s.why(path, err)
+		}
+		return nil, fail("open", path, ftpError(err))
+	}
+	return &ftpFile{s: s, ctx: ctx, path: path, size: size}, nil
+}
+
+func (s *overFTP) Close() error { return s.conn.Quit() }
+
+// ftpFile reads from an offset on; reads one after the other go on in the same
+// transfer.
+type ftpFile struct {
+	s    *overFTP
+	ctx  context.Context
+	path string
+	size int64
+	pos  int64
+	body *ftp.Response
+}
+
+func (f *ftpFile) Size() int64 { return f.size }
+
+func (f *ftpFile) ReadAt(p []byte, off int64) (int, error) {
+	if off >= f.size {
+		return 0, io.EOF
+	}
+	if err := f.ctx.Err(); err != nil {
+		return 0, fail("read", f.path, err)
+	}
+	if f.body == nil || f.pos != off {
+		f.Close()
+		body, err := f.s.conn.RetrFrom(below(f.s.base, f.path), uint64(off))
+		if err != nil {
+			if refused(err) {
+				err = fmt.Errorf("%w: %w", errDenied, err)
+			}
+			return 0, fail("read", f.path, ftpError(err))
+		}
+		f.body, f.pos = body, off
+	}
+	n, err := io.ReadFull(f.body, p[:min(int64(len(p)), f.size-off)])
+	f.pos += int64(n)
+	if err != nil {
+		return n, fail("read", f.path, ftpError(err))
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+// Close ends a transfer. The server's complaint that it was not read to its end
+// is no error.
+func (f *ftpFile) Close() error {
+	if f.body != nil {
+		_ = f.body.Close()
+		f.body = nil
+	}
+	return nil
+}
+
+func ftpError(err error) error {
+	var t *textproto.Error
+	if !errors.As(err, &t) {
+		return err
+	}
+	switch t.Code {
+	case 530, 532:
+		return fmt.Errorf("%w: %w", errDenied, err)
+	case 421, 425, 426, 10060, 10061:
+		return fmt.Errorf("%w: %w", errLost, err)
+	case 550:
+		if !errors.Is(err, errDenied) && !errors.Is(err, errGone) {
+			return fmt.Errorf("%w: %w", errGone, err)
+		}
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package source
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// webDAV reads folders by PROPFIND (RFC 4918), files by ranged GET.
+type webDAV struct{ *web }
+
+func dialWebDAV(ctx context.Context, u *url.URL, o Options) (Source, error) {
+	w, err := newWeb(ctx, u, o)
+	if err != nil {
+		return nil, err
+	}
+	return webDAV{w}, nil
+}
+
+const propfind = `<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>`
+
+func (s webDAV) List(ctx context.Context, path string) ([]Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	resp, err := s.do(ctx, "PROPFIND", folder(path), strings.NewReader(propfind), map[string]string{"Depth": "1", "Content-Type": "application/xml"})
+	if err != nil {
+		return nil, fail("list", path, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusMultiStatus {
+		return nil, fail("list", path, fmt.Errorf("%w: HTTP status %d to PROPFIND: no WebDAV here", errProtocol, resp.StatusCode))
+	}
+	out, err := parseMultistatus(io.LimitReader(resp.Body, maxListing), resp.Request.URL)
+	return out, fail("list", path, err)
+}
+
+// davResponse is one entry of a multistatus answer.
+type davResponse struct {
+	Href     string `xml:"DAV: href"`
+	Propstat []struct {
+		Status string `xml:"DAV: status"`
+		Prop   struct {
+			Type struct {
+				Collection *struct{} `xml:"DAV: collection"`
+			} `xml:"DAV: resourcetype"`
+			Length   string `xml:"DAV: getcontentlength"`
+			Modified string `xml:"DAV: getlastmodified"`
+		} `xml:"DAV: prop"`
+	} `xml:"DAV: propstat"`
+}
+
+// parseMultistatus reads the answer to a PROPFIND of the folder at self, entry by
+// entry. An answer without its end is an error.
+func parseMultistatus(r io.Reader, self *url.URL) ([]Entry, error) {
+	d := xml.NewDecoder(r)
+	var out []Entry
+	complete := false
+	for {
+		tok, err := d.Token()
+		if err == io.EOF {
+			if !complete {
+				return nil, fmt.Errorf("%w: the answer breaks off", errLost)
+			}
+			return out, nil
+		}
+		if err != nil {
+			if strings.Contains(err.Error(), "unexpected EOF") {
+				return nil, fmt.Errorf("%w: the answer breaks off: %w", errLost, err)
+			}
+			return nil, fmt.Errorf("%w: %w", errProtocol, err)
+		}
+		switch t := tok.(type) {
+		case xml.EndElement:
+			complete = complete || t.Name.Local == "multistatus"
+		case xml.StartElement:
+			if t.Name.Space != "DAV:" || t.Name.Local != "response" {
+				continue
+			}
+			var resp davResponse
+			if err := d.DecodeElement(&resp, &t); err != nil {
+				return nil, fmt.Errorf("%w: %w", errProtocol, err)
+			}
+			if e, ok := resp.entry(self); ok {
+				out = append(out, e)
+			}
+		}
+	}
+}
+
+// entry makes an Entry of a response; ok is false for the folder itself and for
+// what lies elsewhere.
+func (r *davResponse) entry(self *url.URL) (e Entry, ok bool) {
+	ref, err := url.Parse(r.Href)
+	if err != nil {
+		return e, false
+	}
+	dir := strings.TrimSuffix(self.Path, "/") + "/"
+	name, found := strings.CutPrefix(self.ResolveReference(ref).Path, dir)
+	name = strings.TrimSuffix(name, "/")
+	if !found || name == "" || strings.Contains(name, "/") {
+		return e, false
+	}
+	e.Name = name
+	for i := range r.Propstat {
+		ps := &r.Propstat[i]
+		if ps.Status != "" && !strings.Contains(ps.Status, " 200") {
+			continue
+		}
+		if ps.Prop.Type.Collection != nil {
+			e.Dir = true
+		}
+		if n, err := strconv.ParseInt(strings.TrimSpace(ps.Prop.Length), 10, 64); err == nil && n >= 0 {
+			e.Size = n
+		}
+		if t, err := http.ParseTime(strings.TrimSpace(ps.Prop.Modified)); err == nil {
+			e.Modified = t.Unix()
+		}
+	}
+	if e.Dir {
+		e.Size = 0
+	}
+	return e, true
+}
