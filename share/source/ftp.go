@@ -51,7 +51,10 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 	}
 	if err := s.conn.Login(user, password); err != nil {
 		_ = s.conn.Quit()
-		return nil, ftpError(err)
+		if err = ftpError(err); classify(err) == Protocol {
+			err = fmt.Errorf("%w: %w", errDenied, err) // the library gives words without a code
+		}
+		return nil, err
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -147,6 +148,9 @@ func (f smbFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	if err != nil && n < len(p) && off+int64(n) < f.size {
 		return n, fail("read", f.path, smbError(err))
+	}
+	if err == nil && n < len(p) {
+		err = io.EOF
 	}
 	return n, err
 }

@@ -118,6 +118,24 @@ func folder(path string) string {
 	return path + "/"
 }
 
+// blame tells whether a lost connection is the host's fault or the request's: some
+// servers hang up on a folder that they cannot read. A host that answers another
+// request is not offline.
+func (w *web) blame(ctx context.Context, err error) error {
+	if classify(err) != Offline {
+		return err
+	}
+	resp, again := w.do(ctx, http.MethodOptions, "", nil, nil)
+	if again != nil && classify(again).Lost() {
+		return err
+	}
+	if resp != nil {
+		resp.Body.Close()
+	}
+	// Not wrapped: its class would be the lost connection's.
+	return fmt.Errorf("%w: the server hangs up: %v", errProtocol, err) //nolint:errorlint // see above
+}
+
 func (w *web) Close() error {
 	w.client.CloseIdleConnections()
 	return nil

@@ -29,7 +29,7 @@ func (s webDAV) List(ctx context.Context, path string) ([]Entry, error) {
 	defer cancel()
 	resp, err := s.do(ctx, "PROPFIND", folder(path), strings.NewReader(propfind), map[string]string{"Depth": "1", "Content-Type": "application/xml"})
 	if err != nil {
-		return nil, fail("list", path, err)
+		return nil, fail("list", path, s.blame(ctx, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusMultiStatus {

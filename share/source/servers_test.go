@@ -1,0 +1,294 @@
+package source
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// server is a real server program on a loopback port that shares one folder.
+type server struct {
+	url  string // of the shared folder
+	opt  Options
+	name string
+}
+
+// need finds a server program. In CI it must be there.
+func need(t testing.TB, program string) string {
+	t.Helper()
+	p, err := exec.LookPath(program)
+	if err != nil {
+		if _, serr := os.Stat("/usr/sbin/" + program); serr == nil {
+			return "/usr/sbin/" + program
+		}
+		if os.Getenv("CI") == "" {
+			t.Skipf("%s is not installed", program)
+		}
+		t.Fatalf("%s is not installed: %v", program, err)
+	}
+	if os.Getuid() != 0 {
+		t.Skipf("%s needs root here", program)
+	}
+	return p
+}
+
+// freePort returns a loopback port that was free a moment ago.
+func freePort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// start runs a server until the test ends and waits until it listens.
+func start(t testing.TB, port, program string, args ...string) {
+	t.Helper()
+	var out bytes.Buffer
+	c := exec.Command(program, args...)
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Signal(os.Interrupt)
+		done := make(chan struct{})
+		go func() { _ = c.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(2 * time.Second):
+			_ = c.Process.Kill()
+			<-done
+		}
+	})
+	for range 200 {
+		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
+			conn.Close()
+			return
+		}
+		time.Sleep(25 * time.Millisecond)
+	}
+	t.Fatalf("%s does not listen at port %s: %s", program, port, out.String())
+}
+
+func write(t testing.TB, path, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// reachable makes the folder of a test readable by the servers' own users.
+func reachable(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func samba(t testing.TB, root string) server {
+	smbd := need(t, "smbd")
+	dir, port := reachable(t), freePort(t)
+	var paths strings.Builder
+	for _, d := range []string{"lock", "state", "cache", "private", "pid", "ncalrpc"} {
+		p := filepath.Join(dir, d)
+		if err := os.MkdirAll(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		key := map[string]string{"private": "private dir", "ncalrpc": "ncalrpc dir"}[d]
+		if key == "" {
+			key = d + " directory"
+		}
+		fmt.Fprintf(&paths, "%s = %s\n", key, p)
+	}
+	conf := write(t, filepath.Join(dir, "smb.conf"), fmt.Sprintf(`[global]
+server role = standalone server
+map to guest = Bad User
+interfaces = lo 127.0.0.1/8
+bind interfaces only = yes
+disable netbios = yes
+smb ports = %s
+log file = %s/log
+guest account = nobody
+load printers = no
+%s
+[share]
+path = %s
+guest ok = yes
+read only = yes
+[hidden$]
+path = %s
+guest ok = yes
+`, port, dir, paths.String(), root, root))
+	start(t, port, smbd, "--foreground", "--no-process-group", "-s", conf)
+	return server{url: "smb://127.0.0.1:" + port + "/share", name: "smb"}
+}
+
+func vsftpd(t testing.TB, root string) server {
+	bin := need(t, "vsftpd")
+	dir, port := reachable(t), freePort(t)
+	empty := filepath.Join(dir, "empty")
+	if err := os.Mkdir(empty, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	conf := write(t, filepath.Join(dir, "vsftpd.conf"), fmt.Sprintf(`listen=YES
+background=NO
+listen_address=127.0.0.1
+listen_port=%s
+anonymous_enable=YES
+anon_root=%s
+ftp_username=ftp
+seccomp_sandbox=NO
+max_per_ip=0
+secure_chroot_dir=%s
+xferlog_enable=NO
+no_anon_password=YES
+anon_world_readable_only=NO
+`, port, root, empty))
+	start(t, port, bin, conf)
+	return server{url: "ftp://127.0.0.1:" + port + "/", name: "ftp"}
+}
+
+func sshd(t testing.TB, root string) server {
+	bin := need(t, "sshd")
+	dir, port := reachable(t), freePort(t)
+	hostKey := filepath.Join(dir, "host")
+	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", hostKey).CombinedOutput(); err != nil {
+		t.Fatalf("ssh-keygen: %v: %s", err, out)
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := write(t, filepath.Join(dir, "authorized"), string(ssh.MarshalAuthorizedKey(signer)))
+	_ = os.MkdirAll("/run/sshd", 0o755)
+	conf := write(t, filepath.Join(dir, "sshd_config"), fmt.Sprintf(`Port %s
+ListenAddress 127.0.0.1
+HostKey %s
+PidFile %s/pid
+AuthorizedKeysFile %s
+StrictModes no
+UsePAM no
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+Subsystem sftp internal-sftp
+`, port, hostKey, dir, keys))
+	start(t, port, bin, "-D", "-e", "-f", conf)
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pub, err := os.ReadFile(hostKey + ".pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server{
+		url: "sftp://" + me.Username + "@127.0.0.1:" + port + (&url.URL{Path: root}).EscapedPath(), name: "sftp",
+		opt: Options{Key: pem.EncodeToMemory(block), HostKeys: pub},
+	}
+}
+
+func apache(t testing.TB, root string) server {
+	bin := need(t, "apache2")
+	dir, port := reachable(t), freePort(t)
+	conf := write(t, filepath.Join(dir, "apache.conf"), fmt.Sprintf(`ServerRoot /usr/lib/apache2
+ServerName 127.0.0.1
+Listen 127.0.0.1:%s
+PidFile %s/pid
+DefaultRuntimeDir %s
+Mutex posixsem
+User nobody
+Group nogroup
+ErrorLog %s/error.log
+LoadModule mpm_event_module modules/mod_mpm_event.so
+LoadModule authz_core_module modules/mod_authz_core.so
+LoadModule dav_module modules/mod_dav.so
+LoadModule dav_fs_module modules/mod_dav_fs.so
+LoadModule alias_module modules/mod_alias.so
+LoadModule autoindex_module modules/mod_autoindex.so
+LoadModule mime_module modules/mod_mime.so
+TypesConfig /etc/mime.types
+DAVLockDB %s/lock
+DocumentRoot %s
+Alias /index %s
+<Directory %s>
+Require all granted
+Dav On
+Options Indexes
+</Directory>
+<Location /index>
+Dav Off
+Options Indexes
+IndexOptions FancyIndexing NameWidth=* Charset=UTF-8
+</Location>
+`, port, dir, dir, dir, dir, root, root, root))
+	start(t, port, bin, "-f", conf, "-DFOREGROUND")
+	return server{url: "webdav://127.0.0.1:" + port + "/", name: "webdav"}
+}
+
+func apacheIndex(t testing.TB, root string) server {
+	s := apache(t, root)
+	return server{url: strings.Replace(s.url, "webdav", "http", 1) + "index", name: "http (Apache)"}
+}
+
+func nginx(t testing.TB, root, format string) server {
+	bin := need(t, "nginx")
+	dir, port := reachable(t), freePort(t)
+	conf := write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off;
+pid %[1]s/pid;
+error_log %[1]s/error.log;
+user nobody nogroup;
+events {}
+http {
+ access_log off;
+ client_body_temp_path %[1]s/a; proxy_temp_path %[1]s/b; fastcgi_temp_path %[1]s/c; uwsgi_temp_path %[1]s/d; scgi_temp_path %[1]s/e;
+ server { listen 127.0.0.1:%[2]s; charset utf-8; location / { root %[3]s; index none; autoindex on; autoindex_exact_size on; autoindex_format %[4]s; } }
+}
+`, dir, port, root, format))
+	start(t, port, bin, "-c", conf, "-p", dir)
+	return server{url: "http://127.0.0.1:" + port + "/", name: "http (nginx " + format + ")"}
+}
+
+// servers are all real servers that the suite runs against.
+func servers() []func(t testing.TB, root string) server {
+	return []func(t testing.TB, root string) server{
+		func(_ testing.TB, root string) server {
+			return server{url: (&url.URL{Scheme: "file", Path: root}).String(), name: "file"}
+		},
+		samba, vsftpd, sshd, apache, apacheIndex,
+		func(t testing.TB, root string) server { return nginx(t, root, "json") },
+		func(t testing.TB, root string) server { return nginx(t, root, "html") },
+	}
+}
