@@ -26,7 +26,10 @@ type host struct {
 	until time.Time
 	taken map[weburl.Key]place // pages out under the lease
 	wait  int64                // when it becomes ready, in milliseconds
+	turn  uint64               // among hosts with the same wait, the first to come
 	at    int                  // place in the heap, -1 for none
+	low   uint64               // no new page stands before this order
+	adds  uint64               // batches that queued new pages
 }
 
 // place is where a page stood when it was taken.
@@ -35,12 +38,17 @@ type place struct {
 	state store.State
 }
 
-// hostHeap orders hosts by the time at which they may be visited.
+// hostHeap orders hosts by the time at which they may be visited; among equals
+// the one that joined first goes first, so that hosts without delay take turns.
 type hostHeap []*host
 
-func (h hostHeap) Len() int           { return len(h) }
-func (h hostHeap) Less(i, j int) bool { return h[i].wait < h[j].wait }
-func (h hostHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
+func (h hostHeap) Len() int { return len(h) }
+
+func (h hostHeap) Less(i, j int) bool {
+	return h[i].wait < h[j].wait || h[i].wait == h[j].wait && h[i].turn < h[j].turn
+}
+
+func (h hostHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i]; h[i].at, h[j].at = i, j }
 
 // Push implements heap.Interface.
 func (h *hostHeap) Push(x any) { e := x.(*host); e.at = len(*h); *h = append(*h, e) }
@@ -72,6 +80,8 @@ func (s *Store) reheap(h *host) {
 		h.wait = max(h.wait, int64(h.due))
 	}
 	if h.at < 0 {
+		s.turns++
+		h.turn = s.turns
 		heap.Push(&s.ready, h)
 	} else {
 		heap.Fix(&s.ready, h.at)
@@ -92,6 +102,7 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 	}
 	s.token++
 	h.lease, h.until, h.taken = s.token, now.Add(ttl), map[weburl.Key]place{}
+	s.leases[h] = struct{}{}
 	s.reheap(h)
 	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh}
 	v, err := s.get(hostRecord(h.key))
@@ -108,8 +119,8 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 
 // expire ends leases that ran out. The caller holds mu.
 func (s *Store) expire(now time.Time) {
-	for _, h := range s.hosts {
-		if h.lease != 0 && now.After(h.until) {
+	for h := range s.leases {
+		if now.After(h.until) {
 			s.drop(h)
 		}
 	}
@@ -118,6 +129,7 @@ func (s *Store) expire(now time.Time) {
 // drop ends a host's lease. The caller holds mu.
 func (s *Store) drop(h *host) {
 	h.lease, h.taken = 0, nil
+	delete(s.leases, h)
 	s.reheap(h)
 }
 
@@ -172,13 +184,14 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	for k := range h.taken {
 		out[k] = true
 	}
+	low, adds, firstDue := h.low, h.adds, h.due
 	s.mu.Unlock()
 
-	due, err := s.entries(dueSpace, h.key, n, millis(now), out)
+	due, _, err := s.entries(dueSpace, h.key, n, firstDue, millis(now), out)
 	if err != nil {
 		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
 	}
-	fresh, err := s.entries(newSpace, h.key, n, ^uint64(0), out)
+	fresh, first, err := s.entries(newSpace, h.key, n, low, ^uint64(0), out)
 	if err != nil {
 		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
 	}
@@ -207,27 +220,36 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	for i, k := range append(due, fresh...) {
 		h.taken[k] = place{pages[i].Slot, pages[i].State}
 	}
+	if h.adds == adds { // else pages may have been queued before it meanwhile
+		h.low = first
+	}
 	return pages, nil
 }
 
-// entries lists up to n queue entries of a host that are not out, up to last.
-func (s *Store) entries(space byte, h hostKey, n int, last uint64, out map[weburl.Key]bool) ([]weburl.Key, error) {
+// entries lists up to n queue entries of a host that are not out, from one
+// order or time up to another, and tells where the first of all stands.
+// Starting there matters: what was taken from the front of the queue remains as
+// tombstones until the next compaction, and an iterator steps over each.
+func (s *Store) entries(space byte, h hostKey, n int, from, last uint64, out map[weburl.Key]bool) (keys []weburl.Key, first uint64, err error) {
 	prefix := append([]byte{space}, h[:]...)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var keys []weburl.Key
-	for ok := it.First(); ok && len(keys) < n; ok = it.Next() {
+	first = from
+	for ok, head := it.First(), true; ok && len(keys) < n; ok, head = it.Next(), false {
 		k, at := pageOf(it.Key())
 		if at > last {
 			break
+		}
+		if head {
+			first = at
 		}
 		if !out[k] {
 			keys = append(keys, k)
 		}
 	}
-	return keys, it.Close()
+	return keys, first, it.Close()
 }
 
 // Add implements store.Store.
@@ -235,6 +257,7 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 	b := s.db.NewBatch()
 	defer b.Close()
 	w := writer{s: s, b: b}
+	defer w.unlock()
 	err := w.found(found)
 	if err == nil {
 		err = w.commit()
@@ -251,6 +274,7 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 	b := s.db.NewBatch()
 	defer b.Close()
 	w := writer{s: s, b: b}
+	defer w.unlock()
 	s.mu.Lock()
 	h, err := s.leased(l)
 	if err == nil {
@@ -284,17 +308,27 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 	for i := range w.visited {
 		delete(h.taken, w.visited[i])
 	}
-	if err := s.firstDue(h); err != nil {
+	if err := s.firstDue(h, &w); err != nil {
 		return len(w.added), fmt.Errorf("store: queue of %s: %w", l.Host.Name, err)
 	}
 	s.reheap(h)
 	return len(w.added), nil
 }
 
-// firstDue looks up the earliest revisit of a host. The caller holds mu.
-func (s *Store) firstDue(h *host) error {
+// firstDue brings the earliest revisit of a host up to date after a batch of
+// its visits. It looks at the queue only if the earliest may have left it. The
+// caller holds mu.
+func (s *Store) firstDue(h *host, w *writer) error {
+	from := h.due
+	if from == 0 || w.nextDue > 0 && w.nextDue < from {
+		from = w.nextDue
+	}
+	if !w.wasDue || from == 0 {
+		h.due = from
+		return nil
+	}
 	prefix := append([]byte{dueSpace}, h.key[:]...)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
 	if err != nil {
 		return err
 	}
@@ -317,7 +351,27 @@ type writer struct {
 	fresh   map[hostKey]int64  // change of the count of new pages
 	states  map[store.State]int64
 	visited []weburl.Key
-	sooner  map[hostKey]uint64 // revisits moved forward by signals
+	sooner  map[hostKey]uint64  // revisits moved forward by signals
+	lowest  map[hostKey]uint64  // lowest order of the new pages
+	nextDue uint64              // earliest revisit among the visits, 0 for none
+	wasDue  bool                // a visit left the queue of revisits
+	locked  bool                // holds committing
+	looked  map[weburl.Key]bool // URLs of this batch that the table had no room for
+}
+
+// lock makes this the only batch under way.
+func (w *writer) lock() {
+	if !w.locked {
+		w.s.committing.Lock()
+		w.locked = true
+	}
+}
+
+func (w *writer) unlock() {
+	if w.locked {
+		w.locked = false
+		w.s.committing.Unlock()
+	}
 }
 
 func (w *writer) put(key []byte, v any) error {
@@ -354,9 +408,21 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 	if from.slot.Order > 0 {
 		w.count(h.key, -1)
 	}
-	if v.Page.Slot.Order > 0 {
+	switch next := v.Page.Slot; {
+	case next.Order > 0:
 		w.count(h.key, 1)
+		if w.lowest == nil {
+			w.lowest = map[hostKey]uint64{}
+		}
+		if low, ok := w.lowest[h.key]; !ok || next.Order < low {
+			w.lowest[h.key] = next.Order
+		}
+	case !next.Due.IsZero():
+		if at := max(1, millis(next.Due)); w.nextDue == 0 || at < w.nextDue {
+			w.nextDue = at
+		}
 	}
+	w.wasDue = w.wasDue || from.slot.Order == 0
 	if next := slotKey(k, v.Page.Slot); next != nil {
 		if err := w.b.Set(next, nil, nil); err != nil {
 			return err
@@ -411,11 +477,10 @@ func (w *writer) found(found []store.Found) error {
 		k := f.URL.Key()
 		fresh, maybe := w.s.seen.add(k)
 		if maybe {
-			v, err := w.s.get(pageKey(k))
-			if err != nil {
+			var err error
+			if fresh, err = w.look(k); err != nil {
 				return err
 			}
-			fresh = v == nil
 		}
 		if fresh {
 			if err := w.queue(k, f); err != nil {
@@ -430,9 +495,36 @@ func (w *writer) found(found []store.Found) error {
 	return nil
 }
 
+// look asks the disk whether a URL is new. From then on no other batch may
+// commit, or both could find it new.
+func (w *writer) look(k weburl.Key) (fresh bool, err error) {
+	w.lock()
+	if w.looked[k] {
+		return false, nil
+	}
+	_, c, err := w.s.db.Get(pageKey(k))
+	if errors.Is(err, pebble.ErrNotFound) {
+		if w.looked == nil {
+			w.looked = map[weburl.Key]bool{}
+		}
+		w.looked[k] = true
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, c.Close()
+}
+
 func (w *writer) queue(k weburl.Key, f *store.Found) error {
 	w.added = append(w.added, k)
 	h := hostKey(k[:8])
+	if low, ok := w.lowest[h]; !ok || f.Order < low {
+		if w.lowest == nil {
+			w.lowest = map[hostKey]uint64{}
+		}
+		w.lowest[h] = f.Order
+	}
 	if w.hosts == nil {
 		w.hosts = map[hostKey]string{}
 	}
@@ -488,8 +580,8 @@ func (w *writer) hasten(k weburl.Key, due time.Time) error {
 // could pass one by.
 func (w *writer) commit() error {
 	s := w.s
-	s.committing.Lock()
-	defer s.committing.Unlock()
+	w.lock()
+	defer w.unlock()
 	seq := s.seq // only written here
 	for _, v := range w.changed {
 		seq++
@@ -527,6 +619,10 @@ func (w *writer) commit() error {
 	for k, n := range w.fresh {
 		h := s.hosts[k]
 		h.fresh += n
+		h.adds++
+		if low, ok := w.lowest[k]; ok {
+			h.low = min(h.low, low)
+		}
 		s.stats.New += n
 		s.reheap(h)
 	}

@@ -60,8 +60,8 @@ func pageOf(entry []byte) (k weburl.Key, at uint64) {
 	return k, binary.BigEndian.Uint64(entry[9:17])
 }
 
-// millis maps times to integers in order; times before 1970 are 0.
-func millis(t time.Time) uint64 { return uint64(max(0, t.UnixMilli())) }
+// millis maps times to integers in order; times before 1970 are 1.
+func millis(t time.Time) uint64 { return uint64(max(1, t.UnixMilli())) }
 
 // prefixEnd is the first key behind all that begin with prefix.
 func prefixEnd(prefix []byte) []byte {

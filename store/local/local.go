@@ -57,6 +57,8 @@ type Store struct {
 	mu      sync.Mutex // guards what follows
 	hosts   map[hostKey]*host
 	ready   hostHeap
+	turns   uint64
+	leases  map[*host]struct{}
 	token   uint64
 	seq     uint64
 	stats   store.Stats
@@ -100,7 +102,7 @@ func Open(dir string, c Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
-	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(c.Known), hosts: map[hostKey]*host{}}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(c.Known), hosts: map[hostKey]*host{}, leases: map[*host]struct{}{}}
 	if c.NoSync {
 		s.write = pebble.NoSync
 	}
@@ -299,10 +301,8 @@ func (s *Store) Stats(context.Context) (store.Stats, error) {
 	}
 	out.Feed = s.seq
 	now := uint64(time.Now().UnixMilli())
+	out.Leases = len(s.leases)
 	for _, h := range s.hosts {
-		if h.lease != 0 {
-			out.Leases++
-		}
 		if h.fresh > 0 || (h.due > 0 && h.due <= now) {
 			out.Due++
 		}

@@ -396,6 +396,11 @@ func testRestart(t *testing.T, open Opener) {
 	s := open(t)
 	add(t, s, "http://a/1", "http://a/2", "http://b/1")
 	l := claim(t, s, start)
+	if l.Host.Name == "b" { // hosts that wait equally long come in any order
+		other := l
+		l = claim(t, s, start)
+		release(t, s, other)
+	}
 	p := take(t, s, l, 1, start)
 	host := store.Host{Next: start.Add(time.Minute), Delay: time.Second, Robots: []store.Robots{{Scheme: "http", Status: 200, Body: []byte("x"), Fetched: start}}}
 	commit(t, s, l, &store.Batch{Host: host, Visits: []store.Visit{visited(p[0], start, true)}})
