@@ -25,7 +25,8 @@ import (
 
 // webServeCmd serves a synthetic web.
 type webServeCmd struct {
-	Args []string `arg:"" optional:"" name:"web" help:"Folder of a stored graph (else --virtual or --demo); with --netns, after --, the command to run."`
+	Web     string   `arg:"" optional:"" help:"Stored graph (else --virtual or --demo)."`
+	Command []string `arg:"" optional:"" help:"With --netns, after --: the command to run."`
 
 	Virtual uint64 `help:"Serve a computed web of so many pages." placeholder:"N"`
 	Demo    bool   `help:"Serve the demo web."`
@@ -49,6 +50,8 @@ type webServeCmd struct {
 	List      bool          `help:"Print the behaviours and presets, and end." name:"list-behaviours"`
 	Changes   time.Duration `help:"Median time between two changes of a page, of the web's time; 0: never." placeholder:"D"`
 	TimeScale float64       `help:"Seconds of the web in one of the clock." default:"1"`
+	Visitors  float64       `help:"Visits a second by random surfers, as a sensor would see." placeholder:"RATE"`
+	VisitVia  string        `help:"Address that visitors connect to, e.g. of a sensor proxy (default: the web itself)." placeholder:"ADDR"`
 	Truth     string        `help:"Log of all that is asked and what the web knew of it (JSON lines)." placeholder:"FILE"`
 	Seeds     int           `help:"Number of entry pages to print." default:"1"`
 }
@@ -85,7 +88,11 @@ func (c *webServeCmd) Run(ctx context.Context, g *globals) error {
 
 // config turns the flags into a configuration and the command to run.
 func (c *webServeCmd) config(g *globals) (testweb.Config, []string, error) {
-	args, cfg := c.Args, testweb.Config{}
+	// Without a stored graph the first argument is part of the command.
+	args, cfg := c.Command, testweb.Config{}
+	if c.Web != "" {
+		args = append([]string{c.Web}, args...)
+	}
 	dir := ""
 	if c.Virtual == 0 && !c.Demo {
 		if len(args) == 0 {
@@ -189,7 +196,18 @@ func (c *webServeCmd) serve(ctx context.Context, g *globals, cfg testweb.Config,
 			return err
 		}
 	}
-	return during(ctx, s)
+	if c.Visitors <= 0 {
+		return during(ctx, s)
+	}
+	visits, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Visit(visits, testweb.Visitors{Rate: c.Visitors, Seed: cfg.Seed, To: c.VisitVia})
+		done <- err
+	}()
+	err = during(ctx, s)
+	stop()
+	return errors.Join(err, <-done)
 }
 
 // usageOrNot marks errors of a configuration as the user's; an address that is
@@ -223,7 +241,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	}
 	graph := ""
 	if c.Virtual == 0 && !c.Demo {
-		graph = c.Args[0]
+		graph = c.Web
 	}
 	head := truth.Head{
 		Record: truth.Record{Time: time.Now()},
@@ -322,7 +340,23 @@ func (c *webServeCmd) openGraph(cfg *testweb.Config, dir string) (err error) {
 	return err
 }
 
-// openStored opens the folder of a stored graph.
-func openStored(dir string) (testweb.Graph, error) {
-	return nil, usagef("%s: stored graphs are not served yet", dir)
+// openStored opens a stored graph: a file of links.
+func openStored(path string) (testweb.Graph, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return nil, usagef("stored graph: %w", err)
+	}
+	if st.IsDir() {
+		return nil, usagef("stored graph: %s is a folder; give a file with two page numbers a line", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, usagef("stored graph: %w", err)
+	}
+	defer f.Close()
+	g, err := testweb.ReadEdges(f)
+	if err != nil {
+		return nil, usagef("stored graph: %s: %w", path, err)
+	}
+	return g, nil
 }

@@ -27,7 +27,8 @@ type Graph interface {
 type Card struct {
 	Agents   map[string]int `json:"agents"` // requests by user agent
 	Requests int            `json:"requests"`
-	Seconds  float64        `json:"seconds"` // from the first request to the end of the last answer
+	Visits   int            `json:"visits,omitempty"` // of the web's own visitors, which are not judged
+	Seconds  float64        `json:"seconds"`          // from the first request to the end of the last answer
 	Bytes    int64          `json:"bytes"`
 	Statuses map[string]int `json:"statuses"`
 	Kinds    map[string]int `json:"kinds"` // what stood behind the answers
@@ -90,7 +91,10 @@ func Read(r *truth.Reader, opt Options) (*Card, error) {
 		if err != nil {
 			return nil, err
 		}
-		if opt.Agent == "" || strings.Contains(rec.Agent, opt.Agent) {
+		switch {
+		case rec.Agent == truth.Visitor:
+			b.card.Visits++
+		case strings.Contains(rec.Agent, opt.Agent):
 			b.add(&rec)
 		}
 	}

@@ -31,6 +31,10 @@ const (
 	Web       Kind = "web"       // the description of the web, not a request
 )
 
+// Visitor is the user agent of the web's own visitors: no part of the robot that
+// is judged.
+const Visitor = "Freshet-Visitor"
+
 // NoPage is the page number of an answer that showed no page of the graph.
 const NoPage = -1
 
