@@ -36,6 +36,7 @@ type cli struct {
 	Robots  robotsCmd  `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
 	Web     webCmd     `cmd:"" help:"Synthetic webs for testing robots."`
 	Scan    scanCmd    `cmd:"" help:"Scan file shares once."`
+	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
