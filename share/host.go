@@ -31,6 +31,7 @@ type host struct {
 	dirty   bool // visits or state not stored yet
 	session source.Source
 	used    time.Time // session was used last
+	saved   time.Time
 }
 
 // partInfo is a part with its visits.
