@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -33,18 +34,29 @@ const (
 type cli struct {
 	globals
 
+	Serve   serveCmd   `cmd:"" help:"Keep sources fresh and searchable: robots, index, search page, API."`
+	Crawl   crawlCmd   `cmd:"" help:"Crawl web sites once."`
 	Robots  robotsCmd  `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
 	Web     webCmd     `cmd:"" help:"Synthetic webs for testing robots."`
 	Scan    scanCmd    `cmd:"" help:"Scan file shares once."`
 	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
+	Search  searchCmd  `cmd:"" help:"Search from the terminal."`
+	Status  statusCmd  `cmd:"" help:"How a running serve does."`
+	Agents  agentsCmd  `cmd:"" help:"The agents of a running serve."`
+	Sources sourcesCmd `cmd:"" help:"The sources of a running serve."`
+	Pause   pauseCmd   `cmd:"" help:"Let a running serve start no new work."`
+	Resume  resumeCmd  `cmd:"" help:"Let it go on."`
+	Stop    stopCmd    `cmd:"" help:"End a running serve after the pages under way."`
+	Config  configCmd  `cmd:"" help:"The configuration of serve."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
 // globals are the flags that every command understands.
 type globals struct {
-	Data  string `help:"Data directory (default: $$FRESHET_DATA or the user's data directory)." placeholder:"DIR" env:"FRESHET_DATA"`
-	Quiet bool   `help:"No progress on standard error."`
-	JSON  bool   `help:"Print one JSON object on standard output."`
+	Data    string `help:"Data directory (default: $$FRESHET_DATA or the user's data directory)." placeholder:"DIR" env:"FRESHET_DATA"`
+	Quiet   bool   `help:"No progress on standard error."`
+	JSON    bool   `help:"Print one JSON object on standard output."`
+	Verbose bool   `help:"More in the log." short:"v"`
 
 	stdin  io.Reader
 	stdout io.Writer
@@ -79,6 +91,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -1,0 +1,456 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/node"
+	"github.com/freshet/freshet/progress"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+type crawlCmd struct {
+	URLs []string `arg:"" optional:"" name:"url" help:"Where to start."`
+
+	Seeds    string        `help:"File with one URL a line." placeholder:"FILE"`
+	MaxPages int64         `help:"Stop after so many fetched pages." placeholder:"N"`
+	Depth    int           `help:"Most links from a start." placeholder:"N"`
+	Scope    string        `help:"Which links are followed: host, domain, prefix, any." enum:"host,domain,prefix,any" default:"host"`
+	Include  []string      `help:"Regular expression that a URL must match (repeatable)." sep:"none"`
+	Exclude  []string      `help:"Regular expression of URLs that are left out (repeatable)." sep:"none"`
+	Agents   int           `help:"Hosts worked at the same time." default:"16"`
+	Ordering string        `help:"Which page of a host next: ${orderings}." default:"breadth-first"`
+	Render   string        `help:"Build pages in a browser: off, auto, all." enum:"off,auto,all" default:"off"`
+	Delay    time.Duration `help:"Least time between requests to a host (default 1s; loopback 0)." default:"-1ns" hidden:""`
+	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
+	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
+	MaxBody  string        `help:"Longest body." default:"16MB"`
+
+	AllowPrivate bool   `help:"Contact loopback and private addresses, too."`
+	Contact      string `help:"URL or mail address at which servers' operators reach you; needed for public servers." env:"FRESHET_AGENT_CONTACT"`
+	AgentName    string `help:"Product token of the robot." default:"freshet" env:"FRESHET_AGENT_NAME"`
+	Resolver     string `help:"DNS server address:port." placeholder:"ADDR"`
+	Proxy        string `help:"Forward proxy URL." placeholder:"URL"`
+	Insecure     bool   `help:"Accept certificates that do not verify."`
+
+	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
+	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
+	NoIndex bool   `help:"Do not index the pages."`
+}
+
+// Help explains what a second run does.
+func (crawlCmd) Help() string {
+	return "One crawl, polite and complete: robots.txt, delays, conditional requests. A second run with the same data directory goes on where the first was interrupted, and asks known pages only whether they changed. Ctrl-C finishes the pages under way; a second Ctrl-C stops at once."
+}
+
+// crawlSummary is the JSON that a crawl ends with.
+type crawlSummary struct {
+	Pages         int64            `json:"pages"`
+	URLsSeen      int64            `json:"urls_seen"`
+	Hosts         int64            `json:"hosts"`
+	Errors        map[string]int64 `json:"errors"`
+	Bytes         int64            `json:"bytes"`
+	Seconds       float64          `json:"seconds"`
+	PagesSecond   float64          `json:"pages_per_second"`
+	Unchanged     int64            `json:"unchanged"`
+	Rendered      int64            `json:"rendered"`
+	OnlyRendering int64            `json:"urls_only_by_rendering"`
+	Skipped       map[string]int64 `json:"skipped"`
+	Indexed       int64            `json:"indexed"`
+}
+
+// Run crawls.
+func (c *crawlCmd) Run(ctx context.Context, g *globals) error {
+	seeds, err := c.seeds(g)
+	if err != nil {
+		return err
+	}
+	cfg, scopes, err := c.settings(g, seeds)
+	if err != nil {
+		return err
+	}
+	dir, err := g.dataDir()
+	if err != nil {
+		return err
+	}
+	parts, err := node.Open(dir, cfg, !c.NoIndex, version)
+	if err != nil {
+		return err
+	}
+	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.logger()}
+	sum, err := run.crawl(ctx, seeds, scopes)
+	if err := errors.Join(err, parts.Close()); err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(sum)
+	}
+	sum.print(g.stdout)
+	return nil
+}
+
+// seeds reads the arguments and the file of seeds; each bad URL is named.
+func (c *crawlCmd) seeds(g *globals) ([]weburl.URL, error) {
+	raw := slices.Clone(c.URLs)
+	if c.Seeds != "" {
+		f, err := os.Open(c.Seeds)
+		if err != nil {
+			return nil, usagef("seeds: %w", err)
+		}
+		defer f.Close()
+		sc := bufio.NewScanner(f)
+		for n := 1; sc.Scan(); n++ {
+			line := strings.TrimSpace(sc.Text())
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if _, err := weburl.Parse(line); err != nil {
+				return nil, usagef("%s:%d: %q: %w", c.Seeds, n, line, err)
+			}
+			raw = append(raw, line)
+		}
+		if err := sc.Err(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", c.Seeds, err)
+		}
+	}
+	if len(raw) == 0 {
+		return nil, usagef("crawl: no URL to start from: give one, or --seeds FILE")
+	}
+	var out []weburl.URL
+	for _, s := range raw {
+		u, err := weburl.Parse(s)
+		if err != nil {
+			return nil, usagef("%q: %w (a URL begins with http:// or https://)", s, err)
+		}
+		if crawl.PublicName(u.Hostname()) && c.Contact == "" && !c.AllowPrivate {
+			return nil, usagef("%s is a public server: give --contact URL or mail address, so that its operator can reach you", u)
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// settings makes the configuration that a crawl shares with serve.
+func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, crawl.Scopes, error) {
+	cfg := config.Default()
+	cfg.Agent = config.Agent{Name: c.AgentName, Contact: c.Contact}
+	cfg.Archive.Dir = c.Warc
+	size, err := config.ParseBytes(c.MaxBody)
+	if err != nil {
+		return nil, crawl.Scopes{}, usagef("--max-body: %w", err)
+	}
+	cfg.Crawl.MaxBody, cfg.Crawl.Timeout = size, c.Timeout
+	if c.Agents < 1 {
+		return nil, crawl.Scopes{}, usagef("--agents %d: at least one agent is needed", c.Agents)
+	}
+	if c.MaxPages < 0 || c.Depth < 0 {
+		return nil, crawl.Scopes{}, usagef("--max-pages and --depth are not negative")
+	}
+	if crawl.Orderings()[c.Ordering] == nil {
+		return nil, crawl.Scopes{}, usagef("--ordering %s: unknown; there are %s", c.Ordering, strings.Join(orderingNames(), ", "))
+	}
+	var scopes crawl.Scopes
+	for _, u := range seeds {
+		s, err := crawl.NewScope(u, c.Scope, c.Depth, c.Include, c.Exclude)
+		if err != nil {
+			return nil, scopes, usagef("%w", err)
+		}
+		scopes.Add(s)
+	}
+	if c.Render != "off" {
+		fmt.Fprintln(g.stderr, "freshet: rendering is not part of this build: pages are taken as they are fetched")
+	}
+	return cfg, scopes, nil
+}
+
+func orderingNames() []string {
+	var out []string
+	for name := range crawl.Orderings() {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// crawlRun is one run of the command.
+type crawlRun struct {
+	cmd   *crawlCmd
+	g     *globals
+	cfg   *config.Config
+	parts *node.Parts
+	log   *slog.Logger
+	out   *pageWriter
+}
+
+func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.Scopes) (*crawlSummary, error) {
+	c := r.cmd
+	client, err := fetch.New(fetch.Config{
+		UserAgent: node.UserAgent(r.cfg), Timeout: c.Timeout, MaxBody: int64(r.cfg.Crawl.MaxBody), AllowPrivate: c.AllowPrivate,
+		Resolver: c.Resolver, Proxy: c.Proxy, Insecure: c.Insecure,
+	})
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	defer client.Close()
+	rc := crawl.Config{
+		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
+		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
+		Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0,
+	}
+	if c.Out != "" {
+		if r.out, err = newPageWriter(c.Out); err != nil {
+			return nil, err
+		}
+		rc.OnPage = r.out.write
+	}
+	if err := r.begin(ctx, seeds); err != nil {
+		return nil, err
+	}
+	robot := crawl.New(rc)
+	start := time.Now()
+	err = r.work(ctx, robot)
+	if r.out != nil {
+		err = errors.Join(err, r.out.close())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.summary(robot, start)
+}
+
+// begin queues the seeds, and makes known pages due: a crawl asked for now
+// looks now.
+func (r *crawlRun) begin(ctx context.Context, seeds []weburl.URL) error {
+	now := time.Now()
+	var found []store.Found
+	add := func() error {
+		_, err := r.parts.Store.Add(ctx, found)
+		found = found[:0]
+		return err
+	}
+	err := r.parts.Store.Pages(ctx, func(p *store.Page) error {
+		u, err := weburl.Parse(p.URL)
+		if err != nil {
+			return err
+		}
+		if p.Slot.Due.After(now) {
+			found = append(found, store.Found{URL: u, Due: now})
+		}
+		if len(found) >= 1000 {
+			return add()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, u := range seeds {
+		u, _ = weburl.DefaultCanon.Apply(u)
+		found = append(found, store.Found{URL: u, Order: 1})
+	}
+	return add()
+}
+
+// work runs robot, indexer and progress line until the robot is done. The
+// first interrupt drains, the second stops.
+func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
+	interrupts := make(chan os.Signal, 2)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(interrupts)
+	// ctx ends at the first interrupt; the work goes on until drained.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	var side sync.WaitGroup
+	ended := make(chan struct{})
+	side.Go(func() { r.watch(ctx, robot, interrupts, ended, stop) })
+	var indexer *feed.Indexer
+	if r.parts.Engine != nil {
+		var err error
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log})
+		if err != nil {
+			close(ended)
+			side.Wait()
+			return err
+		}
+	}
+	indexCtx, stopIndex := context.WithCancel(work)
+	var ix sync.WaitGroup
+	if indexer != nil {
+		ix.Go(func() { _ = indexer.Run(indexCtx) }) // its errors come again from Finish
+	}
+	err := robot.Run(work)
+	stopIndex()
+	ix.Wait()
+	close(ended)
+	side.Wait()
+	if err == nil && indexer != nil && work.Err() == nil {
+		line := r.progress()
+		err = indexer.Finish(work)
+		line.Done("")
+	}
+	return err
+}
+
+func (r *crawlRun) progress() *progress.Line {
+	if r.g.Quiet {
+		return progress.New(nil)
+	}
+	return progress.New(r.g.stderr)
+}
+
+// watch shows progress and takes interrupts until the run has ended.
+func (r *crawlRun) watch(ctx context.Context, robot *crawl.Robot, interrupts <-chan os.Signal, ended <-chan struct{}, stop func()) {
+	line := r.progress()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	draining := ctx.Done()
+	count := 0
+	for {
+		select {
+		case <-ended:
+			line.Done("")
+			return
+		case <-draining:
+			draining = nil
+			robot.Drain()
+		case <-interrupts:
+			if count++; count > 1 {
+				stop()
+			}
+			robot.Drain()
+		case <-tick.C:
+			s := robot.Status()
+			st, err := r.parts.Store.Stats(context.WithoutCancel(ctx))
+			if err != nil {
+				continue
+			}
+			var errs int64
+			for _, n := range s.Errors {
+				errs += n
+			}
+			line.Update(s.Pages, r.cmd.MaxPages, fmt.Sprintf("%d pages  %.0f/s  queue %d  hosts %d  errors %d", s.Pages, s.Rate, st.New, st.Hosts, errs))
+		}
+	}
+}
+
+func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, error) {
+	st, err := r.parts.Store.Stats(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	s := robot.Status()
+	out := &crawlSummary{
+		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, Skipped: s.Skipped,
+		Seconds: time.Since(start).Seconds(),
+	}
+	for _, t := range s.Traps {
+		out.Skipped["trap: "+t.Kind] += t.Count
+	}
+	out.PagesSecond = float64(s.Pages) / out.Seconds
+	if r.parts.Engine != nil {
+		ix, err := r.parts.Engine.Stats(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		out.Indexed = int64(ix.Documents)
+	}
+	return out, nil
+}
+
+func (s *crawlSummary) print(w io.Writer) {
+	fmt.Fprintf(w, "%d pages (%d unchanged) of %d URLs on %d hosts in %.1f s, %.1f pages/s, %d bytes\n", s.Pages, s.Unchanged, s.URLsSeen, s.Hosts, s.Seconds, s.PagesSecond, s.Bytes)
+	if s.Indexed > 0 {
+		fmt.Fprintf(w, "%d documents in the index: freshet search WORDS\n", s.Indexed)
+	}
+	for _, l := range []struct {
+		name string
+		m    map[string]int64
+	}{{"errors", s.Errors}, {"left out", s.Skipped}} {
+		keys := make([]string, 0, len(l.m))
+		for k := range l.m {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			fmt.Fprintf(w, "%s: %s %d\n", l.name, k, l.m[k])
+		}
+	}
+}
+
+// pageWriter writes --out.
+type pageWriter struct {
+	mu  sync.Mutex
+	f   *os.File
+	buf *bufio.Writer
+	enc *json.Encoder
+	err error
+}
+
+func newPageWriter(path string) (*pageWriter, error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	w := &pageWriter{f: f, buf: bufio.NewWriter(f)}
+	w.enc = json.NewEncoder(w.buf)
+	w.enc.SetEscapeHTML(false)
+	return w, nil
+}
+
+// pageLine is one line of --out.
+type pageLine struct {
+	URL         string    `json:"url"`
+	FinalURL    string    `json:"final_url"`
+	Status      int       `json:"status"`
+	ContentType string    `json:"content_type"`
+	Bytes       int64     `json:"bytes"`
+	Title       string    `json:"title"`
+	Lang        string    `json:"lang"`
+	Depth       int       `json:"depth"`
+	From        string    `json:"from"`
+	FetchedAt   time.Time `json:"fetched_at"`
+	Rendered    bool      `json:"rendered"`
+	Digest      string    `json:"digest"`
+	Links       []string  `json:"links"`
+}
+
+func (w *pageWriter) write(r *crawl.Result) {
+	p := &r.Page
+	l := pageLine{
+		URL: p.URL, FinalURL: r.FinalURL, Status: p.Status, ContentType: p.Type, Bytes: p.Bytes, Title: p.Title, Lang: p.Lang, Depth: p.Depth,
+		From: p.From, FetchedAt: r.Fetched.UTC(), Rendered: p.Rendered, Digest: fmt.Sprintf("%x", p.Digest), Links: []string{},
+	}
+	for _, link := range r.Links {
+		l.Links = append(l.Links, link.URL.String())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.enc.Encode(&l); err != nil && w.err == nil {
+		w.err = err
+	}
+}
+
+func (w *pageWriter) close() error {
+	err := errors.Join(w.err, w.buf.Flush(), w.f.Close())
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,294 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/node"
+)
+
+// remote is how a command reaches a running serve.
+type remote struct {
+	Address string `help:"Address of the console (default: of the serve on this data directory)." placeholder:"HOST:PORT"`
+	Token   string `help:"Bearer token, if the console asks for one." env:"FRESHET_TOKEN"`
+}
+
+// call sends a request and decodes the JSON answer into out.
+func (r *remote) call(ctx context.Context, g *globals, method, path string, in, out any) error {
+	address := r.Address
+	if address == "" {
+		dir, err := g.dataDir()
+		if err != nil {
+			return err
+		}
+		if address, err = node.Address(dir); err != nil {
+			return err
+		}
+	}
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(b)
+	}
+	if !strings.Contains(address, "://") {
+		address = "http://" + address
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address+path, body)
+	if err != nil {
+		return usagef("--address: %w", err)
+	}
+	if r.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+r.Token)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("ask the running freshet: %w", err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
+	if err != nil {
+		return fmt.Errorf("ask the running freshet: %w", err)
+	}
+	if res.StatusCode >= 300 {
+		var e struct{ Error string }
+		if json.Unmarshal(b, &e) == nil && e.Error != "" {
+			return errors.New(e.Error)
+		}
+		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, strings.TrimSpace(string(b)))
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return nil
+}
+
+type statusCmd struct{ remote }
+
+// Run prints how a running serve does.
+func (c *statusCmd) Run(ctx context.Context, g *globals) error {
+	var s console.Status
+	if err := c.call(ctx, g, http.MethodGet, "/api/status", nil, &s); err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(s)
+	}
+	fmt.Fprintf(g.stdout, "%s, up %s\n", s.State, s.Now.Sub(s.Started).Round(time.Second))
+	fmt.Fprintf(g.stdout, "pages      %d of %d URLs on %d hosts, %d never visited\n", s.Pages, s.URLs, s.Hosts, s.Queue)
+	fmt.Fprintf(g.stdout, "fetching   %d of %d agents, %.1f pages/s, %d visits unchanged\n", s.Agents.Fetch, s.Agents.FetchLimit, s.PagesPerSecond, s.Unchanged)
+	fmt.Fprintf(g.stdout, "index      %d documents, %d waiting\n", s.Indexed, s.IndexQueue)
+	fmt.Fprintf(g.stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
+	kinds := make([]string, 0, len(s.Errors))
+	for k := range s.Errors {
+		kinds = append(kinds, k)
+	}
+	sort.Strings(kinds)
+	for _, k := range kinds {
+		fmt.Fprintf(g.stdout, "error      %s %d\n", k, s.Errors[k])
+	}
+	for _, t := range s.Traps {
+		fmt.Fprintf(g.stdout, "trap       %s %d, such as %s\n", t.Kind, t.Count, t.Example)
+	}
+	return nil
+}
+
+type agentsCmd struct {
+	List agentsListCmd `cmd:"" default:"1" help:"Show the agents at work."`
+	Set  agentsSetCmd  `cmd:"" help:"Change how many agents may work."`
+}
+
+type agentsListCmd struct{ remote }
+
+// agentsAnswer is what /api/agents says.
+type agentsAnswer struct {
+	Agents console.AgentCount `json:"agents"`
+	Work   []console.Agent    `json:"work"`
+}
+
+// Run lists the live agents.
+func (c *agentsListCmd) Run(ctx context.Context, g *globals) error {
+	var a agentsAnswer
+	if err := c.call(ctx, g, http.MethodGet, "/api/agents", nil, &a); err != nil {
+		return err
+	}
+	return a.print(g)
+}
+
+func (a *agentsAnswer) print(g *globals) error {
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	fmt.Fprintf(g.stdout, "%d of %d agents fetch, %d of %d render\n", a.Agents.Fetch, a.Agents.FetchLimit, a.Agents.Render, a.Agents.RenderLimit)
+	for _, w := range a.Work {
+		fmt.Fprintf(g.stdout, "%-12s %-40s queue %-6d delay %s\n", w.Name, w.Zone, w.Queue, w.Delay.Round(time.Millisecond))
+	}
+	return nil
+}
+
+type agentsSetCmd struct {
+	remote
+	Fetch  int `arg:"" help:"Agents that may fetch."`
+	Render int `help:"Agents that may render." default:"-1"`
+}
+
+// Run changes the number of agents.
+func (c *agentsSetCmd) Run(ctx context.Context, g *globals) error {
+	in := map[string]int{"fetch": c.Fetch}
+	if c.Render >= 0 {
+		in["render"] = c.Render
+	}
+	var a agentsAnswer
+	if err := c.call(ctx, g, http.MethodPut, "/api/agents", in, &a); err != nil {
+		return err
+	}
+	return a.print(g)
+}
+
+type sourcesCmd struct {
+	List sourcesListCmd `cmd:"" default:"1" help:"Show the sources."`
+	Add  sourcesAddCmd  `cmd:"" help:"Add a web site."`
+}
+
+type sourcesListCmd struct{ remote }
+
+// Run lists the sources.
+func (c *sourcesListCmd) Run(ctx context.Context, g *globals) error {
+	var a struct {
+		Sources []console.Source `json:"sources"`
+	}
+	if err := c.call(ctx, g, http.MethodGet, "/api/sources", nil, &a); err != nil {
+		return err
+	}
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	for _, s := range a.Sources {
+		fmt.Fprintln(g.stdout, s.URL, s.Scope)
+	}
+	return nil
+}
+
+type sourcesAddCmd struct {
+	remote
+	URL   string `arg:"" help:"Where to start."`
+	Scope string `help:"host, domain, prefix or any." enum:"host,domain,prefix,any" default:"host"`
+	Depth int    `help:"Most links from the start; 0 is no limit."`
+}
+
+// Run adds a source.
+func (c *sourcesAddCmd) Run(ctx context.Context, g *globals) error {
+	return c.call(ctx, g, http.MethodPost, "/api/sources", console.Source{URL: c.URL, Scope: c.Scope, Depth: c.Depth}, nil)
+}
+
+type pauseCmd struct{ remote }
+
+// Run pauses the robots.
+func (c *pauseCmd) Run(ctx context.Context, g *globals) error {
+	return c.call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
+}
+
+type resumeCmd struct{ remote }
+
+// Run lets the robots go on.
+func (c *resumeCmd) Run(ctx context.Context, g *globals) error {
+	return c.call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
+}
+
+type stopCmd struct {
+	remote
+	Now bool `help:"Do not wait for pages under way."`
+}
+
+// Run ends a running serve.
+func (c *stopCmd) Run(ctx context.Context, g *globals) error {
+	path := "/api/stop"
+	if c.Now {
+		path += "?now=1"
+	}
+	return c.call(ctx, g, http.MethodPost, path, nil, nil)
+}
+
+type searchCmd struct {
+	remote
+	Query  []string `arg:"" help:"Words, \"phrases\", -without, begin*, OR, field:value."`
+	Kind   string   `help:"Only this kind: web, file, audio, video, image, document."`
+	Limit  int      `help:"Results." default:"10"`
+	Offset int      `help:"Results to skip."`
+}
+
+// Run searches, in the running serve if there is one, else in the data
+// directory.
+func (c *searchCmd) Run(ctx context.Context, g *globals) error {
+	if c.Limit < 0 || c.Offset < 0 {
+		return usagef("search: --limit and --offset are not negative")
+	}
+	q := strings.Join(c.Query, " ")
+	var a console.SearchAnswer
+	dir, err := g.dataDir()
+	if err != nil {
+		return err
+	}
+	if _, err := node.Address(dir); c.Address == "" && err != nil {
+		res, err := c.local(ctx, dir, q)
+		if err != nil {
+			return err
+		}
+		a = res.Answer()
+	} else {
+		v := url.Values{"q": {q}, "kind": {c.Kind}, "limit": {fmt.Sprint(c.Limit)}, "offset": {fmt.Sprint(c.Offset)}}
+		if err := c.call(ctx, g, http.MethodGet, "/api/search?"+v.Encode(), nil, &a); err != nil {
+			return err
+		}
+	}
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	fmt.Fprintf(g.stdout, "%d results in %.1f ms\n", a.Total, a.TookMS)
+	for i, r := range a.Results {
+		title := r.Title
+		if title == "" {
+			title = r.URL
+		}
+		fmt.Fprintf(g.stdout, "\n%d. %s\n   %s\n", c.Offset+i+1, title, r.URL)
+		if r.Snippet != "" {
+			fmt.Fprintf(g.stdout, "   %s\n", r.Snippet)
+		}
+		if len(r.Copies) > 0 {
+			fmt.Fprintf(g.stdout, "   %d more copies\n", len(r.Copies))
+		}
+	}
+	return nil
+}
+
+// local opens the index itself.
+func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results, error) {
+	cfg, err := defaultConfig()
+	if err != nil {
+		return nil, err
+	}
+	e, err := node.OpenIndex(dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	f := node.Finder{Engine: e, Ranking: node.RankingOf(cfg)}
+	res, err := f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
+	return res, errors.Join(err, e.Close())
+}

@@ -1,0 +1,174 @@
+package crawl
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/freshet/freshet/robots"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// How much an agent does between commits, and how long it keeps a host while
+// others wait.
+const (
+	takePages   = 64
+	commitPages = 64
+	commitTime  = time.Second
+	hostSlice   = 20 * time.Second
+)
+
+// agent owns one host.
+type agent struct {
+	robot *Robot
+	id    int
+	lease *store.Lease
+
+	host   store.Host
+	rules  *robots.File
+	scheme string // of rules
+	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
+	noRules bool
+	batch   store.Batch
+	last    time.Time // of the last commit
+}
+
+// work visits pages until the host has none that are due, its time is up, or
+// the agent must end; then commits and releases.
+func (a *agent) work(ctx context.Context) (err error) {
+	a.host, a.last = a.lease.Host, time.Now()
+	deadline := a.last.Add(hostSlice)
+	// What was fetched is committed even when ctx has ended.
+	quiet := context.WithoutCancel(ctx)
+	defer func() {
+		if cerr := a.commit(quiet); err == nil {
+			err = cerr
+		}
+		if rerr := a.robot.config.Store.Release(quiet, a.lease); err == nil {
+			err = rerr
+		}
+	}()
+	for ctx.Err() == nil && time.Now().Before(deadline) {
+		pages, err := a.robot.config.Store.Take(ctx, a.lease, takePages, time.Now())
+		if err != nil {
+			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
+		}
+		if len(pages) == 0 {
+			return nil
+		}
+		for i := range pages {
+			if more, err := a.turn(ctx, &pages[i], len(pages)-i); err != nil || !more {
+				return err
+			}
+		}
+		if err := a.commit(quiet); err != nil { // what was found may be on this host
+			return err
+		}
+	}
+	return nil
+}
+
+// turn visits one page when its time has come; more is false when the agent
+// should let go of the host.
+func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, err error) {
+	r := a.robot
+	if ctx.Err() != nil || !r.note(a.id, queue, a.host.Delay) {
+		return false, nil
+	}
+	if wait := time.Until(a.host.Next); wait > patience {
+		return false, nil
+	} else if wait > 0 && !pause(ctx, wait) {
+		return false, nil
+	}
+	u, err := weburl.Parse(p.URL)
+	if err != nil {
+		a.exclude(p, "malformed")
+		return true, nil
+	}
+	if ready, err := a.robotsFor(ctx, u); err != nil || !ready {
+		return false, err
+	}
+	if a.noRules {
+		a.withoutRobots(p)
+		return true, nil
+	}
+	if !a.rules.Allowed(u.Target()) {
+		a.blockedByRobots(p)
+		return true, nil
+	}
+	if wait := time.Until(a.host.Next); wait > 0 && (wait > patience || !pause(ctx, wait)) { // robots.txt was a request
+		return false, nil
+	}
+	if !r.reserve() {
+		return false, nil
+	}
+	r.budget.wait(ctx)
+	a.visit(ctx, p, u)
+	if len(a.batch.Visits) >= commitPages || time.Since(a.last) > commitTime {
+		return true, a.commit(context.WithoutCancel(ctx))
+	}
+	return true, nil
+}
+
+// pause sleeps; it reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// commit makes bodies, then records, durable, and renews the lease.
+func (a *agent) commit(ctx context.Context) error {
+	if a.robot.config.Archive != nil && len(a.batch.Visits) > 0 {
+		if err := a.robot.config.Archive.Sync(); err != nil {
+			return err
+		}
+	}
+	a.batch.Host = a.host
+	added, err := a.robot.config.Store.Commit(ctx, a.lease, &a.batch)
+	if err != nil {
+		return err
+	}
+	a.robot.stats.found(added)
+	if added > 0 {
+		a.robot.Wake()
+	}
+	a.batch = store.Batch{}
+	a.last = time.Now()
+	return a.robot.config.Store.Renew(ctx, a.lease, a.last, leaseTime)
+}
+
+// exclude takes a page out of the queue for good.
+func (a *agent) exclude(p *store.Page, why string) {
+	a.robot.stats.skip(why, p.URL)
+	was := p.State
+	p.State, p.Error, p.Slot = store.Excluded, why, store.Slot{}
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
+}
+
+// blockedByRobots notes the refusal and asks again in a day.
+func (a *agent) blockedByRobots(p *store.Page) {
+	a.robot.stats.skip("robots.txt", p.URL)
+	was := p.State
+	p.State, p.Error, p.Slot = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
+}
+
+// withoutRobots puts a page off until robots.txt is asked for again. What is
+// known of it stays.
+func (a *agent) withoutRobots(p *store.Page) {
+	a.robot.stats.skip("robots.txt not to be had", p.URL)
+	if p.State == store.Queued {
+		p.State = store.Failed
+	}
+	p.Error = "robots.txt cannot be had"
+	p.Failures++
+	p.Slot = store.Slot{Due: time.Now().Add(min(robotsRetry<<min(p.Failures-1, 7), robotsAge))}
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p})
+}

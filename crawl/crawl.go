@@ -1,0 +1,408 @@
+// Package crawl is the web robot: it works the hosts of a store politely, keeps
+// bodies in an archive, and queues what it finds.
+//
+// A dispatcher claims hosts and gives each to an agent, a goroutine that owns
+// the host while its lease lasts: it fetches one page after the other with the
+// host's delay between them, and commits what it learned in batches. An agent
+// whose host must wait longer than a moment lets go of it, so that agents are
+// never idle and never more than the limit; the store knows when the host's
+// time has come. Politeness (next time, delay, back-off, robots.txt) is part of
+// the host's record and of every commit: it survives a crash.
+//
+// The agents follow Mercator (Heydon, Najork 1999) in having one connection per
+// host and a delay in proportion to the time the host takes to answer; hosts
+// ordered by the time at which they may be visited are BUbiNG's workbench
+// (Boldi, Marino, Santini, Vigna 2018).
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Config are the parts and options of a Robot.
+type Config struct {
+	Store   store.Store
+	Fetch   *fetch.Client
+	Archive *archive.Writer // nil keeps no bodies
+	Log     *slog.Logger
+
+	Node   string // name in leases
+	Token  string // product token for robots.txt
+	Agents int    // default 16
+
+	Scopes   Scopes
+	Canon    weburl.Canon
+	Ordering Ordering // default BreadthFirst
+	Traps    Traps
+
+	Delay       time.Duration // least delay of public hosts; default 1 s
+	DelayGiven  bool          // Delay holds for loopback hosts, too
+	DelayFactor float64       // delay in response times; default 5
+	MaxDelay    time.Duration // of Crawl-delay and back-off; default 1 h
+
+	MinRevisit time.Duration // default 5 min
+	MaxRevisit time.Duration // default 30 days
+	// Once ends the run when everything in scope was visited; pages then are not
+	// due again for a day.
+	Once     bool
+	MaxPages int64 // fetched pages after which the run ends; 0 is no limit
+
+	// Budget is how many requests a second the robot may send in all; 0 is no
+	// limit.
+	Budget float64
+
+	// OnPage is called for each fetched page, from many goroutines.
+	OnPage func(*Result)
+	// Render, if not nil, may replace what was extracted by what a browser sees.
+	Render Renderer
+	// Limit, if not nil, bounds the agents further (the throttle).
+	Limit func() int
+}
+
+// Renderer builds pages in a browser where that gains something.
+type Renderer interface {
+	// Render returns the page as a browser sees it, or nil where it is not
+	// rendered. p was extracted from body with Traits.
+	Render(ctx context.Context, u weburl.URL, body []byte, p *extract.Page) (*Rendered, error)
+}
+
+// Rendered is a page as a browser built it.
+type Rendered struct {
+	HTML []byte
+	Page *extract.Page
+}
+
+// Result tells of one fetched page.
+type Result struct {
+	Page     store.Page
+	FinalURL string
+	Links    []extract.Link
+	Fetched  time.Time
+	Changed  bool
+}
+
+// Robot crawls. Make one with New, start it with Run.
+type Robot struct {
+	config Config
+	stats  counters
+	robots robotsCache
+	budget *bucket
+
+	scopesMu sync.RWMutex // guards config.Scopes
+
+	mu      sync.Mutex
+	limit   int
+	live    map[int]*Agent
+	next    int
+	paused  bool
+	drain   bool
+	stopped bool
+	pages   int64 // reserved of MaxPages
+	wake    chan struct{}
+
+	started time.Time
+}
+
+// Agent is one line of the registry of live agents.
+type Agent struct {
+	Name  string
+	Zone  string
+	Since time.Time
+	Last  time.Time
+	Queue int
+	Delay time.Duration
+}
+
+// New returns a robot.
+func New(c Config) *Robot {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	if c.Delay <= 0 && !c.DelayGiven {
+		c.Delay = time.Second
+	}
+	def(&c.MaxDelay, time.Hour)
+	def(&c.MinRevisit, 5*time.Minute)
+	def(&c.MaxRevisit, 30*24*time.Hour)
+	if c.DelayFactor <= 0 {
+		c.DelayFactor = 5
+	}
+	if c.Agents <= 0 {
+		c.Agents = 16
+	}
+	if c.Ordering == nil {
+		c.Ordering = BreadthFirst{}
+	}
+	if c.Token == "" {
+		c.Token = "freshet"
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	c.Traps = c.Traps.withDefaults()
+	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget)}
+}
+
+const (
+	leaseTime = 2 * time.Minute
+	// patience is how long an agent waits for its host's time before it lets go.
+	patience = 300 * time.Millisecond
+	// idlePoll bounds how long the dispatcher sleeps without being woken.
+	idlePoll = 500 * time.Millisecond
+)
+
+// Run works until ctx ends, Drain or Stop is called, or, with Once, nothing is
+// left to visit. It returns when all agents have committed what they have.
+func (r *Robot) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	r.mu.Lock()
+	r.started = time.Now()
+	r.mu.Unlock()
+	r.stats.begin(r.started)
+	var agents sync.WaitGroup
+	defer agents.Wait()
+	for {
+		if done, err := r.dispatch(ctx, cancel, &agents); done || err != nil {
+			return err
+		}
+	}
+}
+
+// dispatch starts one agent, or waits for something to change.
+func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, agents *sync.WaitGroup) (done bool, err error) {
+	if err := context.Cause(ctx); err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		return true, err
+	}
+	r.mu.Lock()
+	if r.stopped || r.drain || r.full() {
+		idle := len(r.live) == 0
+		r.mu.Unlock()
+		if !idle {
+			r.sleep(ctx, idlePoll)
+		}
+		return idle, nil
+	}
+	room := !r.paused && len(r.live) < r.allowed()
+	r.mu.Unlock()
+	if !room {
+		r.sleep(ctx, idlePoll)
+		return false, nil
+	}
+	lease, next, err := r.config.Store.Claim(ctx, r.config.Node, time.Now(), leaseTime)
+	if err != nil {
+		return false, fmt.Errorf("crawl: claim a host: %w", err)
+	}
+	if lease == nil {
+		wait := idlePoll
+		if !next.IsZero() {
+			wait = min(wait, max(time.Until(next), time.Millisecond))
+		}
+		if done, err := r.finished(ctx, next); done || err != nil {
+			return done, err
+		}
+		r.sleep(ctx, wait)
+		return false, nil
+	}
+	id := r.register(lease)
+	agents.Go(func() {
+		defer r.unregister(id)
+		a := agent{robot: r, id: id, lease: lease}
+		if err := a.work(ctx); err != nil {
+			if errors.Is(err, store.ErrLease) || ctx.Err() != nil {
+				r.config.Log.Warn("agent stopped", "host", lease.Host.Name, "err", err)
+				return
+			}
+			cancel(fmt.Errorf("crawl: %w", err))
+		}
+	})
+	return false, nil
+}
+
+// allowed is how many agents may live now. The caller holds mu.
+func (r *Robot) allowed() int {
+	if r.config.Limit != nil {
+		return min(r.limit, r.config.Limit())
+	}
+	return r.limit
+}
+
+// full reports whether MaxPages are fetched. The caller holds mu.
+func (r *Robot) full() bool { return r.config.MaxPages > 0 && r.pages >= r.config.MaxPages }
+
+// finished reports whether a run with Once has nothing left.
+func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
+	if !r.config.Once {
+		return false, nil
+	}
+	r.mu.Lock()
+	idle := len(r.live) == 0
+	r.mu.Unlock()
+	if !idle {
+		return false, nil
+	}
+	if next.IsZero() {
+		return true, nil
+	}
+	st, err := r.config.Store.Stats(ctx)
+	if err != nil {
+		return false, fmt.Errorf("crawl: %w", err)
+	}
+	// Failed pages are tried again after some seconds; what is due later than
+	// that was visited by this run.
+	return st.Leases == 0 && st.New == 0 && st.Due == 0 && time.Until(next) > retryDelay(maxRetries), nil
+}
+
+// sleep waits for a change or the end of d.
+func (r *Robot) sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-r.wake:
+	}
+}
+
+// Wake tells the dispatcher that something changed: URLs were added.
+func (r *Robot) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *Robot) register(l *store.Lease) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.next++
+	now := time.Now()
+	r.live[r.next] = &Agent{Name: fmt.Sprintf("agent-%d", r.next), Zone: l.Host.Name, Since: now, Last: now}
+	return r.next
+}
+
+func (r *Robot) unregister(id int) {
+	r.mu.Lock()
+	delete(r.live, id)
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// note updates an agent's line and reports whether it may go on: not when
+// there are more agents than allowed, or the robot is paused or ending.
+func (r *Robot) note(id, queue int, delay time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.live[id]
+	a.Last, a.Queue, a.Delay = time.Now(), queue, delay
+	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live) <= r.allowed()
+}
+
+// reserve takes one page of MaxPages.
+func (r *Robot) reserve() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.full() {
+		return false
+	}
+	r.pages++
+	return true
+}
+
+// unreserve gives back a page that was not fetched after all.
+func (r *Robot) unreserve() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pages--
+}
+
+// SetAgents changes how many agents may work from now on. Agents beyond the
+// number finish their page, commit and end.
+func (r *Robot) SetAgents(n int) {
+	r.mu.Lock()
+	r.limit = max(0, n)
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// AddScope takes a further source while the robot runs.
+func (r *Robot) AddScope(sc Scope) {
+	r.scopesMu.Lock()
+	defer r.scopesMu.Unlock()
+	r.config.Scopes.Add(sc)
+}
+
+// inScope is Scopes.Check beside AddScope.
+func (r *Robot) inScope(u weburl.URL, depth int) string {
+	r.scopesMu.RLock()
+	defer r.scopesMu.RUnlock()
+	return r.config.Scopes.Check(u, depth)
+}
+
+// Pause lets agents finish their page and starts no more; Resume goes on.
+func (r *Robot) Pause() { r.set(&r.paused, true) }
+
+// Resume ends a pause.
+func (r *Robot) Resume() { r.set(&r.paused, false) }
+
+// Drain ends Run after the pages under way are committed.
+func (r *Robot) Drain() { r.set(&r.drain, true) }
+
+func (r *Robot) set(flag *bool, v bool) {
+	r.mu.Lock()
+	*flag = v
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// bucket spaces requests evenly to keep a budget.
+type bucket struct {
+	gap  time.Duration
+	next atomic.Int64
+}
+
+func newBucket(perSecond float64) *bucket {
+	if perSecond <= 0 {
+		return nil
+	}
+	return &bucket{gap: time.Duration(float64(time.Second) / perSecond)}
+}
+
+// wait takes the next place in the row and waits for its time.
+func (b *bucket) wait(ctx context.Context) {
+	if b == nil {
+		return
+	}
+	for {
+		now := time.Now().UnixNano()
+		at := b.next.Load()
+		mine := max(at, now)
+		if !b.next.CompareAndSwap(at, mine+int64(b.gap)) {
+			continue
+		}
+		t := time.NewTimer(time.Duration(mine - now))
+		defer t.Stop()
+		select {
+		case <-ctx.Done():
+		case <-t.C:
+		}
+		return
+	}
+}

@@ -1,0 +1,42 @@
+package crawl
+
+import (
+	"math"
+	"sync/atomic"
+
+	"github.com/freshet/freshet/store"
+)
+
+// Ordering gives a found URL its place among the new pages of its host: the
+// lowest goes first. It is called from many goroutines.
+type Ordering interface {
+	Order(f *store.Found) uint64
+}
+
+// Orderings lists the orderings by name; a new one is one file and one line.
+func Orderings() map[string]func() Ordering {
+	return map[string]func() Ordering{
+		"breadth-first": func() Ordering { return BreadthFirst{} },
+		"depth-first":   func() Ordering { return new(DepthFirst) },
+		"found":         func() Ordering { return new(AsFound) },
+	}
+}
+
+// BreadthFirst visits pages by their distance from the seeds; within one
+// distance the host's own order (by key) is as good as any.
+type BreadthFirst struct{}
+
+// Order implements Ordering.
+func (BreadthFirst) Order(f *store.Found) uint64 { return uint64(f.Depth) + 1 }
+
+// DepthFirst visits the page found last.
+type DepthFirst struct{ n atomic.Uint64 }
+
+// Order implements Ordering.
+func (d *DepthFirst) Order(*store.Found) uint64 { return math.MaxUint64>>1 - d.n.Add(1) }
+
+// AsFound visits pages in the order in which they were found.
+type AsFound struct{ n atomic.Uint64 }
+
+// Order implements Ordering.
+func (a *AsFound) Order(*store.Found) uint64 { return a.n.Add(1) }

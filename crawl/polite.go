@@ -1,0 +1,196 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/robots"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// robotsAge is how long a robots.txt is believed (RFC 9309 allows a day).
+const robotsAge = 24 * time.Hour
+
+// robotsRetry is when a robots.txt that could not be had is asked for again.
+const robotsRetry = 10 * time.Minute
+
+// polite smooths the host's response time and sets when it may be asked next:
+// the largest of robots.txt's Crawl-delay, DelayFactor response times, and the
+// configured floor, which loopback hosts do not have.
+func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
+	h := &a.host
+	h.Failures, h.Error = 0, ""
+	h.Fetched++
+	if res.Status >= 200 && res.Status < 300 {
+		h.Pages++
+	}
+	if h.Response == 0 {
+		h.Response = res.First
+	} else {
+		h.Response += (res.First - h.Response) / 8
+	}
+	c := &a.robot.config
+	if Loopback(u.Hostname()) && !c.DelayGiven {
+		h.Delay = 0
+	} else {
+		h.Delay = min(max(c.Delay, time.Duration(c.DelayFactor*float64(h.Response))), c.MaxDelay)
+	}
+	if a.rules != nil {
+		h.Delay = max(h.Delay, min(a.rules.Delay, c.MaxDelay))
+	}
+	h.Next = now.Add(h.Delay)
+}
+
+// Loopback reports whether a host name means this machine.
+func Loopback(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// PublicName reports whether a host name may be a public server: not an address
+// of a private network and not a loopback name.
+func PublicName(host string) bool {
+	if Loopback(host) {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	return err != nil || fetch.Public(a)
+}
+
+// robotsFor loads the rules of the URL's origin, fetching robots.txt if what
+// the host's record has is too old. It reports false when the host must rest.
+func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
+	if a.rules != nil && a.scheme == u.Scheme() {
+		return true, nil
+	}
+	now := time.Now()
+	for i := range a.host.Robots {
+		rb := &a.host.Robots[i]
+		age := robotsAge
+		if rb.Status == 0 || rb.Status >= 500 {
+			age = robotsRetry
+		}
+		if rb.Scheme == u.Scheme() && now.Sub(rb.Fetched) < age && !rb.Fetched.After(now) {
+			a.use(u, rb)
+			return true, nil
+		}
+	}
+	rb := a.fetchRobots(ctx, u)
+	if ctx.Err() != nil {
+		return false, nil
+	}
+	kept := a.host.Robots[:0:0]
+	for _, old := range a.host.Robots {
+		if old.Scheme != rb.Scheme {
+			kept = append(kept, old)
+		}
+	}
+	a.host.Robots = append(kept, *rb)
+	f := a.use(u, rb)
+	for _, s := range f.Sitemaps {
+		if to, err := u.Resolve(s); err == nil {
+			a.found(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
+		}
+	}
+	return true, nil
+}
+
+// use compiles the rules, or takes them from the cache.
+func (a *agent) use(u weburl.URL, rb *store.Robots) *robots.File {
+	a.scheme = u.Scheme()
+	a.noRules = rb.Status == 0 || rb.Status >= 500
+	a.rules = a.robot.robots.get(u.Origin(), rb, a.robot.config.Token)
+	return a.rules
+}
+
+// robotsRedirects is how many redirects of robots.txt are followed (RFC 9309:
+// at least five).
+const robotsRedirects = 5
+
+// fetchRobots gets a robots.txt with its redirects.
+func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) *store.Robots {
+	now := time.Now()
+	rb := &store.Robots{Scheme: u.Scheme(), Fetched: now}
+	at, err := weburl.Parse(u.Origin() + "/robots.txt")
+	if err != nil {
+		return rb
+	}
+	for range robotsRedirects + 1 {
+		res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: at, Accept: "text/plain,*/*;q=0.5"})
+		if err != nil {
+			if ctx.Err() == nil {
+				a.robotsError(err)
+			}
+			return rb
+		}
+		a.rules = nil
+		a.polite(u, res, time.Now())
+		to, ok := res.Location(at)
+		if !ok {
+			rb.Status = res.Status
+			if res.Status >= 200 && res.Status < 300 {
+				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize)]
+			}
+			return rb
+		}
+		at = to
+	}
+	rb.Status = 404 // endless redirects count as none
+	return rb
+}
+
+func (a *agent) robotsError(err error) {
+	kind := fetch.Protocol
+	var fe *fetch.Error
+	if errors.As(err, &fe) {
+		kind = fe.Kind
+	}
+	a.robot.stats.fail(string(kind))
+	a.host.Failures++
+	a.host.Error = "robots.txt: " + string(kind)
+	a.host.Next = time.Now().Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))
+}
+
+// robotsCache keeps compiled rules of hosts worked lately.
+type robotsCache struct {
+	mu sync.Mutex
+	of map[string]compiled
+}
+
+type compiled struct {
+	file    *robots.File
+	fetched time.Time
+}
+
+// cachedRobots bounds the cache; when it is full it starts anew.
+const cachedRobots = 10_000
+
+func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.of[origin]; ok && e.fetched.Equal(rb.Fetched) {
+		return e.file
+	}
+	if c.of == nil || len(c.of) >= cachedRobots {
+		c.of = map[string]compiled{}
+	}
+	f := &robots.File{}
+	switch {
+	case rb.Status >= 200 && rb.Status < 300:
+		f = robots.Parse(rb.Body, token)
+	case rb.Status == 0 || rb.Status >= 500:
+		f = robots.DisallowAll()
+	}
+	c.of[origin] = compiled{f, rb.Fetched}
+	return f
+}

@@ -1,0 +1,134 @@
+package crawl
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/freshet/freshet/weburl"
+)
+
+// Scope says which URLs belong to a source.
+type Scope struct {
+	Seed    weburl.URL
+	Kind    string // host (default), domain, prefix, any
+	Depth   int    // most links from the seed; 0 is no limit
+	Include []*regexp.Regexp
+	Exclude []*regexp.Regexp
+}
+
+// NewScope checks and compiles a scope.
+func NewScope(seed weburl.URL, kind string, depth int, include, exclude []string) (Scope, error) {
+	s := Scope{Seed: seed, Kind: kind, Depth: depth}
+	switch kind {
+	case "":
+		s.Kind = "host"
+	case "host", "domain", "prefix", "any":
+	default:
+		return s, fmt.Errorf("scope %q is none of host, domain, prefix, any", kind)
+	}
+	for _, l := range []struct {
+		in  []string
+		out *[]*regexp.Regexp
+	}{{include, &s.Include}, {exclude, &s.Exclude}} {
+		for _, p := range l.in {
+			re, err := regexp.Compile(p)
+			if err != nil {
+				return s, fmt.Errorf("scope of %s: %w", seed, err)
+			}
+			*l.out = append(*l.out, re)
+		}
+	}
+	return s, nil
+}
+
+// Scopes is a set of scopes: a URL is in if one of them has it.
+type Scopes struct {
+	host, domain map[string][]*Scope
+	others       []*Scope
+}
+
+// Add adds a scope; a robot that runs takes further ones by AddScope.
+func (s *Scopes) Add(sc Scope) {
+	switch sc.Kind {
+	case "host":
+		if s.host == nil {
+			s.host = map[string][]*Scope{}
+		}
+		s.host[sc.Seed.Host()] = append(s.host[sc.Seed.Host()], &sc)
+	case "domain":
+		if s.domain == nil {
+			s.domain = map[string][]*Scope{}
+		}
+		s.domain[sc.Seed.Domain()] = append(s.domain[sc.Seed.Domain()], &sc)
+	default:
+		s.others = append(s.others, &sc)
+	}
+}
+
+// Reasons of Check.
+const (
+	outOfScope = "out of scope"
+	tooDeep    = "too deep"
+	filtered   = "excluded by a rule"
+)
+
+// Check returns "" for a URL that is in scope, else why not.
+func (s *Scopes) Check(u weburl.URL, depth int) string {
+	why := outOfScope
+	check := func(sc *Scope) bool {
+		switch {
+		case sc.Depth > 0 && depth > sc.Depth:
+			why = tooDeep
+		case !sc.passes(u):
+			why = filtered
+		default:
+			return true
+		}
+		return false
+	}
+	for _, sc := range s.host[u.Host()] {
+		if check(sc) {
+			return ""
+		}
+	}
+	if s.domain != nil {
+		for _, sc := range s.domain[u.Domain()] {
+			if check(sc) {
+				return ""
+			}
+		}
+	}
+	for _, sc := range s.others {
+		if sc.Kind == "any" || strings.HasPrefix(u.String(), prefixOf(sc.Seed)) {
+			if check(sc) {
+				return ""
+			}
+		}
+	}
+	return why
+}
+
+// prefixOf is the seed up to its last slash.
+func prefixOf(u weburl.URL) string {
+	s := u.Origin() + u.Path()
+	return s[:strings.LastIndexByte(s, '/')+1]
+}
+
+func (s *Scope) passes(u weburl.URL) bool {
+	text := u.String()
+	for _, re := range s.Exclude {
+		if re.MatchString(text) {
+			return false
+		}
+	}
+	if len(s.Include) == 0 {
+		return true
+	}
+	for _, re := range s.Include {
+		if re.MatchString(text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package crawl
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/freshet/freshet/fetch"
+)
+
+// counters are what the robot counts. Rare things are under the mutex.
+type counters struct {
+	answers   atomic.Int64
+	pages     atomic.Int64 // 2xx
+	unchanged atomic.Int64
+	rendered  atomic.Int64
+	bytes     atomic.Int64
+	added     atomic.Int64
+
+	mu      sync.Mutex
+	started time.Time
+	errors  map[string]int64
+	skipped map[string]int64
+	traps   map[string]*Trap
+	ticks   [rateSeconds]int64 // answers by second, a ring
+	tick    int64              // second of the newest entry
+}
+
+// rateSeconds is the time over which the rate of pages is taken.
+const rateSeconds = 60
+
+// Trap is a kind of waste kept away, with the last example.
+type Trap struct {
+	Kind    string
+	Count   int64
+	Example string
+}
+
+// Status is a picture of the robot.
+type Status struct {
+	State     string // running, paused, draining
+	Started   time.Time
+	Limit     int
+	Agents    []Agent
+	Answers   int64 // requests answered
+	Pages     int64 // of them with content
+	Unchanged int64
+	Rendered  int64
+	Added     int64 // URLs found new
+	Bytes     int64
+	Rate      float64 // pages a second over the last minute
+	Errors    map[string]int64
+	Skipped   map[string]int64
+	Traps     []Trap
+}
+
+// Status returns how things stand.
+func (r *Robot) Status() Status {
+	r.mu.Lock()
+	s := Status{State: "running", Started: r.started, Limit: r.limit}
+	switch {
+	case r.drain || r.stopped:
+		s.State = "draining"
+	case r.paused:
+		s.State = "paused"
+	}
+	for _, a := range r.live {
+		s.Agents = append(s.Agents, *a)
+	}
+	r.mu.Unlock()
+	c := &r.stats
+	s.Answers, s.Pages, s.Unchanged, s.Rendered, s.Added, s.Bytes = c.answers.Load(), c.pages.Load(), c.unchanged.Load(), c.rendered.Load(), c.added.Load(), c.bytes.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Errors, s.Skipped = map[string]int64{}, map[string]int64{}
+	for k, v := range c.errors {
+		s.Errors[k] = v
+	}
+	for k, v := range c.skipped {
+		s.Skipped[k] = v
+	}
+	for _, t := range c.traps {
+		s.Traps = append(s.Traps, *t)
+	}
+	s.Rate = c.rate(time.Now())
+	return s
+}
+
+func (c *counters) begin(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started, c.errors, c.skipped, c.traps = t, map[string]int64{}, map[string]int64{}, map[string]*Trap{}
+}
+
+func (c *counters) answer(res *fetch.Response) {
+	c.answers.Add(1)
+	c.bytes.Add(res.Wire)
+	if res.Status >= 200 && res.Status < 300 || res.Status == 304 {
+		c.pages.Add(1)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.advance(time.Now().Unix())
+	c.ticks[c.tick%rateSeconds]++
+}
+
+// advance clears the seconds that passed since the last entry.
+func (c *counters) advance(now int64) {
+	if now-c.tick >= rateSeconds {
+		clear(c.ticks[:])
+		c.tick = now
+	}
+	for c.tick < now {
+		c.tick++
+		c.ticks[c.tick%rateSeconds] = 0
+	}
+}
+
+// rate is answers a second over the last minute, or since the start.
+func (c *counters) rate(now time.Time) float64 {
+	c.advance(now.Unix())
+	var n int64
+	for _, t := range c.ticks {
+		n += t
+	}
+	span := min(now.Sub(c.started).Seconds(), rateSeconds)
+	if span < .1 {
+		return 0
+	}
+	return float64(n) / span
+}
+
+func (c *counters) found(n int) { c.added.Add(int64(n)) }
+
+func (c *counters) fail(kind string) { c.count(func() { c.errors[kind]++ }) }
+
+func (c *counters) skip(why, _ string) { c.count(func() { c.skipped[why]++ }) }
+
+func (c *counters) trap(kind, example string) {
+	c.count(func() {
+		t := c.traps[kind]
+		if t == nil {
+			t = &Trap{Kind: kind}
+			c.traps[kind] = t
+		}
+		t.Count++
+		t.Example = example
+	})
+}
+
+func (c *counters) count(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.errors == nil {
+		c.errors, c.skipped, c.traps = map[string]int64{}, map[string]int64{}, map[string]*Trap{}
+	}
+	f()
+}

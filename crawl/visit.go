@@ -1,0 +1,339 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// maxRetries is how often in a row a page that fails is tried soon again.
+const maxRetries = 3
+
+// retryDelay is the wait before try n+1: 2, 4, 8 seconds ...
+func retryDelay(n int) time.Duration { return time.Second << min(max(n, 1), 10) }
+
+// visit fetches a page and adds what came of it to the batch.
+func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
+	r := a.robot
+	before := *p
+	req := fetch.Request{URL: u}
+	if p.State == store.OK { // an error page's validators say nothing of the page
+		req.ETag, req.LastModified = p.ETag, p.LastModified
+	}
+	res, err := r.config.Fetch.Get(ctx, req)
+	now := time.Now()
+	if err != nil {
+		r.unreserve()
+		if ctx.Err() != nil {
+			return // we gave up, not the server: the page stays queued
+		}
+		a.noAnswer(p, err, now)
+		a.finish(&before, p, nil, now, 0, false)
+		return
+	}
+	a.polite(u, res, now)
+	r.stats.answer(res)
+	var links []extract.Link
+	changed := false
+	p.Status, p.Error = res.Status, ""
+	switch s := res.Status; {
+	case s == http.StatusNotModified && before.State == store.OK:
+		p.Status, p.State, p.Failures = before.Status, store.OK, 0
+		r.stats.unchanged.Add(1)
+		p.History.Observe(now, false)
+		a.schedule(p, now)
+	case s >= 200 && s < 300:
+		links, changed = a.content(ctx, p, &before, u, res, now)
+	case s >= 300 && s < 400:
+		links = a.redirect(p, u, res, now)
+		changed = before.State == store.OK
+	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
+		r.unreserve()
+		a.overloaded(p, res, now)
+	case s >= 500:
+		r.unreserve()
+		a.serverError(p, now)
+	case s == http.StatusUnauthorized || s == http.StatusForbidden:
+		p.State, p.Failures = store.Blocked, 0
+		changed = before.State == store.OK
+		p.History.Observe(now, changed)
+		p.Slot = store.Slot{Due: now.Add(max(r.config.MinRevisit, 24*time.Hour))}
+	default:
+		p.State, p.Failures = store.Gone, 0
+		changed = before.State == store.OK
+		p.History.Observe(now, changed)
+		a.schedule(p, now)
+	}
+	a.finish(&before, p, links, now, res.Elapsed, changed)
+}
+
+// finish adds the visit to the batch and tells who wants to know.
+func (a *agent) finish(before, p *store.Page, links []extract.Link, now time.Time, took time.Duration, changed bool) {
+	v := store.Visit{Page: *p, Changed: changed, Arrived: now, Took: took}
+	if changed {
+		v.Links = make([]weburl.Key, 0, len(links))
+		for _, l := range links {
+			v.Links = append(v.Links, l.URL.Key())
+		}
+	}
+	a.batch.Visits = append(a.batch.Visits, v)
+	if a.robot.config.OnPage != nil && p.Error == "" {
+		final := p.URL
+		if p.Location != "" && p.State == store.Redirect {
+			final = p.Location
+		}
+		a.robot.config.OnPage(&Result{Page: *p, FinalURL: final, Links: links, Fetched: now, Changed: changed || before.State == store.Queued})
+	}
+}
+
+// content takes a page that came: archive, extract, compare, queue its links.
+func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL, res *fetch.Response, now time.Time) (links []extract.Link, changed bool) {
+	r := a.robot
+	p.State, p.Failures = store.OK, 0
+	p.Type, p.Bytes = res.Header.Get("Content-Type"), int64(len(res.Body))
+	p.ETag, p.LastModified = res.Header.Get("ETag"), res.Header.Get("Last-Modified")
+	page := extract.Document(res.Body, p.Type, u, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil})
+	page.Header(res.Header, u, r.config.Token)
+	rendered := a.render(ctx, u, res, page)
+	if rendered != nil {
+		page = rendered.Page
+	}
+	p.Rendered = rendered != nil
+	changed = before.State != store.OK || page.Digest != before.Digest
+	p.History.Observe(now, changed)
+	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.NoIndex
+	p.Canonical = ""
+	if c := page.Canonical; !c.IsZero() && c != u {
+		p.Canonical = c.String()
+	}
+	if !changed {
+		r.stats.unchanged.Add(1)
+	} else if err := a.keep(p, u, res, rendered, now); err != nil {
+		// Without its body the page cannot be indexed: leave it queued.
+		r.config.Log.Error("archive", "url", p.URL, "err", err)
+		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
+		return nil, false
+	}
+	a.schedule(p, now)
+	if page.Sitemap {
+		a.entries(p, u, res, now)
+		return nil, changed
+	}
+	if page.Skipped > 0 {
+		r.stats.skip("links beyond the bound", p.URL)
+	}
+	a.queue(p, page)
+	return page.Links, changed
+}
+
+// keep writes the body to the archive.
+func (a *agent) keep(p *store.Page, u weburl.URL, res *fetch.Response, rendered *Rendered, now time.Time) error {
+	w := a.robot.config.Archive
+	if w == nil {
+		return nil
+	}
+	x := &archive.Exchange{URL: u.String(), Time: now, IP: res.Remote, Proto: res.Proto, Status: res.Status, Header: res.Header, Body: res.Body}
+	if res.Truncated {
+		x.Truncated = "length"
+	}
+	pos, err := w.Write(x)
+	if err == nil && rendered != nil {
+		x.Rendered, x.Body, x.Header = true, rendered.HTML, http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+		pos, err = w.Write(x)
+	}
+	p.Body = pos
+	return err
+}
+
+// render asks the renderer; a browser that fails costs nothing but what it
+// would have gained.
+func (a *agent) render(ctx context.Context, u weburl.URL, res *fetch.Response, page *extract.Page) *Rendered {
+	if a.robot.config.Render == nil || extract.Type(res.Header.Get("Content-Type")) != "html" {
+		return nil
+	}
+	out, err := a.robot.config.Render.Render(ctx, u, res.Body, page)
+	if err != nil {
+		a.robot.stats.fail("render")
+		a.robot.config.Log.Warn("render", "url", u.String(), "err", err)
+		return nil
+	}
+	if out != nil {
+		a.robot.stats.rendered.Add(1)
+	}
+	return out
+}
+
+// queue adds the links that are in scope and no traps.
+func (a *agent) queue(p *store.Page, page *extract.Page) {
+	r := a.robot
+	if page.Robots.NoFollow {
+		r.stats.skip("nofollow", p.URL)
+		return
+	}
+	for i := range page.Links {
+		l := &page.Links[i]
+		if l.NoFollow || l.Kind == extract.Image {
+			continue
+		}
+		a.found(p, l.URL, p.Depth+1, time.Time{})
+	}
+}
+
+// found queues one URL.
+func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
+	r := a.robot
+	u, session := r.config.Canon.Apply(u)
+	if session {
+		r.stats.trap("session number", u.String())
+	}
+	if why := r.inScope(u, depth); why != "" {
+		r.stats.skip(why, u.String())
+		return
+	}
+	if trap := r.config.Traps.Check(u, a.host.Name, a.host.Pages); trap != "" {
+		r.stats.trap(trap, u.String())
+		return
+	}
+	f := store.Found{URL: u, Depth: depth, From: p.URL, Due: due}
+	f.Order = r.config.Ordering.Order(&f)
+	a.batch.Found = append(a.batch.Found, f)
+}
+
+// redirect records where the page went and queues the target.
+func (a *agent) redirect(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) []extract.Link {
+	was := p.Location
+	p.State, p.Failures, p.Location = store.Redirect, 0, ""
+	var links []extract.Link
+	if to, ok := res.Location(u); ok {
+		p.Location = to.String()
+		links = []extract.Link{{URL: to, Kind: extract.Refresh}}
+		if to != u {
+			a.found(p, to, p.Depth, time.Time{})
+		}
+	}
+	p.History.Observe(now, p.Location != was)
+	a.schedule(p, now)
+	return links
+}
+
+// entries queues what a sitemap or feed lists, known pages again if they are
+// said to have changed since their last visit.
+func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) {
+	entries, err := extract.Entries(res.Body, u)
+	if err != nil {
+		a.robot.config.Log.Info("sitemap", "url", p.URL, "err", err)
+	}
+	for _, e := range entries {
+		var due time.Time
+		if !e.Modified.IsZero() && e.Modified.After(now.Add(-24*time.Hour)) && !e.Modified.After(now) {
+			due = now
+		}
+		depth := p.Depth + 1
+		if e.Sitemap {
+			depth = p.Depth
+		}
+		a.found(p, e.URL, depth, due)
+	}
+}
+
+// schedule says when the page is visited again.
+func (a *agent) schedule(p *store.Page, now time.Time) {
+	c := &a.robot.config
+	interval := Interval(&p.History, c.MinRevisit, c.MaxRevisit)
+	if c.Once {
+		interval = max(interval, 24*time.Hour)
+	}
+	p.Slot = store.Slot{Due: now.Add(interval)}
+}
+
+// Interval is the time after which a page has changed with probability one
+// half, by its history, within bounds.
+func Interval(h *change.History, least, most time.Duration) time.Duration {
+	const ln2 = 0.6931471805599453
+	s := ln2 / h.Rate(change.DefaultPrior)
+	if s >= most.Seconds() {
+		return most
+	}
+	return max(least, time.Duration(s*float64(time.Second)))
+}
+
+// noAnswer handles a request without answer.
+func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
+	kind := fetch.Protocol
+	var fe *fetch.Error
+	if errors.As(err, &fe) {
+		kind = fe.Kind
+	}
+	a.robot.stats.fail(string(kind))
+	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
+	p.Failures++
+	switch kind {
+	case fetch.Private:
+		p.State, p.Slot = store.Excluded, store.Slot{}
+		return
+	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Protocol: // the page's fault, not the host's
+		a.host.Next = now.Add(a.host.Delay)
+	default:
+		a.host.Failures++
+		a.host.Error = string(kind)
+		a.host.Next = now.Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))
+	}
+	a.retry(p, now)
+}
+
+// retry queues a failed page again, soon at first, then once a day.
+func (a *agent) retry(p *store.Page, now time.Time) {
+	wait := 24 * time.Hour
+	if p.Failures < maxRetries {
+		wait = retryDelay(p.Failures)
+	}
+	p.Slot = store.Slot{Due: now.Add(wait)}
+}
+
+func (a *agent) serverError(p *store.Page, now time.Time) {
+	p.State = store.Failed
+	p.Failures++
+	p.Error = "status " + strconv.Itoa(p.Status)
+	a.robot.stats.fail("status-5xx")
+	a.retry(p, now)
+}
+
+// overloaded heeds 429 and 503: the whole host rests.
+func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {
+	p.State = store.Failed
+	p.Failures++
+	p.Error = "status " + strconv.Itoa(p.Status)
+	a.robot.stats.fail("status-" + strconv.Itoa(p.Status))
+	wait := retryAfter(res.Header.Get("Retry-After"), now)
+	if wait <= 0 {
+		wait = max(5*a.host.Delay, retryDelay(p.Failures+1))
+	}
+	wait = min(wait, a.robot.config.MaxDelay)
+	a.host.Next = now.Add(wait)
+	a.retry(p, now)
+	if p.Slot.Due.Before(a.host.Next) {
+		p.Slot.Due = a.host.Next
+	}
+}
+
+// retryAfter reads seconds or a date.
+func retryAfter(v string, now time.Time) time.Duration {
+	v = strings.TrimSpace(v)
+	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
+		return time.Duration(min(s, 365*24*3600)) * time.Second
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return t.Sub(now)
+	}
+	return 0
+}

@@ -1,0 +1,113 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Popularity is the share of links that point to a page, on a logarithmic
+// scale: log(1 + links from other pages) / log(1 + the most of any page). It
+// is counted anew from the stored links now and then; until then a page's
+// distance from the seeds stands in for it.
+type Popularity struct {
+	mu    sync.Mutex
+	count map[weburl.Key]uint32
+	most  uint32
+	last  time.Time
+}
+
+// How often links are counted, how many pages are counted at most (24 bytes
+// each), and by how much a page's popularity must differ to be written again.
+const (
+	countEvery  = 10 * time.Minute
+	countedMost = 5_000_000
+	worthIt     = .1
+)
+
+// of returns a page's popularity in [0,1].
+func (p *Popularity) of(k weburl.Key, depth int) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most == 0 {
+		return .5 / float64(1+depth)
+	}
+	return math.Log1p(float64(p.count[k])) / math.Log1p(float64(p.most))
+}
+
+// refresh counts the links and writes documents whose popularity changed.
+func (p *Popularity) refresh(ctx context.Context, x *Indexer) error {
+	if time.Since(p.last) < countEvery {
+		return nil
+	}
+	p.last = time.Now()
+	count, most := map[weburl.Key]uint32{}, uint32(0)
+	err := x.config.Store.Links(ctx, func(from weburl.Key, to []weburl.Key) error {
+		for i, k := range to {
+			if k == from || (i > 0 && k == to[i-1]) {
+				continue
+			}
+			if _, ok := count[k]; !ok && len(count) >= countedMost {
+				continue
+			}
+			count[k]++
+			most = max(most, count[k])
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.count, p.most = count, most
+	p.mu.Unlock()
+	return x.rewrite(ctx)
+}
+
+// rewrite puts the documents again whose popularity has moved.
+func (x *Indexer) rewrite(ctx context.Context) error {
+	var b index.Batch
+	flush := func() error {
+		if len(b.Put) == 0 {
+			return nil
+		}
+		err := x.config.Engine.Apply(ctx, b)
+		b = index.Batch{}
+		return err
+	}
+	err := x.config.Store.Pages(ctx, func(p *store.Page) error {
+		if p.State != store.OK || p.NoIndex || p.Canonical != "" {
+			return nil
+		}
+		u, err := weburl.Parse(p.URL)
+		if err != nil {
+			return err
+		}
+		d, err := x.config.Engine.Document(ctx, p.URL)
+		if errors.Is(err, index.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := x.links.of(u.Key(), p.Depth)
+		if math.Abs(now-d.Popularity) < worthIt {
+			return nil
+		}
+		d.Popularity = now
+		if b.Put = append(b.Put, *d); len(b.Put) >= x.config.Batch {
+			return flush()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}

@@ -1,0 +1,258 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/throttle"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Node is one running process: robot, indexer and console over its parts.
+type Node struct {
+	config  *config.Config
+	parts   *Parts
+	log     *slog.Logger
+	client  *fetch.Client
+	robot   *crawl.Robot
+	indexer *feed.Indexer
+	server  *http.Server
+	started time.Time
+	stop    context.CancelFunc
+
+	mu       sync.Mutex
+	sources  []console.Source
+	fresh    freshness
+	throttle *throttle.Controller
+}
+
+// Options are what a process may be told beside the configuration.
+type Options struct {
+	Version string
+	Dir     string // data directory
+	Log     *slog.Logger
+	// Dial replaces the robot's dialling (the demo web, tests).
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// AllowPrivate lets the robot contact loopback and private addresses.
+	AllowPrivate bool
+}
+
+// New opens the parts and assembles the node; Run starts it.
+func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
+	for _, s := range c.Sources {
+		o.AllowPrivate = o.AllowPrivate || s.AllowPrivate
+	}
+	n := &Node{config: c, log: o.Log, started: time.Now()}
+	if n.log == nil {
+		n.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if n.parts, err = Open(o.Dir, c, true, o.Version); err != nil {
+		return nil, err
+	}
+	if err := n.assemble(ctx, c, o); err != nil {
+		return nil, errors.Join(err, n.parts.Close())
+	}
+	return n, nil
+}
+
+func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err error) {
+	n.client, err = fetch.New(fetch.Config{
+		UserAgent: UserAgent(c), Timeout: c.Crawl.Timeout, MaxBody: int64(c.Crawl.MaxBody), AllowPrivate: o.AllowPrivate,
+		Resolver: c.Crawl.Resolver, Proxy: c.Crawl.Proxy, Dial: o.Dial,
+	})
+	if err != nil {
+		return err
+	}
+	n.indexer, err = feed.New(ctx, feed.Config{
+		Store: n.parts.Store, Archive: n.parts.ArchiveDir, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.newThrottle(c); err != nil {
+		return err
+	}
+	ordering, ok := crawl.Orderings()[c.Crawl.Ordering]
+	if !ok {
+		return fmt.Errorf("crawl.ordering: unknown ordering %q", c.Crawl.Ordering)
+	}
+	var scopes crawl.Scopes
+	for _, s := range c.Sources {
+		if err := n.addScope(&scopes, s); err != nil {
+			return err
+		}
+	}
+	n.robot = crawl.New(crawl.Config{
+		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
+		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
+		Budget: c.Crawl.Budget, Limit: n.limit(),
+	})
+	return n.addSeeds(ctx)
+}
+
+// addScope takes a source that is a web site into the scopes.
+func (n *Node) addScope(scopes *crawl.Scopes, s config.Source) error {
+	n.sources = append(n.sources, console.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth, MaxPages: s.MaxPages})
+	if s.Share() {
+		return nil
+	}
+	u, err := weburl.Parse(s.URL)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
+		return fmt.Errorf("source %s is a public server: set agent.contact, so that its operator can reach you", s.URL)
+	}
+	sc, err := crawl.NewScope(u, s.Scope, s.Depth, s.Include, s.Exclude)
+	if err != nil {
+		return fmt.Errorf("source: %w", err)
+	}
+	scopes.Add(sc)
+	return nil
+}
+
+func (n *Node) addSeeds(ctx context.Context) error {
+	var seeds []store.Found
+	for _, s := range n.config.Sources {
+		if u, err := weburl.Parse(s.URL); err == nil {
+			seeds = append(seeds, store.Found{URL: u, Order: 1})
+		}
+	}
+	_, err := n.parts.Store.Add(ctx, seeds)
+	return err
+}
+
+// addressFile tells other commands where the console listens.
+const addressFile = "serve.addr"
+
+// Address returns the address of the process that serves a data directory, or
+// an error that says that none does.
+func Address(dir string) (string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, addressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("no freshet serve runs on %s (no %s there): start one, or give --address", dir, addressFile)
+	}
+	return string(b), err
+}
+
+// Run serves until ctx ends or Stop is called, then drains. ready is called
+// with the address once the console answers.
+func (n *Node) Run(ctx context.Context, ready func(address string)) error {
+	ctx, n.stop = context.WithCancel(ctx)
+	defer n.stop()
+	l, err := net.Listen("tcp", n.config.Console.Listen)
+	if err != nil {
+		return errors.Join(fmt.Errorf("console: %w (console.listen chooses another address)", err), n.parts.Close())
+	}
+	address := l.Addr().String()
+	if err := n.listen(ctx, l); err != nil {
+		return errors.Join(err, l.Close(), n.parts.Close())
+	}
+	path := filepath.Join(n.parts.Dir, addressFile)
+	if err := os.WriteFile(path, []byte(address), 0o600); err != nil {
+		return errors.Join(err, l.Close(), n.parts.Close())
+	}
+	defer os.Remove(path)
+	var parts sync.WaitGroup
+	errs := make(chan error, 3)
+	start := func(name string, f func(context.Context) error) {
+		parts.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				errs <- fmt.Errorf("%s: %w", name, err)
+				n.stop()
+			}
+		})
+	}
+	start("robot", n.robot.Run)
+	start("indexer", n.indexer.Run)
+	start("freshness", n.watchFreshness)
+	start("console", func(context.Context) error {
+		if err := n.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	if ready != nil {
+		ready(address)
+	}
+	<-ctx.Done()
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := n.server.Shutdown(down); err != nil { // event streams do not end by themselves
+		_ = n.server.Close()
+	}
+	parts.Wait()
+	n.client.Close()
+	close(errs)
+	var all []error
+	for err := range errs {
+		all = append(all, err)
+	}
+	return errors.Join(append(all, n.parts.Close())...)
+}
+
+// listen makes the console's server.
+func (n *Node) listen(ctx context.Context, l net.Listener) error {
+	c := n.config.Console
+	s, err := console.New(console.Config{
+		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate,
+	}, &Finder{n.parts.Engine, RankingOf(n.config)}, n, n, n.log, map[string]http.Handler{"GET /metrics": promhttp.HandlerFor(n.metrics(), promhttp.HandlerOpts{})})
+	if err != nil {
+		return err
+	}
+	n.server = &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+	}
+	return nil
+}
+
+// Cached implements console.Cacher from the archive.
+func (n *Node) Cached(ctx context.Context, address string) (*console.Copied, error) {
+	u, err := weburl.Parse(address)
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	p, err := n.parts.Store.Page(ctx, u)
+	if errors.Is(err, store.ErrNotFound) || (err == nil && (p.Body.IsZero() || p.State != store.OK)) {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := n.parts.Archive.Flush(); err != nil {
+		return nil, err
+	}
+	x, err := archive.Read(n.parts.ArchiveDir, p.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &console.Copied{URL: p.URL, ContentType: x.Header.Get("Content-Type"), Body: x.Body, Fetched: x.Time}, nil
+}
+
+func hostOf(address string) string {
+	u, err := weburl.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Host()
+}

@@ -1,0 +1,125 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Status implements console.Operator.
+func (n *Node) Status(ctx context.Context) (*console.Status, error) {
+	st, err := n.parts.Store.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := n.robot.Status()
+	ix, err := n.parts.Engine.Stats(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lag, err := n.indexer.Lag(ctx)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := &console.Status{
+		State: r.State, Node: n.config.Node, Started: n.started, Now: time.Now(),
+		Agents: console.AgentCount{Fetch: len(r.Agents), FetchLimit: r.Limit},
+		Pages:  st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts,
+		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.Skipped,
+		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
+		Freshness: n.fresh.all.freshness, Age: n.fresh.all.age, Top: n.fresh.hosts, Needed: n.fresh.needed,
+		Render:  console.RenderStatus{Why: "rendering is not set up"},
+		Sources: slices.Clone(n.sources), Throttle: n.throttleStatus(lag),
+	}
+	for _, a := range r.Agents {
+		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+	}
+	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
+	for _, t := range r.Traps {
+		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
+	}
+	slices.SortFunc(s.Traps, func(a, b console.Trap) int { return cmp.Compare(b.Count, a.Count) })
+	return s, nil
+}
+
+// SetAgents implements console.Operator.
+func (n *Node) SetAgents(_ context.Context, fetch, render *int) error {
+	if render != nil && *render != 0 {
+		return errors.New("rendering is not set up")
+	}
+	if fetch != nil {
+		n.robot.SetAgents(*fetch)
+	}
+	return nil
+}
+
+// AddSource implements console.Operator.
+func (n *Node) AddSource(ctx context.Context, s console.Source) error {
+	src := config.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth, MaxPages: s.MaxPages}
+	if src.Share() {
+		return fmt.Errorf("%s: shares are added in the configuration file", s.URL)
+	}
+	u, err := weburl.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
+		return fmt.Errorf("%s is a public server: set agent.contact, so that its operator can reach you", s.URL)
+	}
+	sc, err := crawl.NewScope(u, s.Scope, s.Depth, nil, nil)
+	if err != nil {
+		return err
+	}
+	n.robot.AddScope(sc)
+	n.mu.Lock()
+	n.sources = append(n.sources, s)
+	n.mu.Unlock()
+	if _, err := n.parts.Store.Add(ctx, []store.Found{{URL: u, Order: 1}}); err != nil {
+		return err
+	}
+	n.robot.Wake()
+	return nil
+}
+
+// Pause implements console.Operator.
+func (n *Node) Pause(context.Context) error { n.robot.Pause(); return nil }
+
+// Resume implements console.Operator.
+func (n *Node) Resume(context.Context) error { n.robot.Resume(); return nil }
+
+// Stop implements console.Operator. Draining ends when the pages under way
+// are committed; without it they are given up.
+func (n *Node) Stop(_ context.Context, drain bool) error {
+	if !drain {
+		n.stop()
+		return nil
+	}
+	n.robot.Drain()
+	go func() { // ends with the process: Run waits for the robot
+		for len(n.robot.Status().Agents) > 0 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		n.stop()
+	}()
+	return nil
+}
+
+// Ready implements console.Operator.
+func (n *Node) Ready(ctx context.Context) error {
+	if p := n.indexer.Problem(); p != "" {
+		return fmt.Errorf("indexer: %s", p)
+	}
+	_, err := n.parts.Store.Stats(ctx)
+	return err
+}

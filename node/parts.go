@@ -1,0 +1,134 @@
+// Package node assembles a running freshet from a configuration: store,
+// archive, index, robot, indexer and console, started and ended in order.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/embedded"
+	"github.com/freshet/freshet/index/query"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/local"
+)
+
+// Parts are what keeps data: the store, the archive and the text index.
+type Parts struct {
+	Dir        string
+	Store      store.Store
+	Archive    *archive.Writer
+	ArchiveDir string
+	Engine     index.Engine // nil without an index
+}
+
+// Open opens the parts in a data directory, making what is missing.
+func Open(dir string, c *config.Config, withIndex bool, version string) (*Parts, error) {
+	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir}
+	if p.ArchiveDir == "" {
+		p.ArchiveDir = filepath.Join(dir, "warc")
+	}
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	var err error
+	if p.Store, err = local.Open(filepath.Join(dir, "store"), local.Config{}); err != nil {
+		return nil, explain(err)
+	}
+	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
+	if err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	if withIndex {
+		if p.Engine, err = OpenIndex(dir, c); err != nil {
+			return nil, errors.Join(explain(err), p.Close())
+		}
+	}
+	return p, nil
+}
+
+// OpenIndex opens the text index of a data directory.
+func OpenIndex(dir string, c *config.Config) (index.Engine, error) {
+	e, err := embedded.Open(filepath.Join(dir, "index"), embedded.Config{Languages: c.Index.Languages})
+	if err != nil {
+		return nil, explain(err)
+	}
+	return e, nil
+}
+
+// explain adds what to do to the errors that users meet.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, store.ErrLocked), errors.Is(err, embedded.ErrLocked):
+		return fmt.Errorf("%w: a freshet is running on this data directory; talk to it (freshet status), or give another --data", err)
+	case errors.Is(err, store.ErrVersion):
+		return fmt.Errorf("%w: run the version that wrote it, or give another --data", err)
+	}
+	return err
+}
+
+// UserAgent is the robot's name as servers see it.
+func UserAgent(c *config.Config) string {
+	if c.Agent.Contact == "" {
+		return c.Agent.Name + "/1.0"
+	}
+	return c.Agent.Name + "/1.0 (+" + c.Agent.Contact + ")"
+}
+
+// Close closes what is open; the index last, since it follows the store.
+func (p *Parts) Close() error {
+	var errs []error
+	if p.Archive != nil {
+		errs = append(errs, p.Archive.Close())
+	}
+	if p.Store != nil {
+		errs = append(errs, p.Store.Close())
+	}
+	if p.Engine != nil {
+		errs = append(errs, p.Engine.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Finder answers searches from the text index.
+type Finder struct {
+	Engine  index.Engine
+	Ranking index.Ranking
+}
+
+// RankingOf reads the weights of a configuration.
+func RankingOf(c *config.Config) index.Ranking {
+	return index.Ranking{PopularityWeight: c.Index.Popularity, FreshnessWeight: c.Index.Freshness, HalfLife: c.Index.HalfLife}
+}
+
+// Find implements console.Finder.
+func (f *Finder) Find(ctx context.Context, r console.Request) (*console.Results, error) {
+	now := time.Now()
+	res, err := f.Engine.Search(ctx, index.Request{
+		Query: query.Parse(r.Query, now), Kind: r.Kind, Limit: r.Limit, Offset: r.Offset,
+		Now: now, Ranking: f.Ranking, Facets: r.Facets, ByDate: r.ByDate,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &console.Results{Total: res.Total, Facets: res.Facets, Elapsed: res.Elapsed}
+	for i := range res.Hits {
+		h := &res.Hits[i]
+		one := console.Result{
+			Title: h.Title, URL: h.ID, Kind: h.Kind, Type: h.Type, Host: h.Host, Lang: h.Lang, Snippet: h.Snippet,
+			Score: h.Score, Date: h.Date, Size: h.Size, Online: true, Cached: true,
+		}
+		for _, c := range h.Copies {
+			one.Copies = append(one.Copies, console.Copy{URL: c, Host: hostOf(c), Online: true})
+		}
+		out.Results = append(out.Results, one)
+	}
+	return out, nil
+}
