@@ -160,7 +160,11 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 			doc.AddField(document.NewTextFieldCustom(name, []uint64{part}, []byte(value), textOptions, a))
 		}
 	}
-	a, name := analyzer{analysis.For(d.Lang)}, nameOf(d.ID)
+	lang := d.Lang
+	if lang == "" { // too short to tell: the first language is the likeliest
+		lang = e.languages[0]
+	}
+	a, name := analyzer{analysis.For(lang)}, nameOf(d.ID)
 	text("title", d.Title, 0, a)
 	text("name", name, 0, analyzer{})
 	for i := range uint64(index.TitleWeight) {
