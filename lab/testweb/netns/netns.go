@@ -105,6 +105,9 @@ type Files struct {
 // Prepare makes the network of the namespace from inside: lo up, all addresses
 // local; and keeps what is mounted later from spreading to the machine.
 func Prepare() error {
+	if err := os.Unsetenv(marker); err != nil { // the command may be this program again
+		return fmt.Errorf("prepare the namespace: %w", err)
+	}
 	if err := loopback(); err != nil {
 		return err
 	}
