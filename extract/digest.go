@@ -11,15 +11,22 @@ import (
 // digest computes the page's digest and simhash.
 func digest(p *Page) ([16]byte, uint64) {
 	h := sha256.New()
-	h.Write([]byte(p.Title))
+	buf := make([]byte, 0, 4096) // the hash takes blocks faster than words
+	put := func(s string, end byte) {
+		if len(buf)+len(s)+1 > cap(buf) {
+			h.Write(buf)
+			buf = buf[:0]
+		}
+		buf = append(append(buf, s...), end)
+	}
+	put(p.Title, 0)
 	var sim simhash
 	var a, b uint64
 	for w := range strings.FieldsSeq(p.Text) {
 		if noise(w) {
 			continue
 		}
-		h.Write([]byte(w))
-		h.Write([]byte{' '})
+		put(w, ' ')
 		c := xxhash.Sum64String(w)
 		sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c)
 		a, b = b, c
@@ -32,9 +39,9 @@ func digest(p *Page) ([16]byte, uint64) {
 		if i := strings.IndexByte(u, '?'); i >= 0 && noise(u[i+1:]) {
 			u = u[:i]
 		}
-		h.Write([]byte(u))
-		h.Write([]byte{0})
+		put(u, 0)
 	}
+	h.Write(buf)
 	return [16]byte(h.Sum(nil)[:16]), sim.sum()
 }
 
@@ -42,6 +49,9 @@ func digest(p *Page) ([16]byte, uint64) {
 // day, or a long string of letters and digits such as a token.
 func noise(w string) bool {
 	digits, letters, other := 0, 0, 0
+	if w == "" || len(w) < 20 && (w[0] < '0' || w[0] > '9') && w[0] != ':' {
+		return false // no number, and too short for a token
+	}
 	for i := range len(w) {
 		switch c := w[i]; {
 		case c >= '0' && c <= '9':
@@ -58,29 +68,51 @@ func noise(w string) bool {
 	return letters == 0 && digits >= 3 && digits <= 6 && strings.Count(w, ":") > 0 && other == strings.Count(w, ":")
 }
 
-// simhash sums, bit by bit, the hashes of features.
+// simhash sums, bit by bit, the hashes of features. Eight counters of a byte
+// share a word, so that a feature costs eight additions instead of 64; every
+// 255 features the bytes are emptied into the wide counters.
 type simhash struct {
-	count [64]int32
-	n     int
+	lanes [8]uint64
+	count [64]int32 // features with the bit set
+	n     int32
 }
+
+// spread[b] holds bit i of b in byte i.
+var spread = func() (t [256]uint64) {
+	for b := range t {
+		for i := range 8 {
+			t[b] |= uint64(b>>i&1) << (8 * i)
+		}
+	}
+	return t
+}()
 
 func (s *simhash) add(h uint64) {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
 	h ^= h >> 32
-	s.n++
-	for i := range 64 {
-		s.count[i] += int32(h>>i&1)*2 - 1
+	for i := range s.lanes {
+		s.lanes[i] += spread[byte(h>>(8*i))]
+	}
+	if s.n++; s.n%255 == 0 {
+		s.empty()
+	}
+}
+
+func (s *simhash) empty() {
+	for i, l := range s.lanes {
+		for j := range 8 {
+			s.count[8*i+j] += int32(l >> (8 * j) & 255)
+		}
+		s.lanes[i] = 0
 	}
 }
 
 func (s *simhash) sum() uint64 {
-	if s.n == 0 {
-		return 0
-	}
+	s.empty()
 	var out uint64
 	for i, c := range s.count {
-		if c > 0 {
+		if 2*c > s.n {
 			out |= 1 << i
 		}
 	}

@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -14,11 +15,48 @@ import (
 // its header. Every sequence of bytes is some page.
 func HTML(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	text, charset := UTF8(body, contentType)
-	s := scanner{o: o.withDefaults(), base: base, page: &Page{Charset: charset}}
-	s.page.Traits.MarkupBytes = len(text)
-	s.run(text)
+	o = o.withDefaults()
+	start := func() *scanner {
+		s := &scanner{o: o, base: base, page: &Page{Charset: charset}}
+		s.page.Traits.MarkupBytes = len(text)
+		return s
+	}
+	s := start()
+	if !s.fast(text) {
+		s = start()
+		s.slow(text)
+	}
 	s.finish()
 	return s.page
+}
+
+// tokens is what a lexer and html.Tokenizer have in common.
+type tokens interface {
+	Next() html.TokenType
+	Raw() []byte
+	Text() []byte
+	TagName() (name []byte, attrs bool)
+	TagAttr() (key, val []byte, more bool)
+	NextIsNotRawText()
+}
+
+var lexers = sync.Pool{New: func() any { return new(lexer) }}
+
+// fast reads the document with the lexer; false means in doubt: it must be
+// read again.
+func (s *scanner) fast(text []byte) bool {
+	z := lexers.Get().(*lexer)
+	defer lexers.Put(z)
+	z.reset(text)
+	s.run(z)
+	z.b = nil
+	return !z.doubt
+}
+
+func (s *scanner) slow(text []byte) {
+	z := html.NewTokenizer(bytes.NewReader(text))
+	z.SetMaxBuf(4 << 20) // one token: a script or a data URL
+	s.run(z)
 }
 
 // scanner walks the tokens of one page.
@@ -40,15 +78,19 @@ type scanner struct {
 	mount   bool   // an empty mount element was opened just now
 }
 
-// Elements whose text is left out, with what is inside.
-var (
-	hiddenElements = map[atom.Atom]bool{atom.Script: true, atom.Style: true, atom.Template: true, atom.Noscript: true, atom.Svg: true, atom.Select: true, atom.Textarea: true, atom.Object: true}
-	asideElements  = map[atom.Atom]bool{atom.Nav: true, atom.Footer: true, atom.Aside: true}
-)
+// hides reports whether the text in an element is not shown.
+func hides(a atom.Atom) bool {
+	switch a {
+	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Select, atom.Textarea, atom.Object:
+		return true
+	}
+	return false
+}
 
-func (s *scanner) run(text []byte) {
-	z := html.NewTokenizer(bytes.NewReader(text))
-	z.SetMaxBuf(4 << 20) // one token: a script or a data URL
+// isAside reports whether the text in an element is not the page's own.
+func isAside(a atom.Atom) bool { return a == atom.Nav || a == atom.Footer || a == atom.Aside }
+
+func (s *scanner) run(z tokens) {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
@@ -68,7 +110,7 @@ func (s *scanner) run(text []byte) {
 	}
 }
 
-func (s *scanner) text(z *html.Tokenizer) {
+func (s *scanner) text(z tokens) {
 	switch {
 	case s.inTitle:
 		if s.title.Len() < 1000 {
@@ -93,9 +135,9 @@ func (s *scanner) end(a atom.Atom) {
 	switch {
 	case a == atom.Title:
 		s.inTitle = false
-	case hiddenElements[a]:
+	case hides(a):
 		s.hidden = max(0, s.hidden-1)
-	case asideElements[a]:
+	case isAside(a):
 		s.aside = max(0, s.aside-1)
 	case a == atom.Div || a == atom.Main || a == atom.Section:
 		if s.mount {
@@ -106,25 +148,31 @@ func (s *scanner) end(a atom.Atom) {
 	s.gap(a)
 }
 
-// inline elements do not separate words.
-var inline = map[atom.Atom]bool{atom.A: true, atom.B: true, atom.I: true, atom.Em: true, atom.Strong: true, atom.Span: true, atom.Font: true, atom.Code: true, atom.Sub: true, atom.Sup: true, atom.U: true, atom.S: true, atom.Small: true, atom.Mark: true, atom.Abbr: true, atom.Wbr: true}
+// inline reports whether an element does not separate words.
+func inline(a atom.Atom) bool {
+	switch a {
+	case atom.A, atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.Font, atom.Code, atom.Sub, atom.Sup, atom.U, atom.S, atom.Small, atom.Mark, atom.Abbr, atom.Wbr:
+		return true
+	}
+	return false
+}
 
 func (s *scanner) gap(a atom.Atom) {
-	if !inline[a] {
+	if !inline(a) {
 		s.main.gap()
 		s.rest.gap()
 	}
 }
 
-func (s *scanner) start(z *html.Tokenizer, a atom.Atom, attrs, selfClosed bool) {
+func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 	s.gap(a)
 	if s.mount && a != atom.Noscript {
 		s.mount = false
 	}
-	if hiddenElements[a] && !selfClosed {
+	if hides(a) && !selfClosed {
 		s.hidden++
 	}
-	if asideElements[a] && !selfClosed {
+	if isAside(a) && !selfClosed {
 		s.aside++
 	}
 	if a == atom.Noscript {
@@ -176,7 +224,7 @@ func (s *scanner) start(z *html.Tokenizer, a atom.Atom, attrs, selfClosed bool) 
 }
 
 // each calls f for the attributes of the tag; val is only valid inside f.
-func (s *scanner) each(z *html.Tokenizer, f func(key, val []byte)) {
+func (s *scanner) each(z tokens, f func(key, val []byte)) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = z.TagAttr()
@@ -184,7 +232,7 @@ func (s *scanner) each(z *html.Tokenizer, f func(key, val []byte)) {
 	}
 }
 
-func (s *scanner) anchor(z *html.Tokenizer) {
+func (s *scanner) anchor(z tokens) {
 	var href string
 	var found, nofollow bool
 	s.each(z, func(key, val []byte) {
@@ -202,7 +250,7 @@ func (s *scanner) anchor(z *html.Tokenizer) {
 	}
 }
 
-func (s *scanner) link(z *html.Tokenizer) {
+func (s *scanner) link(z tokens) {
 	var href string
 	var rel []byte
 	s.each(z, func(key, val []byte) {
@@ -233,7 +281,7 @@ func relHas(rel []byte, words ...string) bool {
 	return false
 }
 
-func (s *scanner) meta(z *html.Tokenizer) {
+func (s *scanner) meta(z tokens) {
 	var name, equiv, content string
 	s.each(z, func(key, val []byte) {
 		switch string(key) {
@@ -279,7 +327,7 @@ func refreshURL(content string) (string, bool) {
 	return strings.Trim(strings.TrimSpace(rest), `'"`), true
 }
 
-func (s *scanner) image(z *html.Tokenizer) {
+func (s *scanner) image(z tokens) {
 	s.each(z, func(key, val []byte) {
 		switch string(key) {
 		case "src":
@@ -320,7 +368,7 @@ func (s *scanner) finish() {
 	if len(p.Text) < 200 && s.rest.Len() > 0 {
 		p.Text = strings.TrimSpace(p.Text + " " + s.rest.String())
 	}
-	p.Lang = Language(s.lang, p.Title+" "+p.Text)
+	p.Lang = Language(s.lang, p.Title+" "+p.Text[:min(len(p.Text), guessBytes)])
 	p.Digest, p.Simhash = digest(p)
 }
 

@@ -1,0 +1,177 @@
+package extract
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/html"
+)
+
+// dump prints the tokens of a document but comments, with line ends as the
+// Tokenizer has them.
+func dump(z tokens, scripted bool) string {
+	var b strings.Builder
+	for {
+		k := z.Next()
+		switch k {
+		case html.ErrorToken:
+			return b.String()
+		case html.TextToken:
+			t := strings.ReplaceAll(strings.ReplaceAll(string(z.Text()), "\r\n", "\n"), "\r", "\n")
+			fmt.Fprintf(&b, "text %q\n", t)
+		case html.StartTagToken, html.SelfClosingTagToken, html.EndTagToken:
+			name, more := z.TagName()
+			fmt.Fprintf(&b, "%v %q", k, name)
+			if k == html.StartTagToken && string(name) == "noscript" && scripted {
+				z.NextIsNotRawText()
+			}
+			for more && k != html.EndTagToken {
+				var key, val []byte
+				key, val, more = z.TagAttr()
+				fmt.Fprintf(&b, " %q=%q", key, val)
+			}
+			b.WriteByte('\n')
+		}
+	}
+}
+
+// same fails unless the lexer is in doubt or sees what the Tokenizer sees.
+func same(t *testing.T, doc []byte) (doubt bool) {
+	t.Helper()
+	for _, scripted := range []bool{false, true} {
+		var z lexer
+		z.reset(doc)
+		got := dump(&z, scripted)
+		if z.doubt {
+			return true
+		}
+		tok := html.NewTokenizer(bytes.NewReader(doc))
+		tok.SetMaxBuf(4 << 20)
+		if want := dump(tok, scripted); got != want {
+			t.Fatalf("document %q\ngot\n%swant\n%s", doc, got, want)
+		}
+	}
+	return false
+}
+
+var lexerSeeds = []string{
+	`<!DOCTYPE html><title>a &amp; b<i></title><p class=x id='y' data-z="1 > 2">text<br/>more</p>`,
+	"<a href=/x/>1</a><a/b/c=d><a =e=f><A HREF=\"X&amp;y&copy=1&copy&notit;&#x41&#65;&#0;\">", "a<b", "a<", "</", "</>", "</ x>y", "<!>x", "<!-->x", "<!--->x", "<!--a--!>b", "<!--a--!-->b", "<!-- a -- b --", "<?xml?>z",
+	"<script>if (a<b) x('</scr'+'ipt>')</script >x", "<script><!-- <script> </script> --></script>y", "<style></style\n>q<textarea>&lt;</p></textarea>", "<title></titl</title>", "<noscript><a href=x></noscript>z",
+	"<p a a=1 A=2 b>", "<p a=\"1\r\n2\">\r\ntext\r", "\x00<p>", "<plaintext><b>", "<xmp><b></xmp>", "<p\n/\n/>", "<p a='", "<p a", "&notit; &amp &ampx &#x; &; &semi; &fjlig; &nGt;", "<p a='&semi;&ampx&amp;=&amp=&lt'>", "<iframe><p></iframe>", "<svg><![CDATA[a>b]]></svg>",
+}
+
+func FuzzLexer(f *testing.F) {
+	for _, s := range lexerSeeds {
+		f.Add([]byte(s))
+	}
+	f.Add(samplePage())
+	f.Fuzz(func(t *testing.T, doc []byte) { same(t, doc) })
+}
+
+// The cases of the html5lib suite, as the library ships them.
+func TestLexerOnHTML5Lib(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/net").Output()
+	if err != nil {
+		t.Skip("the go command does not tell where golang.org/x/net lies:", err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "html/testdata/webkit/*.dat"))
+	if err != nil || len(files) == 0 {
+		t.Skip("no html5lib cases in the module cache")
+	}
+	cases, doubts := 0, 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq("\n"+string(b), "\n#data\n") {
+			doc, _, _ := strings.Cut(part, "\n#errors")
+			cases++
+			if same(t, []byte(doc)) {
+				doubts++
+			}
+		}
+	}
+	t.Logf("%d cases, %d left to the Tokenizer", cases, doubts)
+	if cases < 1000 || doubts*5 > cases {
+		t.Errorf("%d of %d cases are in doubt", doubts, cases)
+	}
+}
+
+// Both ways of reading give the same page.
+func TestFastIsSlow(t *testing.T) {
+	t.Parallel()
+	for _, doc := range append([]string{string(samplePage())}, lexerSeeds...) {
+		at, o := base(t), Options{Traits: true, Images: true}.withDefaults()
+		fast := &scanner{o: o, base: at, page: &Page{}}
+		slow := &scanner{o: o, base: at, page: &Page{}}
+		if !fast.fast([]byte(doc)) {
+			continue
+		}
+		slow.slow([]byte(doc))
+		fast.finish()
+		slow.finish()
+		if !reflect.DeepEqual(fast.page, slow.page) {
+			t.Errorf("%q: fast %+v, slow %+v", doc, fast.page, slow.page)
+		}
+	}
+}
+
+// The packed counters against one counter a bit.
+func TestSimhash(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 1, 2, 254, 255, 256, 1000, 5001} {
+		var s simhash
+		var count [64]int
+		for i := range uint64(n) {
+			x := i * 0x9e3779b97f4a7c15
+			s.add(x)
+			x ^= x >> 29
+			x *= 0xbf58476d1ce4e5b9
+			x ^= x >> 32
+			for j := range 64 {
+				count[j] += int(x>>j&1)*2 - 1
+			}
+		}
+		var want uint64
+		for j, c := range count {
+			if c > 0 {
+				want |= 1 << j
+			}
+		}
+		if got := s.sum(); got != want {
+			t.Errorf("%d features: %x, want %x", n, got, want)
+		}
+	}
+}
+
+func BenchmarkLexer(b *testing.B) {
+	doc := samplePage()
+	read := func(z tokens) {
+		for z.Next() != html.ErrorToken {
+			_ = z.Raw()
+		}
+	}
+	b.Run("lexer", func(b *testing.B) {
+		b.SetBytes(int64(len(doc)))
+		var z lexer
+		for range b.N {
+			z.reset(doc)
+			read(&z)
+		}
+	})
+	b.Run("tokenizer", func(b *testing.B) {
+		b.SetBytes(int64(len(doc)))
+		for range b.N {
+			read(html.NewTokenizer(bytes.NewReader(doc)))
+		}
+	})
+}
