@@ -2,26 +2,135 @@ package media
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/unicode/norm"
 )
 
-// reader reads what a file of some type says of itself. It must bound what it
-// reads and takes every input.
+// reader reads what a file of some type says of itself. It bounds what it reads
+// and takes every input.
 type reader func(r io.ReaderAt, size int64, in *Info) error
 
+// readers by extension. A new type is a function and a line here.
+var readers = map[string]reader{
+	"mp3": readMP3, "flac": readFLAC, "ogg": readOgg, "oga": readOgg, "opus": readOgg, "ogv": readOgg,
+	"m4a": readMP4, "m4b": readMP4, "mp4": readMP4, "m4v": readMP4, "mov": readMP4, "3gp": readMP4,
+	"mkv": readMatroska, "webm": readMatroska, "mka": readMatroska, "avi": readAVI,
+	"jpg": readJPEG, "jpeg": readJPEG, "png": readPNG, "gif": readGIF,
+	"pdf": readPDF, "docx": readDOCX, "odt": readODT, "txt": readText, "md": readText, "html": readHTML, "htm": readHTML, "xhtml": readHTML,
+}
+
 // Read reads tags or text of the file named name. What a damaged file says is
-// kept as far as it was read; the error tells the rest.
-func Read(ctx context.Context, name string, r io.ReaderAt, size int64) (Info, error) {
-	var in Info
+// kept as far as it was read; the error tells the rest. A parser that fails on
+// some input in a way of its own is an error too.
+func Read(_ context.Context, name string, r io.ReaderAt, size int64) (in Info, err error) {
 	read, ok := readers[Ext(name)]
 	if !ok {
 		return in, nil
 	}
-	err := read(r, size, &in)
-	in.clean()
+	defer func() {
+		if p := recover(); p != nil { // of a library's parser
+			err = fmt.Errorf("damaged %s file: %v", Ext(name), p)
+		}
+		in.clean()
+	}()
+	err = read(r, size, &in)
 	return in, err
 }
 
-var readers = map[string]reader{}
+// MaxText bounds the text that is kept of a document.
+const MaxText = 8 << 10
 
-func (in *Info) clean() {}
+// maxTag bounds one tag.
+const maxTag = 500
+
+// clean makes every text valid, bounded and without control characters.
+func (in *Info) clean() {
+	for _, s := range []*string{&in.Title, &in.Artist, &in.Album, &in.Genre, &in.Show} {
+		*s = tidy(*s, maxTag)
+	}
+	for i := range in.Actors {
+		in.Actors[i] = tidy(in.Actors[i], maxTag)
+	}
+	in.Text = tidy(in.Text, MaxText)
+	in.Genre = genreName(in.Genre)
+	if in.Year < 1000 || in.Year > 2999 {
+		in.Year = 0
+	}
+	in.Track, in.Season, in.Episode = bounded(in.Track), bounded(in.Season), bounded(in.Episode)
+	if in.Duration < 0 || in.Duration.Hours() > 10_000 {
+		in.Duration = 0
+	}
+	in.BitRate = max(0, in.BitRate)
+	if in.Width < 0 || in.Height < 0 || in.Width > 1<<20 || in.Height > 1<<20 {
+		in.Width, in.Height = 0, 0
+	}
+}
+
+func bounded(n int) int {
+	if n < 0 || n > 10_000 {
+		return 0
+	}
+	return n
+}
+
+// tidy returns s as valid UTF-8 in NFC with single spaces, at most limit bytes.
+func tidy(s string, limit int) string {
+	if len(s) > 4*limit {
+		s = s[:4*limit]
+	}
+	s = norm.NFC.String(strings.ToValidUTF8(s, ""))
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError }), " ")
+	for len(s) > limit {
+		_, n := utf8.DecodeLastRuneInString(s[:limit])
+		s = s[:limit-n]
+	}
+	return s
+}
+
+// read returns n bytes at off, fewer at the file's end.
+func read(r io.ReaderAt, off int64, n int) ([]byte, error) {
+	b := make([]byte, n)
+	m, err := r.ReadAt(b, off)
+	if err == io.EOF {
+		err = nil
+	}
+	return b[:m], err
+}
+
+// legacy decodes text of an unknown 8-bit encoding: UTF-8 if it is valid, else
+// Windows-1251 where most letters are not ASCII, Windows-1257 where it has letters
+// of Lithuanian or Latvian that no western text has, else Windows-1252.
+func legacy(b []byte) string {
+	if utf8.Valid(b) {
+		return string(b)
+	}
+	high, ascii, baltic := 0, 0, 0
+	for _, c := range b {
+		switch {
+		case c >= 0xC0 || c == 0xA8 || c == 0xB8:
+			high++
+			if c == 0xF0 || c == 0xFE || c == 0xD0 || c == 0xDE {
+				baltic++
+			}
+		case 'a' <= c|0x20 && c|0x20 <= 'z':
+			ascii++
+		}
+	}
+	m := charmap.Windows1252
+	if high > ascii {
+		m = charmap.Windows1251
+	} else if baltic > 0 {
+		m = charmap.Windows1257
+	}
+	s, err := m.NewDecoder().String(string(b))
+	if err != nil {
+		return ""
+	}
+	return s
+}
