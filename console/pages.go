@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +30,7 @@ var functions = template.FuncMap{
 	"bytes":   sizeText,
 	"count":   countText,
 	"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
-	"short":   func(d time.Duration) string { return d.Round(100 * time.Millisecond).String() },
+	"short":   shortTime,
 	"clock":   progress.Clock,
 	"address": func(u string) template.URL { return template.URL(safeAddress(u)) },
 	"pretty":  prettyURL,
@@ -93,6 +94,17 @@ func sizeText(n int64) string {
 		return fmt.Sprintf("%.0f %s", v, units[i])
 	}
 	return fmt.Sprintf("%.1f %s", v, units[i])
+}
+
+// shortTime rounds a duration to what a reader cares about.
+func shortTime(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond).String()
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }
 
 // countText groups the digits of a number.
@@ -194,7 +206,23 @@ func facetViews(u *url.URL, q string, facets map[string][]index.Count) []facetVi
 			out = append(out, view)
 		}
 	}
-	return out
+	return append(out, dateView(u, q))
+}
+
+// dateView makes the links that narrow a search to recent changes.
+func dateView(u *url.URL, q string) facetView {
+	view := facetView{Name: "Changed"}
+	rest := strings.Join(slices.DeleteFunc(strings.Fields(q), func(w string) bool { return strings.HasPrefix(w, "date:") }), " ")
+	for _, d := range []struct{ label, age string }{{"last day", "1d"}, {"last week", "7d"}, {"last month", "30d"}, {"last year", "365d"}} {
+		word := "date:" + d.age
+		on := strings.Contains(" "+q+" ", " "+word+" ")
+		next := strings.TrimSpace(rest + " " + word)
+		if on {
+			next = rest
+		}
+		view.Values = append(view.Values, facetLink{Label: d.label, Href: with(u, "q", next), On: on})
+	}
+	return view
 }
 
 // with returns the page's address with one parameter changed, on page one.

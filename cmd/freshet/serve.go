@@ -49,7 +49,7 @@ func (c *serveCmd) Run(ctx context.Context, g *globals) error {
 	}
 	o := node.Options{Version: version, Dir: dir, Log: g.logger(), AllowPrivate: c.AllowPrivate}
 	if c.Demo {
-		stop, err := startDemo(ctx, cfg, &o)
+		stop, err := startDemo(cfg, &o)
 		if err != nil {
 			return fmt.Errorf("demo web: %w", err)
 		}
