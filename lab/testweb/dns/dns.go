@@ -68,15 +68,19 @@ func (z *Zone) Reply(dst, query []byte, tcp bool) ([]byte, time.Duration, error)
 	switch {
 	case h.OpCode != 0:
 		resp.RCode = dnsmessage.RCodeNotImplemented
-		return pack(dst, resp, nil, nil, nil, udpSize)
+		return pack(dst, resp, nil, nil, false, udpSize)
 	case err != nil:
 		resp.RCode = dnsmessage.RCodeFormatError
-		return pack(dst, resp, nil, nil, nil, udpSize)
+		return pack(dst, resp, nil, nil, false, udpSize)
 	}
 	edns, size, err := options(&p)
 	if err != nil {
 		resp.RCode = dnsmessage.RCodeFormatError
-		return pack(dst, resp, &q, nil, nil, udpSize)
+		return pack(dst, resp, &q, nil, false, udpSize)
+	}
+	if edns > 0 { // a later version than 0
+		resp.RCode = badVersion
+		return pack(dst, resp, &q, nil, true, size)
 	}
 	if tcp {
 		size = 1<<16 - 1
@@ -86,36 +90,39 @@ func (z *Zone) Reply(dst, query []byte, tcp bool) ([]byte, time.Duration, error)
 		return dst, 0, errIgnore
 	}
 	resp.RCode = a.rcode
-	out, _, err := pack(dst, resp, &q, &a, edns, size)
+	out, _, err := pack(dst, resp, &q, &a, edns == 0, size)
 	return out, a.fault.Delay, err
 }
 
-// options reads the OPT record of a query: whether there is one, and the size
-// of answer that the asker takes.
-func options(p *dnsmessage.Parser) (edns *dnsmessage.ResourceHeader, size int, err error) {
-	size = 512
+// badVersion is BADVERS of RFC 6891, 6.1.3: its upper bits stand in the OPT record.
+const badVersion dnsmessage.RCode = 16
+
+// options reads the OPT record of a query: its version, -1 if there is none, and
+// the size of answer that the asker takes.
+func options(p *dnsmessage.Parser) (version, size int, err error) {
+	version, size = -1, 512
 	if err := p.SkipAllAnswers(); err != nil {
-		return nil, 0, err
+		return 0, 0, err
 	}
 	if err := p.SkipAllAuthorities(); err != nil {
-		return nil, 0, err
+		return 0, 0, err
 	}
 	for {
 		h, err := p.AdditionalHeader()
 		if errors.Is(err, dnsmessage.ErrSectionDone) {
-			return edns, size, nil
+			return version, size, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return 0, 0, err
 		}
 		if h.Type == dnsmessage.TypeOPT {
-			if edns != nil {
-				return nil, 0, errors.New("two OPT records")
+			if version >= 0 {
+				return 0, 0, errors.New("two OPT records")
 			}
-			edns, size = &h, max(int(h.Class), 512)
+			version, size = int(h.TTL>>16&0xff), max(int(h.Class), 512)
 		}
 		if err := p.SkipAdditional(); err != nil {
-			return nil, 0, err
+			return 0, 0, err
 		}
 	}
 }

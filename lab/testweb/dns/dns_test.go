@@ -209,6 +209,27 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
+func TestLaterEDNS(t *testing.T) {
+	t.Parallel()
+	z := zone()
+	m := new(dns.Msg)
+	m.SetQuestion("www.01000064.cz.", dns.TypeA)
+	m.SetEdns0(1232, false)
+	m.IsEdns0().SetVersion(1)
+	q, err := m.Pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, _, err := z.Reply(nil, q, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := new(dns.Msg)
+	if err := r.Unpack(out); err != nil || r.Rcode != dns.RcodeBadVers || len(r.Answer) > 0 {
+		t.Errorf("%v, %v; want BADVERS", r, err)
+	}
+}
+
 func TestPortInUse(t *testing.T) {
 	t.Parallel()
 	s := listen(t, zone())

@@ -9,7 +9,7 @@ import (
 
 // pack appends an answer to dst. One longer than size goes out empty with the
 // bit that sends the asker to TCP.
-func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns *dnsmessage.ResourceHeader, size int) ([]byte, time.Duration, error) {
+func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool, size int) ([]byte, time.Duration, error) {
 	out, err := build(dst, h, q, a, edns)
 	if err == nil && len(out)-len(dst) > size {
 		h.Truncated = true
@@ -21,8 +21,10 @@ func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, ed
 	return out, 0, nil
 }
 
-func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns *dnsmessage.ResourceHeader) ([]byte, error) {
-	b := dnsmessage.NewBuilder(dst, h)
+func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool) ([]byte, error) {
+	low := h
+	low.RCode &= 15 // the rest stands in the OPT record
+	b := dnsmessage.NewBuilder(dst, low)
 	b.EnableCompression()
 	if err := b.StartQuestions(); err != nil {
 		return nil, err
@@ -37,11 +39,14 @@ func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, e
 			return nil, err
 		}
 	}
-	if edns != nil {
+	if edns {
 		if err := b.StartAdditionals(); err != nil {
 			return nil, err
 		}
-		opt := dnsmessage.ResourceHeader{Name: dnsmessage.MustNewName("."), Type: dnsmessage.TypeOPT, Class: udpSize}
+		var opt dnsmessage.ResourceHeader
+		if err := opt.SetEDNS0(udpSize, h.RCode, false); err != nil {
+			return nil, err
+		}
 		if err := b.OPTResource(opt, dnsmessage.OPTResource{}); err != nil {
 			return nil, err
 		}

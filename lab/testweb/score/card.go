@@ -238,7 +238,7 @@ func (b *book) ask(r *truth.Record) *host {
 	h.asked = append(h.asked, span{from, from + r.Duration})
 	h.delay = max(h.delay, r.CrawlDelay)
 	switch {
-	case r.Kind == truth.Robots:
+	case r.Kind == truth.Robots || r.Path == "/robots.txt": // a broken answer is an attempt, too
 		if h.read.IsZero() || r.Time.Before(h.read) {
 			h.read = r.Time
 		}

@@ -96,6 +96,8 @@ func TestPoliteness(t *testing.T) {
 		shown(3, 1), // the log is in the order of ends
 		with(shown(2.75, 2), func(r *truth.Record) { r.Duration = 2 }),
 		other(shown(3, 3)), // another host: no overlap; robots.txt not read
+		with(robots, func(r *truth.Record) { r.Host, r.Kind, r.Status = "broken", truth.Failure, 0 }),
+		with(shown(4, 6), func(r *truth.Record) { r.Host = "broken" }),
 		with(shown(8, 4), func(r *truth.Record) { r.Disallowed = true }),
 		with(shown(9, 5), func(r *truth.Record) { r.CrawlDelay = 1 }),
 	)
