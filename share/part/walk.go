@@ -39,20 +39,21 @@ type Walk struct {
 	Failed func(path string, err error) (keep bool)
 	// Now is the clock that listings are timed with; nil means time.Now.
 	Now func() time.Time
-	// MaxDepth ends walks into loops that nothing else betrays; 0 means 20,000.
+	// MaxDepth ends walks into whatever has no end; 0 means 20,000.
 	MaxDepth int
 
 	Result Result // what Run found
 
-	stack   []level
-	path    []byte // of the folder on top
-	key     []byte
-	folder  *Folder // of the files on top
-	inside  int     // next of Inside
-	waiting int64   // bytes of names that wait
-	hash    hasher
-	failed  int             // failures in a row
-	alive   map[string]bool // folders of parts inside that were met
+	stack    []level
+	path     []byte // of the folder on top
+	key      []byte
+	folder   *Folder // of the files on top
+	inside   int     // next of Inside
+	waiting  int64   // bytes of names that wait
+	hash     hasher
+	failed   int             // failures in a row
+	alive    map[string]bool // folders of parts inside that were met
+	verdicts map[Hash]bool   // listings that repeat: whether for ever
 }
 
 // Folder is where a file is.
@@ -282,9 +283,11 @@ func (w *Walk) enter(ctx context.Context) error {
 	top := &w.stack[len(w.stack)-1]
 	top.own.Time += w.Now().Sub(start)
 	w.hash.enter(w.key)
-	if w.loop(entries) {
-		w.Result.Loops++
-		return nil
+	if again, err := w.loop(ctx, entries); again || err != nil {
+		if again {
+			w.Result.Loops++
+		}
+		return err
 	}
 	w.folder = nil
 	return w.sift(entries, "")
@@ -480,32 +483,96 @@ func (w *Walk) forget() {
 	}
 }
 
-// loop reports whether the folder on top repeats two folders above it: a link
+// loop reports whether the folder on top repeats folders above it for ever: a link
 // back up that the server follows for us. Such a chain repeats the same listing,
-// times included, at a fixed distance; a chain of single subfolders is left to
-// MaxDepth, as it may be real.
-func (w *Walk) loop(entries []source.Entry) bool {
+// times included, at a fixed distance; but so may real folders. What tells them
+// apart is the end: a server gives up after some tens of links (40 on Linux, 63 on
+// Windows) and cannot enter a folder that it has just listed, while real folders
+// end with one that has no such subfolder, or go on.
+func (w *Walk) loop(ctx context.Context, entries []source.Entry) (bool, error) {
 	top := &w.stack[len(w.stack)-1]
-	var files int
+	top.digest, top.files = w.digest(entries)
+	top.entries = len(entries)
+	if top.entries == top.files {
+		return false, nil // no way further down
+	}
+	seen, above := 0, 0
+	for i := len(w.stack) - 2; i >= 0; i-- {
+		if l := &w.stack[i]; l.digest == top.digest && l.entries == top.entries && l.files == top.files {
+			if seen++; seen == 1 {
+				above = i
+			}
+		}
+	}
+	if seen < 2 {
+		return false, nil
+	}
+	if verdict, ok := w.verdicts[top.digest]; ok {
+		return verdict, nil
+	}
+	verdict, err := w.endless(ctx, above, top.digest)
+	if err != nil {
+		return false, err
+	}
+	if w.verdicts == nil || len(w.verdicts) > 1000 {
+		w.verdicts = map[Hash]bool{}
+	}
+	w.verdicts[top.digest] = verdict
+	return verdict, nil
+}
+
+// maxLinks is more than any server follows in one path.
+const maxLinks = 80
+
+// endless goes down the way from the level above to the top again and again, up to
+// maxLinks times: a loop if it ends at a folder that still has the same listing.
+func (w *Walk) endless(ctx context.Context, above int, digest Hash) (bool, error) {
+	var way strings.Builder
+	for _, l := range w.stack[above+1:] {
+		way.WriteByte('/')
+		way.WriteString(l.name)
+	}
+	deeper := func(times int) (ok, same bool, err error) {
+		entries, err := w.List.List(ctx, string(w.path)+strings.Repeat(way.String(), times))
+		w.Result.Listings++
+		if err != nil {
+			if source.ClassOf(err).Lost() {
+				return false, false, err
+			}
+			return false, false, nil
+		}
+		d, _ := w.digest(entries)
+		return true, d == digest, nil
+	}
+	good, bad := 0, maxLinks
+	if ok, _, err := deeper(maxLinks); ok || err != nil {
+		return false, err
+	}
+	same := true
+	for bad-good > 1 {
+		mid := (good + bad) / 2
+		ok, equal, err := deeper(mid)
+		if err != nil {
+			return false, err
+		}
+		if ok {
+			good, same = mid, equal
+		} else {
+			bad = mid
+		}
+	}
+	return same, nil
+}
+
+// digest hashes a listing without its place.
+func (w *Walk) digest(entries []source.Entry) (sum Hash, files int) {
 	h := hasher{buf: w.hash.buf}
 	for _, e := range entries {
-		sign := folderSign
 		if !e.Dir {
-			sign = fileSign
 			files++
 		}
-		top.digest = top.digest.plus(h.entry(sign, e.Name, e.Size, e.Modified))
+		sum = sum.plus(h.entry(sign(e.Dir), e.Name, e.Size, e.Modified))
 	}
-	top.entries, top.files = len(entries), files
-	if len(entries) == files || (files == 0 && len(entries) < 2) {
-		return false // no way further down, or a bare chain
-	}
-	seen := 0
-	for i := range w.stack[:len(w.stack)-1] {
-		l := &w.stack[i]
-		if l.digest == top.digest && l.entries == top.entries && l.files == files {
-			seen++
-		}
-	}
-	return seen >= 2
+	w.hash.buf = h.buf
+	return sum, files
 }
