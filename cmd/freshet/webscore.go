@@ -1,11 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 
 	"github.com/freshet/freshet/lab/testweb"
@@ -13,91 +12,98 @@ import (
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
 
-// webScoreCmd judges a robot.
+// webScoreCmd judges robots.
 type webScoreCmd struct {
-	Truth string `arg:"" help:"Truth log written by web serve."`
-	Web   string `help:"Folder of the stored graph, if it has moved since." placeholder:"DIR"`
-	Agent string `help:"Judge only requests whose user agent contains this." placeholder:"TEXT"`
-	Pages uint64 `help:"Number of pages that exist, if the log does not say." placeholder:"N"`
+	Truth  []string `arg:"" help:"Truth logs written by web serve, one for each robot."`
+	Web    string   `help:"The stored graph, if it has moved since." placeholder:"FILE"`
+	Agent  string   `help:"Judge only requests whose user agent contains this." placeholder:"TEXT"`
+	Pages  uint64   `help:"Number of pages that exist, if the log does not say." placeholder:"N"`
+	Report string   `help:"Write the cards side by side, with plots, to this HTML file." placeholder:"FILE"`
 }
 
-// Run prints the score card.
+// Run prints the score cards.
 func (c *webScoreCmd) Run(g *globals) error {
-	f, err := os.Open(c.Truth)
+	var cards []score.Named
+	for _, path := range c.Truth {
+		card, err := c.read(path)
+		if err != nil {
+			return err
+		}
+		cards = append(cards, score.Named{Name: strings.TrimSuffix(filepath.Base(path), ".jsonl"), Card: card})
+	}
+	if c.Report != "" {
+		if err := writeReport(c.Report, cards); err != nil {
+			return err
+		}
+	}
+	if g.JSON {
+		if len(cards) == 1 {
+			return g.printJSON(cards[0].Card)
+		}
+		all := map[string]*score.Card{}
+		for i, path := range c.Truth {
+			all[path] = cards[i].Card
+		}
+		return g.printJSON(map[string]any{"cards": all})
+	}
+	for i, card := range cards {
+		if len(cards) > 1 {
+			fmt.Fprintf(g.stdout, "%s%s:\n", strings.Repeat("\n", min(i, 1)), card.Name)
+		}
+		if err := card.Print(g.stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read judges one log.
+func (c *webScoreCmd) read(path string) (*score.Card, error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return usagef("web score: %w", err)
+		return nil, usagef("web score: %w", err)
 	}
 	defer f.Close()
 	r, err := truth.NewReader(f)
 	if err != nil {
-		return usagef("%s: %w", c.Truth, err)
+		return nil, usagef("%s: %w", path, err)
 	}
 	opt := score.Options{Agent: c.Agent, Pages: c.Pages}
-	if opt.Graph, err = c.graph(&r.Head); err != nil {
-		return err
+	if opt.Graph, err = c.graph(path, &r.Head); err != nil {
+		return nil, err
 	}
 	card, err := score.Read(r, opt)
 	if err != nil {
-		return usagef("%s: %w", c.Truth, err)
+		return nil, usagef("%s: %w", path, err)
 	}
-	if g.JSON {
-		return g.printJSON(card)
-	}
-	return printCard(g.stdout, card)
+	return card, nil
 }
 
 // graph returns the graph that was served, nil if it is not known.
-func (c *webScoreCmd) graph(h *truth.Head) (score.Graph, error) {
-	if c.Web != "" || h.Graph != "" {
-		dir := c.Web
-		if dir == "" {
-			dir = h.Graph
-		}
-		return openStored(dir)
+func (c *webScoreCmd) graph(path string, h *truth.Head) (score.Graph, error) {
+	if c.Web != "" {
+		return openStored(c.Web)
 	}
-	if h.Pages == 0 {
+	if h.Graph != "" {
+		return openStored(h.Graph)
+	}
+	if h.Pages == 0 || h.Pages > score.MaxOrder {
 		return nil, nil
 	}
 	web, err := testweb.NewWeb(testweb.Config{Pages: h.Pages, Sites: h.Sites, Seed: h.Seed})
 	if err != nil {
-		return nil, usagef("%s: %w", c.Truth, err)
+		return nil, usagef("%s: %w", path, err)
 	}
 	return web.Graph(), nil
 }
 
-// printCard prints the card for people.
-func printCard(w io.Writer, c *score.Card) error {
-	var b strings.Builder
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-20s %s\n", name, fmt.Sprintf(format, args...))
+func writeReport(path string, cards []score.Named) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("--report: %w", err)
 	}
-	row("robot", "%s", strings.Join(slices.Sorted(maps.Keys(c.Agents)), ", "))
-	row("requests", "%d in %.1f s, %d bytes", c.Requests, c.Seconds, c.Bytes)
-	row("pages", "%d of %d on %d hosts", c.Pages, c.Exist, c.Hosts)
-	row("coverage", "%.1f %%", 100*c.Coverage)
-	if c.Reachable > 0 {
-		row("  of reachable", "%.1f %% of %d", 100*c.CoverageReachable, c.Reachable)
+	if err := errors.Join(score.Report(f, cards), f.Close()); err != nil {
+		return fmt.Errorf("--report %s: %w", path, err)
 	}
-	row("duplicates", "%d, near copies %d", c.Duplicates, c.NearCopies)
-	row("traps", "%d pages, soft 404 %d, dead links %d", c.TrapPages, c.Soft404, c.DeadLinks)
-	row("overlaps", "%d", c.Overlaps)
-	row("intervals", "least %.3f s, median %.3f s", c.MinInterval, c.MedianInterval)
-	row("robots.txt", "%d violations, %d hosts unread, %d delays not kept", c.RobotsViolations, c.RobotsUnread, c.DelayViolations)
-	row("revisits", "%d, of them %d answered 304", c.Revisits, c.NotModified)
-	row("wasted bytes", "%d (%.1f %%)", c.WastedBytes, 100*float64(c.WastedBytes)/float64(max(c.Bytes, 1)))
-	for _, why := range slices.Sorted(maps.Keys(c.Wasted)) {
-		row("  "+why, "%d", c.Wasted[why])
-	}
-	row("freshness", "mean %.3f, at the end %.3f", c.FreshnessMean, c.FreshnessEnd)
-	for _, at := range slices.Sorted(maps.Keys(c.PageRankAt)) {
-		row("  PageRank at "+at, "%.4f", c.PageRankAt[at])
-	}
-	if c.KendallTau != nil {
-		row("Kendall's tau", "%.3f", *c.KendallTau)
-	}
-	if c.Cut {
-		row("note", "the log ends within a line, as after a crash; the line was left out")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return nil
 }

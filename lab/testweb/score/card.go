@@ -64,6 +64,7 @@ type Card struct {
 	FreshnessEnd  float64   `json:"freshness_end"`
 	Freshness     []float64 `json:"freshness"` // at equal steps from the first request to the end
 
+	Found      []float64          `json:"found"`                 // share of the existing pages that had been shown, at the same steps
 	PageRankAt map[string]float64 `json:"pagerank_at"`           // PageRank gathered with so great a share of the pages
 	KendallTau *float64           `json:"kendall_tau,omitempty"` // of the order of first visits and PageRank, 1: the best first
 

@@ -77,8 +77,13 @@ func (b *book) freshness() {
 	if of == 0 || c.Seconds <= 0 {
 		return
 	}
-	c.Freshness = make([]float64, freshnessSteps+1)
+	c.Freshness, c.Found = make([]float64, freshnessSteps+1), make([]float64, freshnessSteps+1)
 	step := c.Seconds / freshnessSteps
+	for _, p := range b.pages {
+		for i := int(math.Ceil(b.since(p.firstAt) / step)); i <= freshnessSteps; i++ {
+			c.Found[i] += 1 / of
+		}
+	}
 	for _, s := range b.held {
 		c.FreshnessMean += (s.to - s.from) / c.Seconds / of
 		for i := int(math.Ceil(s.from / step)); i < freshnessSteps && float64(i)*step < s.to; i++ {

@@ -124,6 +124,9 @@ func TestFreshness(t *testing.T) {
 	if want := (4. + 4 + 5) / 10 / 4; math.Abs(c.FreshnessMean-want) > 1e-9 {
 		t.Errorf("mean freshness %g, want %g", c.FreshnessMean, want)
 	}
+	if c.Found[0] != .25 || c.Found[9] != .25 || c.Found[10] != .5 || c.Found[20] != .5 {
+		t.Errorf("found %v", c.Found)
+	}
 	if c.FreshnessEnd != .5 || c.Freshness[0] != .25 || c.Freshness[9] != 0 || c.Freshness[11] != .25 || c.Freshness[13] != .5 {
 		t.Errorf("freshness %v", c.Freshness)
 	}
