@@ -275,7 +275,9 @@ func (r *Robot) sweepHost(ctx context.Context, h *host) (Counts, error) {
 			}
 		}
 	}
-	return total, r.save(context.WithoutCancel(ctx), h)
+	wrote, err := r.save(context.WithoutCancel(ctx), h)
+	total.StoreWrites += wrote
+	return total, err
 }
 
 // errHost marks an error of the host, not of the robot or its store.
@@ -401,17 +403,17 @@ func (r *Robot) closeSession(h *host) {
 	}
 }
 
-// save stores the host's row.
-func (r *Robot) save(ctx context.Context, h *host) error {
+// save stores the host's row, if it changed, and returns the rows written.
+func (r *Robot) save(ctx context.Context, h *host) (rows int64, err error) {
 	r.mu.Lock()
 	rec, dirty := h.record(), h.dirty
 	h.dirty = false
 	r.mu.Unlock()
 	if !dirty {
-		return nil
+		return 0, nil
 	}
 	r.mu.Lock()
 	r.counts.StoreWrites++
 	r.mu.Unlock()
-	return r.store.PutHost(ctx, rec)
+	return 1, r.store.PutHost(ctx, rec)
 }

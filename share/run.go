@@ -37,7 +37,8 @@ func (r *Robot) Run(ctx context.Context) error {
 	}
 	for _, h := range r.all() {
 		r.closeSession(h)
-		err = errors.Join(err, r.save(context.WithoutCancel(ctx), h))
+		_, serr := r.save(context.WithoutCancel(ctx), h)
+		err = errors.Join(err, serr)
 	}
 	return err
 }
@@ -63,7 +64,7 @@ func (r *Robot) work(ctx context.Context, cancel context.CancelCauseFunc) {
 		_, _, err := r.scanPart(ctx, h, p)
 		if err == nil || errors.Is(err, errHost) {
 			if r.cfg.Now().Sub(h.saved) > saveEvery || err != nil {
-				err = r.save(ctx, h)
+				_, err = r.save(ctx, h)
 				h.saved = r.cfg.Now()
 			} else {
 				err = nil

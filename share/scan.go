@@ -77,6 +77,7 @@ type scan struct {
 	size    int64 // of batch.Put
 	remove  []string
 	denied  []string // folders denied in this scan
+	emptied bool     // a folder was denied again: what is stored of it goes
 	counts  Counts
 }
 
@@ -121,7 +122,7 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 	}
 	r := &s.walk.Result
 	re := s.cfg.Bound.Recut(s.part, *r)
-	if known && old.Changed > 0 && !r.Missing && !s.spilled && r.Sum.Hash == old.Sum.Hash && len(re.New) == 0 && !re.Merge {
+	if known && old.Changed > 0 && !r.Missing && !s.spilled && !s.emptied && r.Sum.Hash == old.Sum.Hash && len(re.New) == 0 && !re.Merge {
 		return outcome{again: r.Orphans}, nil
 	}
 	_, high := s.part.Range()
@@ -171,6 +172,9 @@ func (s *scan) failed(path string, err error) (keep bool) {
 	_, before := s.host.denied[path]
 	if len(s.host.denied) < maxDenied {
 		s.denied = append(s.denied, path)
+	}
+	if before {
+		s.emptied = true
 	}
 	return !before
 }
