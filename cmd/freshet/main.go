@@ -48,6 +48,7 @@ type cli struct {
 	Resume  resumeCmd  `cmd:"" help:"Let it go on."`
 	Stop    stopCmd    `cmd:"" help:"End a running serve after the pages under way."`
 	Config  configCmd  `cmd:"" help:"The configuration of serve."`
+	Bench   benchCmd   `cmd:"" help:"Measure freshet beside its peers."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/freshet/freshet/lab/bench"
+)
+
+// benchCmd measures freshet, beside its peers where they are installed.
+type benchCmd struct {
+	Crawl benchCrawlCmd `cmd:"" help:"Crawl a closed site on loopback with freshet, a bare loop, and colly, Scrapy and katana where installed."`
+	Site  benchSiteCmd  `cmd:"" hidden:"" help:"Serve the closed site."`
+	Bare  benchBareCmd  `cmd:"" hidden:"" help:"Crawl it with a bare loop."`
+}
+
+type benchCrawlCmd struct {
+	Pages  int      `help:"Pages of the site." default:"20000"`
+	Hosts  int      `help:"Hosts of the site (127.0.0.1, 127.0.0.2 ...), at most 200." default:"16"`
+	Links  int      `help:"Links of a page." default:"32"`
+	Size   int      `help:"Bytes of a page." default:"12000"`
+	Robots []string `help:"Which robots run, in this order." default:"freshet,bare,colly,colly-seen,scrapy,katana"`
+	Peers  string   `help:"Folder of the peers' sources (bench/peers of a checkout)." default:"bench/peers" type:"path"`
+	Index  bool     `help:"freshet also indexes the pages."`
+	Keep   string   `help:"Keep freshet's data directory here." placeholder:"DIR" type:"path"`
+}
+
+// Run runs the robots one after the other against one server.
+func (c *benchCrawlCmd) Run(ctx context.Context, g *globals) error {
+	if c.Pages < c.Hosts || c.Hosts < 1 || c.Hosts > 200 {
+		return usagef("bench crawl: --hosts is 1 to 200 and not more than --pages")
+	}
+	work, err := os.MkdirTemp("", "freshet-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	site, stop, err := c.serve(ctx, self)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var results []bench.Result
+	for _, name := range c.Robots {
+		argv, err := c.command(ctx, name, self, work, site)
+		if err != nil {
+			fmt.Fprintf(g.stderr, "%s: skipped: %v\n", name, err)
+			continue
+		}
+		if !g.Quiet {
+			fmt.Fprintf(g.stderr, "%s ...\n", name)
+		}
+		results = append(results, bench.Run(ctx, name, site.Address, argv, io.Discard))
+	}
+	if g.JSON {
+		return g.printJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "results": results})
+	}
+	return c.print(g.stdout, results)
+}
+
+// benchSite is what the serving process tells.
+type benchSite struct {
+	Address string   `json:"address"`
+	Seeds   []string `json:"seeds"`
+}
+
+// serve starts the site as a process, so that its CPU time is not the robots'.
+func (c *benchCrawlCmd) serve(ctx context.Context, self string) (benchSite, func(), error) {
+	var site benchSite
+	cmd := exec.CommandContext(ctx, self, "bench", "site", "--pages", strconv.Itoa(c.Pages), "--hosts", strconv.Itoa(c.Hosts), "--links", strconv.Itoa(c.Links), "--size", strconv.Itoa(c.Size))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return site, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return site, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return site, nil, fmt.Errorf("bench: serve the site: %w", err)
+	}
+	stop := func() { _ = in.Close(); _ = cmd.Wait() }
+	line, err := bufio.NewReader(out).ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &site)
+	}
+	if err != nil {
+		stop()
+		return site, nil, fmt.Errorf("bench: serve the site: %w", err)
+	}
+	return site, stop, nil
+}
+
+// command is the command line of a robot, or why it cannot run.
+func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, site benchSite) ([]string, error) {
+	n := strconv.Itoa(c.Hosts) // as many connections as hosts
+	switch name {
+	case "freshet":
+		data := c.Keep
+		if data == "" {
+			data = filepath.Join(work, "data")
+		}
+		argv := []string{self, "--data", data, "--quiet", "crawl", "--allow-private", "--agents", n, "--scope", "any"}
+		if !c.Index {
+			argv = append(argv, "--no-index")
+		}
+		return append(argv, site.Seeds...), nil
+	case "bare":
+		return append([]string{self, "bench", "bare", "-n", n}, site.Seeds...), nil
+	case "colly", "colly-seen":
+		bin := filepath.Join(work, "colly")
+		if _, err := os.Stat(bin); err != nil {
+			build := exec.CommandContext(ctx, "go", "build", "-o", bin, ".")
+			build.Dir = filepath.Join(c.Peers, "colly")
+			if out, err := build.CombinedOutput(); err != nil {
+				return nil, fmt.Errorf("build %s: %w: %s", build.Dir, err, strings.TrimSpace(string(out)))
+			}
+		}
+		return append([]string{bin, "-n", n, "-seen=" + strconv.FormatBool(name == "colly-seen")}, site.Seeds...), nil
+	case "scrapy":
+		if bench.Look("scrapy") == "" {
+			return nil, errors.New("scrapy is not installed")
+		}
+		return append([]string{"/usr/bin/python3", filepath.Join(c.Peers, "scrapy", "site.py"), n}, site.Seeds...), nil
+	case "katana":
+		bin := bench.Look("katana", filepath.Join(c.Peers, "katana"))
+		if bin == "" {
+			return nil, errors.New("katana is not installed")
+		}
+		return []string{bin, "-u", strings.Join(site.Seeds, ","), "-d", "100000", "-c", n, "-p", "1", "-rl", "1000000", "-fs", "fqdn", "-cs", "127[.]0[.]0[.]", "-silent", "-duc", "-o", filepath.Join(work, "katana.txt")}, nil
+	}
+	return nil, fmt.Errorf("unknown robot; there are freshet, bare, colly, colly-seen, scrapy, katana")
+}
+
+func (c *benchCrawlCmd) print(w io.Writer, results []bench.Result) error {
+	fmt.Fprintf(w, "%d pages of %d bytes, %d links each, on %d hosts\n", c.Pages, c.Size, c.Links, c.Hosts)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "robot\tpages\ttwice\tseconds\tpages/s\tCPU us/page\tx freshet\tpeak MB\t")
+	var own float64
+	for _, r := range results {
+		if r.Robot == "freshet" {
+			own = r.CPU
+		}
+	}
+	for _, r := range results {
+		if r.Error != "" {
+			fmt.Fprintf(t, "%s\tfailed: %s\t\n", r.Robot, r.Error)
+			continue
+		}
+		ratio := "-"
+		if own > 0 {
+			ratio = fmt.Sprintf("%.2f", r.CPU/own)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%.1f\t%.0f\t%.0f\t%s\t%d\t\n", r.Robot, r.Pages, r.Duplicates, r.Seconds, r.PagesSecond, r.CPU, ratio, r.Memory>>20)
+	}
+	return t.Flush()
+}
+
+// benchSiteCmd serves until its standard input ends.
+type benchSiteCmd struct {
+	Pages int `default:"20000"`
+	Hosts int `default:"16"`
+	Links int `default:"32"`
+	Size  int `default:"12000"`
+}
+
+// Run serves.
+func (c *benchSiteCmd) Run(_ context.Context, g *globals) error {
+	t, err := bench.Open(bench.NewSite(c.Pages, c.Hosts, c.Links, c.Size))
+	if err != nil {
+		return err
+	}
+	defer t.Close()
+	if err := json.NewEncoder(g.stdout).Encode(benchSite{t.Address(), t.Site.Seeds()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, g.stdin)
+	return err
+}
+
+type benchBareCmd struct {
+	N     int      `short:"n" default:"16"`
+	Seeds []string `arg:""`
+}
+
+// Run crawls and prints the number of pages.
+func (c *benchBareCmd) Run(ctx context.Context, g *globals) error {
+	n, err := bench.Bare(ctx, c.Seeds, c.N)
+	fmt.Fprintln(g.stdout, n)
+	return err
+}
