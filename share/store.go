@@ -20,8 +20,8 @@ type Store interface {
 	Parts(ctx context.Context, host string) ([]PartState, error)
 	// Part returns one part; ok is false where there is none.
 	Part(ctx context.Context, host string, p part.Part) (s PartState, ok bool, err error)
-	// Files calls f for the files of a host with low <= key < high, in byte
-	// order of the keys. f must not call the store; its error ends the loop and
+	// Files calls f for the files of a host with low <= key < high ("": to the
+	// end), in byte order of the keys. f must not call the store; its error ends the loop and
 	// is returned.
 	Files(ctx context.Context, host, low, high string, f func(key string, file *File) error) error
 	// Commit applies a batch in one transaction: all of it or nothing, and

@@ -101,6 +101,9 @@ func files(t *testing.T, s share.Store, reopen func(testing.TB, share.Store) sha
 		}
 		return nil
 	}))
+	if got := list(t, s, "h", low, ""); len(got) != 2 {
+		t.Errorf("an open range gives %q", got)
+	}
 	stop := errors.New("stop")
 	if err := s.Files(ctx, "h", "", "\xff", func(string, *share.File) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("the error of f: %v", err)

@@ -155,6 +155,9 @@ func (s *Store) Files(ctx context.Context, host, low, high string, f func(string
 	p := prefix('f', host)
 	n := len(p)
 	from, to := append(p[:n:n], low...), append(p[:n:n], high...)
+	if high == "" {
+		to = after(p)
+	}
 	return s.scan(ctx, from, to, func(k, v []byte) error {
 		file := share.File{Host: host, Path: part.KeyPath(k[n:])}
 		if err := share.ParseFile(v, &file); err != nil {
