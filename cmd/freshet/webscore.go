@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/freshet/freshet/lab/testweb"
+	"github.com/freshet/freshet/lab/testweb/behaviour"
+	"github.com/freshet/freshet/lab/testweb/name"
 	"github.com/freshet/freshet/lab/testweb/score"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
@@ -69,7 +71,7 @@ func (c *webScoreCmd) read(path string) (*score.Card, error) {
 		return nil, usagef("%s: %w", path, err)
 	}
 	opt := score.Options{Agent: c.Agent, Pages: c.Pages}
-	if opt.Graph, err = c.graph(path, &r.Head); err != nil {
+	if err := c.web(&opt, path, &r.Head); err != nil {
 		return nil, err
 	}
 	card, err := score.Read(r, opt)
@@ -79,22 +81,38 @@ func (c *webScoreCmd) read(path string) (*score.Card, error) {
 	return card, nil
 }
 
-// graph returns the graph that was served, nil if it is not known.
-func (c *webScoreCmd) graph(path string, h *truth.Head) (score.Graph, error) {
+// maxObtainable is the greatest web that is walked by the perfect robot.
+const maxObtainable = 1_000_000
+
+// web makes the web that was served again, as far as the log tells.
+func (c *webScoreCmd) web(opt *score.Options, path string, h *truth.Head) (err error) {
+	cfg := testweb.Config{
+		Pages: h.Pages, Sites: h.Sites, Seed: h.Seed, TimeScale: h.TimeScale,
+		Names: name.Scheme{Parent: h.Parent, Dotted: h.Dotted},
+	}
+	graph := h.Graph
 	if c.Web != "" {
-		return openStored(c.Web)
+		graph = c.Web
 	}
-	if h.Graph != "" {
-		return openStored(h.Graph)
+	if graph != "" {
+		if cfg.Graph, err = openStored(graph); err != nil {
+			return err
+		}
+	} else if h.Pages == 0 || h.Pages > score.MaxOrder {
+		return nil
 	}
-	if h.Pages == 0 || h.Pages > score.MaxOrder {
-		return nil, nil
+	if cfg.Behaviours, err = behaviour.Parse("", []byte(h.Behaviours)); err != nil {
+		return usagef("%s: %w", path, err)
 	}
-	web, err := testweb.NewWeb(testweb.Config{Pages: h.Pages, Sites: h.Sites, Seed: h.Seed})
+	web, err := testweb.NewWeb(cfg)
 	if err != nil {
-		return nil, usagef("%s: %w", path, err)
+		return usagef("%s: %w", path, err)
 	}
-	return web.Graph(), nil
+	opt.Graph = web.Graph()
+	if h.Pages > 0 && web.Pages() <= maxObtainable {
+		opt.Obtainable = web.Obtainable
+	}
+	return nil
 }
 
 func writeReport(path string, cards []score.Named) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -54,6 +53,8 @@ type webServeCmd struct {
 	VisitVia  string        `help:"Address that visitors connect to, e.g. of a sensor proxy (default: the web itself)." placeholder:"ADDR"`
 	Truth     string        `help:"Log of all that is asked and what the web knew of it (JSON lines)." placeholder:"FILE"`
 	Seeds     int           `help:"Number of entry pages to print." default:"1"`
+
+	behavioursText string // as the truth log tells them
 }
 
 // exitStatus ends the program with the exit code of a command that it ran.
@@ -157,19 +158,22 @@ func (c *webServeCmd) config(g *globals) (testweb.Config, []string, error) {
 }
 
 func (c *webServeCmd) behaviours(cfg *testweb.Config) (err error) {
+	path := ""
 	switch {
 	case c.Preset != "" && c.Behaviour != "":
 		return usagef("--preset and --behaviour: give one; a file may begin with `preset: %s`", c.Preset)
 	case c.Preset != "":
-		cfg.Behaviours, err = behaviour.Preset(c.Preset)
+		c.behavioursText = "preset: " + c.Preset
 	case c.Behaviour != "":
-		b, readErr := os.ReadFile(c.Behaviour)
-		if readErr != nil {
-			return usagef("--behaviour: %w", readErr)
+		b, err := os.ReadFile(c.Behaviour)
+		if err != nil {
+			return usagef("--behaviour: %w", err)
 		}
-		cfg.Behaviours, err = behaviour.Parse(c.Behaviour, b)
+		path, c.behavioursText = c.Behaviour, string(b)
+	case c.Demo:
+		c.behavioursText = "preset: demo"
 	}
-	if err != nil {
+	if cfg.Behaviours, err = behaviour.Parse(path, []byte(c.behavioursText)); err != nil {
 		return usageError{err}
 	}
 	return nil
@@ -233,12 +237,6 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--truth: %w", err)
 	}
-	settings, err := json.Marshal(map[string]any{
-		"virtual": c.Virtual, "demo": c.Demo, "sites": cfg.Sites, "changes": c.Changes.Seconds(), "preset": c.Preset, "behaviour": c.Behaviour,
-	})
-	if err != nil {
-		return nil, err
-	}
 	graph := ""
 	if c.Virtual == 0 && !c.Demo {
 		graph = c.Web
@@ -246,7 +244,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	head := truth.Head{
 		Record: truth.Record{Time: time.Now()},
 		Pages:  web.Pages(), Hosts: web.Hosts(), Seed: cfg.Seed, Graph: graph, Sites: cfg.Sites,
-		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Settings: settings,
+		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Behaviours: c.behavioursText, Interval: c.Changes.Seconds(),
 	}
 	log, err := truth.NewLog(f, head)
 	if err != nil {

@@ -41,6 +41,9 @@ type Card struct {
 	// CoverageReachable is the share of the pages that links lead to from the
 	// pages that the robot asked for first on its own: its seeds.
 	CoverageReachable float64 `json:"coverage_reachable,omitempty"`
+	// Obtainable is the number of pages that a perfect robot gets from there that
+	// obeys robots.txt and nofollow; a disobedient one may get more.
+	Obtainable uint64 `json:"obtainable,omitempty"`
 
 	Duplicates int `json:"duplicates"` // pages shown again under another address, or exact copies of others
 	NearCopies int `json:"near_copies"`
@@ -75,7 +78,10 @@ type Card struct {
 type Options struct {
 	Agent string // only requests whose user agent contains this
 	Graph Graph  // nil: no order quality
-	Pages uint64 // that exist, where the log does not say
+	// Obtainable counts the pages that a perfect, obedient robot gets from a page;
+	// nil: not known.
+	Obtainable func(from uint64) uint64
+	Pages      uint64 // that exist, where the log does not say
 }
 
 // freshnessSteps is the number of points of Card.Freshness.
@@ -113,7 +119,7 @@ func Read(r *truth.Reader, opt Options) (*Card, error) {
 	}
 	b.close()
 	if opt.Graph != nil {
-		if err := b.order(opt.Graph); err != nil {
+		if err := b.order(opt); err != nil {
 			return nil, err
 		}
 	}

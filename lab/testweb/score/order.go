@@ -15,8 +15,8 @@ const MaxOrder = 20_000_000
 var marks = [...]float64{.01, .05, .1, .25, .5, .75, 1}
 
 // order judges the order of first visits.
-func (b *book) order(g Graph) error {
-	c := &b.card
+func (b *book) order(opt Options) error {
+	c, g := &b.card, opt.Graph
 	n := g.Nodes()
 	if n > MaxOrder {
 		return nil
@@ -37,6 +37,9 @@ func (b *book) order(g Graph) error {
 	if len(visited) > 0 {
 		c.Reachable = reachable(g, uint64(visited[0]))
 		c.CoverageReachable = float64(len(visited)) / float64(c.Reachable)
+		if opt.Obtainable != nil {
+			c.Obtainable = opt.Obtainable(uint64(visited[0]))
+		}
 	}
 	rank := PageRank(g)
 	gathered, i := 0., 0

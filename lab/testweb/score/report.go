@@ -92,6 +92,12 @@ var rows = []struct {
 		}
 		return fmt.Sprintf("%.1f %% of %d", 100*c.CoverageReachable, c.Reachable)
 	}},
+	{"  obtainable", func(c *Card) string {
+		if c.Obtainable == 0 {
+			return "not known"
+		}
+		return fmt.Sprintf("%d by the rules", c.Obtainable)
+	}},
 	{"duplicates", func(c *Card) string { return fmt.Sprintf("%d, near copies %d", c.Duplicates, c.NearCopies) }},
 	{"traps", func(c *Card) string {
 		return fmt.Sprintf("%d pages, soft 404 %d, dead links %d", c.TrapPages, c.Soft404, c.DeadLinks)

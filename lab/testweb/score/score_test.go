@@ -146,11 +146,11 @@ func TestOrder(t *testing.T) {
 	if got := PageRank(g)[0]; math.Abs(got-r0) > 1e-8 {
 		t.Fatalf("PageRank of the centre %g, want %g", got, r0)
 	}
-	c := card(t, Options{Graph: g}, n, shown(0, 0), shown(1, 1), shown(2, 2))
+	c := card(t, Options{Graph: g, Obtainable: func(from uint64) uint64 { return 40 + from }}, n, shown(0, 0), shown(1, 1), shown(2, 2))
 	if math.Abs(c.PageRankAt["0.01"]-r0) > 1e-8 || math.Abs(c.PageRankAt["1"]-r0-2*(1-r0)/(n-1)) > 1e-8 {
 		t.Errorf("gathered %v, want %g first", c.PageRankAt, r0)
 	}
-	if c.KendallTau == nil || *c.KendallTau <= 0 || c.Reachable != n || c.CoverageReachable != .03 {
+	if c.KendallTau == nil || *c.KendallTau <= 0 || c.Reachable != n || c.CoverageReachable != .03 || c.Obtainable != 40 {
 		t.Errorf("card %+v", c)
 	}
 	last := card(t, Options{Graph: g}, n, shown(0, 1), shown(1, 2), shown(2, 0))

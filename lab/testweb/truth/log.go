@@ -12,15 +12,16 @@ import (
 // the same pages, links and changes to be computed again.
 type Head struct {
 	Record
-	Pages     uint64          `json:"pages"`
-	Hosts     uint64          `json:"hosts"`
-	Seed      uint64          `json:"seed"`
-	Graph     string          `json:"graph,omitempty"`      // folder of the stored graph, or how it is computed
-	Sites     uint64          `json:"sites,omitempty"`      // as configured
-	Parent    string          `json:"parent,omitempty"`     // domain of all hosts
-	Dotted    bool            `json:"dotted,omitempty"`     // form of the names
-	TimeScale float64         `json:"time_scale,omitempty"` // seconds of the web in one of the clock
-	Settings  json.RawMessage `json:"settings,omitempty"`   // the rest of the web's configuration
+	Pages      uint64  `json:"pages"`
+	Hosts      uint64  `json:"hosts"`
+	Seed       uint64  `json:"seed"`
+	Graph      string  `json:"graph,omitempty"`      // folder of the stored graph, or how it is computed
+	Sites      uint64  `json:"sites,omitempty"`      // as configured
+	Parent     string  `json:"parent,omitempty"`     // domain of all hosts
+	Dotted     bool    `json:"dotted,omitempty"`     // form of the names
+	TimeScale  float64 `json:"time_scale,omitempty"` // seconds of the web in one of the clock
+	Behaviours string  `json:"behaviours,omitempty"` // of the servers, in YAML
+	Interval   float64 `json:"interval,omitempty"`   // median time between changes of a page, in seconds of the web
 }
 
 // flushEvery is how much of the log the death of the process may cost.

@@ -1,0 +1,105 @@
+package testweb
+
+import (
+	"github.com/freshet/freshet/lab/testweb/behaviour"
+	"github.com/freshet/freshet/lab/testweb/truth"
+)
+
+// Limits of the perfect robot.
+const (
+	maxHops  = 20 // redirects that it follows, as browsers do
+	maxTries = 12 // visits to a page that fails, an hour or more apart
+)
+
+// Obtainable returns the number of pages that a perfect and obedient robot gets
+// that starts at a page: it asks again for what fails for a time, follows chains
+// of redirects, runs scripts, walks into no trap; but it does not read what
+// robots.txt forbids, follow links marked nofollow, find hosts without a name or
+// mend broken answers. It costs about 20 us a page that is reachable.
+func (w *Web) Obtainable(from uint64) uint64 {
+	seen := make([]uint64, (w.graph.Nodes()+63)/64)
+	seen[from/64] |= 1 << (from % 64)
+	pages := uint64(0)
+	var buf []uint64
+	for stack := []uint64{from}; len(stack) > 0; {
+		u := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
+		var shown bool
+		if buf, shown = w.obtain(u, buf[:0]); !shown {
+			continue
+		}
+		pages++
+		for _, v := range buf {
+			if seen[v/64]&(1<<(v%64)) == 0 {
+				seen[v/64] |= 1 << (v % 64)
+				stack = append(stack, v)
+			}
+		}
+	}
+	return pages
+}
+
+// obtain gets a page as the perfect robot does and appends the pages that it may
+// follow from there.
+func (w *Web) obtain(page uint64, buf []uint64) (links []uint64, shown bool) {
+	host := w.layout.Host(page)
+	if !w.resolves(host) {
+		return buf, false
+	}
+	dns := w.HostName(host)
+	path := w.URL(page)[len("http://")+len(dns):]
+	for try := range maxTries {
+		now := float64(try*try) * 3601 // errors come in windows; the gaps between tries grow
+		at := path
+		for range maxHops {
+			v := w.visit(host, dns, origin{scheme: "http"}, at, "", now)
+			r := v.r
+			links, next := w.follow(v, page, buf), r.Location
+			w.release(v)
+			switch {
+			case r.Disallowed:
+				return buf, false
+			case r.Kind == truth.Page && r.Page != nil && r.Cut == 0:
+				return links, true
+			case r.Kind != truth.Redirect || next == "":
+				next = ""
+			}
+			if next == "" {
+				break
+			}
+			at = next
+		}
+	}
+	return buf, false
+}
+
+// follow appends the successors of a page whose links a reply lets robots follow.
+func (w *Web) follow(v *visit, page uint64, buf []uint64) []uint64 {
+	p := v.r.Page
+	if p == nil || p.Robots != "" {
+		return buf
+	}
+	n := len(buf)
+	buf = w.graph.Successors(page, buf)
+	kept := n
+	for i := n; i < len(buf); i++ { // behaviours only add links behind those of the graph
+		if p.Links[i-n].Rel == "" {
+			buf[kept] = buf[i]
+			kept++
+		}
+	}
+	return buf[:kept]
+}
+
+// resolves reports whether DNS ever tells a host's address.
+func (w *Web) resolves(host uint64) bool {
+	q := behaviour.Request{World: w, Seed: w.seed, Host: host}
+	for _, b := range w.behaviour {
+		if d, ok := b.Behaviour.(behaviour.DNS); ok {
+			if f := d.DNS(&q); f.NXDomain || f.ServFail || f.Drop {
+				return false
+			}
+		}
+	}
+	return true
+}
