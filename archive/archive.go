@@ -253,7 +253,11 @@ func (w *Writer) ready() error {
 	for {
 		w.seq++
 		w.name = fmt.Sprintf("%s-%s-%05d-%d.warc.gz", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid())
-		f, err := os.OpenFile(filepath.Join(w.config.Dir, w.name+openSuffix), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+		path := filepath.Join(w.config.Dir, w.name)
+		if _, err := os.Lstat(path); err == nil { // a finished file of the same second
+			continue
+		}
+		f, err := os.OpenFile(path+openSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}

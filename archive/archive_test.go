@@ -80,6 +80,31 @@ func TestReadBack(t *testing.T) {
 	}
 }
 
+// Writers opened one after the other in the same second do not write over each
+// other's files.
+func TestReopenedAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var pos []Position
+	for range 4 {
+		w := open(t, dir, 0)
+		pos = append(pos, write(t, w, 1)...)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, p := range pos {
+		if _, err := Read(dir, p); err != nil {
+			t.Errorf("record %d: %v", i, err)
+		}
+		for _, q := range pos[:i] {
+			if p == q {
+				t.Errorf("two records at %+v", p)
+			}
+		}
+	}
+}
+
 // A file cut at any byte loses only the records behind the cut.
 func TestRepair(t *testing.T) {
 	t.Parallel()
