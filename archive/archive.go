@@ -55,7 +55,6 @@ type Writer struct {
 	mu   sync.Mutex
 	f    *os.File
 	buf  *bufio.Writer
-	gz   *gzip.Writer
 	name string // without .open
 	size int64
 	seq  int
@@ -83,11 +82,7 @@ func Open(c Config) (*Writer, error) {
 			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
 		}
 	}
-	gz, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil {
-		return nil, err
-	}
-	return &Writer{config: c, gz: gz}, nil
+	return &Writer{config: c}, nil
 }
 
 // repair cuts a file behind its last whole record and gives it its final name.
@@ -133,14 +128,9 @@ type Exchange struct {
 }
 
 // Write appends a response record (a resource record where Rendered) and
-// returns where it lies. It is durable after the next Sync.
+// returns where it lies. It is durable after the next Sync. Records are
+// compressed side by side; only appending them waits for others.
 func (w *Writer) Write(x *Exchange) (Position, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.ready(); err != nil {
-		return Position{}, fmt.Errorf("archive: %w", err)
-	}
-	var block bytes.Buffer
 	fields := [][2]string{{"WARC-Target-URI", x.URL}, {"WARC-Date", x.Time.UTC().Format("2006-01-02T15:04:05Z")}}
 	if x.IP != "" {
 		fields = append(fields, [2]string{"WARC-IP-Address", x.IP})
@@ -150,16 +140,26 @@ func (w *Writer) Write(x *Exchange) (Position, error) {
 		fields = append(fields, [2]string{"WARC-Truncated", x.Truncated})
 	}
 	kind := "response"
+	var head bytes.Buffer
 	if x.Rendered {
 		kind = "resource"
 		fields = append(fields, [2]string{"Content-Type", contentType(x.Header)})
 	} else {
 		fields = append(fields, [2]string{"Content-Type", "application/http;msgtype=response"})
-		writeHead(&block, x)
+		writeHead(&head, x)
 	}
-	block.Write(x.Body)
+	m := members.Get().(*member)
+	defer members.Put(m)
+	if err := m.encode(kind, fields, head.Bytes(), x.Body); err != nil {
+		return Position{}, fmt.Errorf("archive: %w", err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.ready(); err != nil {
+		return Position{}, fmt.Errorf("archive: %w", err)
+	}
 	pos := Position{File: w.name, Offset: w.size}
-	if err := w.record(kind, fields, block.Bytes()); err != nil {
+	if err := w.append(m); err != nil {
 		return Position{}, fmt.Errorf("archive %s: %w", w.name, err)
 	}
 	return pos, nil
@@ -207,37 +207,53 @@ func recordID() string {
 	return "<urn:uuid:" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + ">"
 }
 
-// record appends one gzip member.
-func (w *Writer) record(kind string, fields [][2]string, block []byte) error {
-	var head bytes.Buffer
-	head.WriteString("WARC/1.1\r\nWARC-Type: " + kind + "\r\nWARC-Record-ID: " + recordID() + "\r\n")
-	for _, f := range fields {
-		head.WriteString(f[0] + ": " + f[1] + "\r\n")
+// member is one compressed record.
+type member struct {
+	gz   *gzip.Writer
+	data bytes.Buffer
+}
+
+var members = sync.Pool{New: func() any {
+	gz, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
 	}
-	head.WriteString("Content-Length: " + strconv.Itoa(len(block)) + "\r\n\r\n")
-	c := &lengthWriter{w: w.buf}
-	w.gz.Reset(c)
-	for _, part := range [][]byte{head.Bytes(), block, []byte("\r\n\r\n")} {
-		if _, err := w.gz.Write(part); err != nil {
+	return &member{gz: gz}
+}}
+
+// encode makes a record of a header and a block of two parts.
+func (m *member) encode(kind string, fields [][2]string, block ...[]byte) error {
+	length := 0
+	for _, b := range block {
+		length += len(b)
+	}
+	head := make([]byte, 0, 1024)
+	head = append(head, "WARC/1.1\r\nWARC-Type: "+kind+"\r\nWARC-Record-ID: "+recordID()+"\r\n"...)
+	for _, f := range fields {
+		head = append(head, f[0]+": "+f[1]+"\r\n"...)
+	}
+	head = append(head, "Content-Length: "+strconv.Itoa(length)+"\r\n\r\n"...)
+	m.data.Reset()
+	m.gz.Reset(&m.data)
+	if _, err := m.gz.Write(head); err != nil {
+		return err
+	}
+	for _, b := range block {
+		if _, err := m.gz.Write(b); err != nil {
 			return err
 		}
 	}
-	if err := w.gz.Close(); err != nil {
+	if _, err := m.gz.Write([]byte("\r\n\r\n")); err != nil {
 		return err
 	}
-	w.size += c.n
-	return nil
+	return m.gz.Close()
 }
 
-type lengthWriter struct {
-	w io.Writer
-	n int64
-}
-
-func (l *lengthWriter) Write(p []byte) (int, error) {
-	n, err := l.w.Write(p)
-	l.n += int64(n)
-	return n, err
+// append writes a record. The caller holds mu.
+func (w *Writer) append(m *member) error {
+	n, err := w.buf.Write(m.data.Bytes())
+	w.size += int64(n)
+	return err
 }
 
 // ready opens a file if there is none, or the present one is full.
@@ -271,9 +287,15 @@ func (w *Writer) ready() error {
 	if w.config.Agent != "" {
 		info += "http-header-user-agent: " + w.config.Agent + "\r\n"
 	}
-	return w.record("warcinfo", [][2]string{
+	m := members.Get().(*member)
+	defer members.Put(m)
+	err := m.encode("warcinfo", [][2]string{
 		{"WARC-Date", time.Now().UTC().Format("2006-01-02T15:04:05Z")}, {"WARC-Filename", w.name}, {"Content-Type", "application/warc-fields"},
 	}, []byte(info))
+	if err != nil {
+		return err
+	}
+	return w.append(m)
 }
 
 // finish closes the present file under its final name.

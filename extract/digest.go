@@ -8,28 +8,45 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// digest computes the page's digest and simhash.
+// digest computes the page's digest and simhash. The text is folded: its words
+// are parted by single spaces.
 func digest(p *Page) ([16]byte, uint64) {
 	h := sha256.New()
-	buf := make([]byte, 0, 4096) // the hash takes blocks faster than words
-	put := func(s string, end byte) {
-		if len(buf)+len(s)+1 > cap(buf) {
-			h.Write(buf)
-			buf = buf[:0]
+	buf := make([]byte, 0, 4096) // the hash takes long pieces faster than short
+	put := func(s string) {
+		for len(s) > 0 {
+			if len(buf) == cap(buf) {
+				h.Write(buf)
+				buf = buf[:0]
+			}
+			n := min(len(s), cap(buf)-len(buf))
+			buf = append(buf, s[:n]...)
+			s = s[n:]
 		}
-		buf = append(append(buf, s...), end)
 	}
-	put(p.Title, 0)
+	put(p.Title)
+	put("\x00")
 	var sim simhash
 	var a, b uint64
-	for w := range strings.FieldsSeq(p.Text) {
-		if noise(w) {
-			continue
+	text, piece := p.Text, 0
+	for i := 0; i < len(text); {
+		end := i
+		for end < len(text) && text[end] != ' ' {
+			end++
 		}
-		put(w, ' ')
-		c := xxhash.Sum64String(w)
-		sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c)
-		a, b = b, c
+		if w := text[i:end]; noise(w) {
+			put(text[piece:i])
+			piece = min(end+1, len(text))
+		} else {
+			c := wordHash(text, i, end)
+			sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c)
+			a, b = b, c
+		}
+		i = end + 1
+	}
+	if piece < len(text) {
+		put(text[piece:])
+		put(" ")
 	}
 	for _, l := range p.Links {
 		if l.Kind == Image {
@@ -39,10 +56,32 @@ func digest(p *Page) ([16]byte, uint64) {
 		if i := strings.IndexByte(u, '?'); i >= 0 && noise(u[i+1:]) {
 			u = u[:i]
 		}
-		put(u, 0)
+		put(u)
+		put("\x00")
 	}
 	h.Write(buf)
 	return [16]byte(h.Sum(nil)[:16]), sim.sum()
+}
+
+// wordHash hashes text[i:end]. Most words have at most eight letters: those are
+// read as one integer.
+func wordHash(text string, i, end int) uint64 {
+	n := end - i
+	if n > 8 {
+		return xxhash.Sum64String(text[i:end])
+	}
+	var x uint64
+	if i+8 <= len(text) {
+		w := text[i : i+8]
+		x = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		x &= 1<<(8*n) - 1
+	} else {
+		for j := n - 1; j >= 0; j-- {
+			x = x<<8 | uint64(text[i+j])
+		}
+	}
+	x *= 0x9e3779b97f4a7c15
+	return x ^ x>>32
 }
 
 // noise reports whether a word changes without the page changing: a time of

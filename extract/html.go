@@ -374,12 +374,20 @@ func (s *scanner) finish() {
 
 // folder gathers text with white space folded to single spaces.
 type folder struct {
-	strings.Builder
+	b     []byte
 	space bool
 }
 
 func (f *folder) gap() { f.space = true }
 
+// Len is the number of bytes gathered.
+func (f *folder) Len() int { return len(f.b) }
+
+// String returns a copy of the text.
+func (f *folder) String() string { return string(f.b) }
+
+// add appends text up to limit. Words with single spaces between them, which
+// is nearly all text, are copied in one piece.
 func (f *folder) add(text []byte, limit int) {
 	for len(text) > 0 {
 		i := 0
@@ -388,21 +396,46 @@ func (f *folder) add(text []byte, limit int) {
 		}
 		if i > 0 {
 			f.space = true
-			text = text[i:]
-			continue
+			if text = text[i:]; len(text) == 0 {
+				return
+			}
 		}
-		for i < len(text) && !isSpace(text[i]) {
-			i++
+		room := limit - len(f.b)
+		if f.space && len(f.b) > 0 {
+			room--
 		}
-		if f.Len()+i+1 > limit {
+		end, word := 0, 0 // end of the piece, begin of its last word
+		for end < len(text) && end <= room {
+			c := text[end]
+			if c > ' ' {
+				end++
+				continue
+			}
+			if !isSpace(c) {
+				end++
+				continue
+			}
+			if c != ' ' || end+1 >= len(text) || isSpace(text[end+1]) {
+				break
+			}
+			end++
+			word = end
+		}
+		if end > room { // the last word does not fit
+			end = max(0, word-1)
+		}
+		if end == 0 {
 			return
 		}
-		if f.space && f.Len() > 0 {
-			f.WriteByte(' ')
+		if f.space && len(f.b) > 0 {
+			f.b = append(f.b, ' ')
 		}
 		f.space = false
-		f.Write(text[:i])
-		text = text[i:]
+		f.b = append(f.b, text[:end]...)
+		if word > end { // the piece ends before the word that does not fit
+			return
+		}
+		text = text[end:]
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -151,6 +152,43 @@ func TestSimhash(t *testing.T) {
 			t.Errorf("%d features: %x, want %x", n, got, want)
 		}
 	}
+}
+
+// A word has the same hash at the end of the text as inside.
+func TestWordHash(t *testing.T) {
+	t.Parallel()
+	for _, w := range []string{"a", "seven77", "eightttt", "ninewords", "žąsis", "гуси"} {
+		if inside, last := wordHash(w+" and more words", 0, len(w)), wordHash("x "+w, 2, 2+len(w)); inside != last {
+			t.Errorf("%q: %x inside, %x at the end", w, inside, last)
+		}
+	}
+}
+
+// The folder against the plain way of doing it.
+func FuzzFolder(f *testing.F) {
+	f.Add([]byte(" a  b\n c"), []byte("d "), 100)
+	f.Add([]byte("one two three"), []byte(" four"), 9)
+	f.Fuzz(func(t *testing.T, a, b []byte, limit int) {
+		limit &= 0xff
+		var got folder
+		got.add(a, limit)
+		got.gap()
+		got.add(b, limit)
+		isSpaceRune := func(r rune) bool { return r < 0x80 && isSpace(byte(r)) }
+		var words []string
+		for _, part := range [][]byte{a, b} {
+			for _, w := range bytes.FieldsFunc(part, isSpaceRune) {
+				more := append(slices.Clone(words), string(w))
+				if len(strings.Join(more, " ")) > limit {
+					break
+				}
+				words = more
+			}
+		}
+		if want := strings.Join(words, " "); got.String() != want {
+			t.Errorf("%q, %q, limit %d: %q, want %q", a, b, limit, got.String(), want)
+		}
+	})
 }
 
 func BenchmarkLexer(b *testing.B) {

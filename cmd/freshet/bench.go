@@ -112,7 +112,10 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 	case "freshet":
 		data := c.Keep
 		if data == "" {
-			data = filepath.Join(work, "data")
+			var err error
+			if data, err = os.MkdirTemp(work, "data-"); err != nil {
+				return nil, err
+			}
 		}
 		argv := []string{self, "--data", data, "--quiet", "crawl", "--allow-private", "--agents", n, "--scope", "any"}
 		if !c.Index {

@@ -5,6 +5,7 @@ package bench
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -42,13 +43,19 @@ type Served struct {
 // NewSite returns a site.
 func NewSite(pages, hosts, links, size int) *Site {
 	s := &Site{Pages: pages, Hosts: hosts, Links: max(3, links), Bytes: size, served: make([]uint16, pages)}
+	// Words as in a language: few are frequent (Zipf), so that text compresses
+	// about as well as text does.
 	r := rng.New(1, "bench", "words")
 	syllables := strings.Fields("an be ca do en fo ga hi in jo ka lu ma ne or pa qui ro se ta un va wi xe yo za stra plen kor mun tal ver")
+	words := make([]string, 8000)
+	for i := range words {
+		for range 1 + r.IntN(3) {
+			words[i] += syllables[r.IntN(len(syllables))]
+		}
+	}
 	var b strings.Builder
 	for b.Len() < 1<<20 {
-		for range 1 + r.IntN(3) {
-			b.WriteString(syllables[r.IntN(len(syllables))])
-		}
+		b.WriteString(words[int(math.Exp(r.Float64()*math.Log(float64(len(words)))))-1])
 		b.WriteByte(' ')
 	}
 	s.filler = b.String()
