@@ -91,6 +91,7 @@ func (b *bench) visit(t *testing.T, bodies map[string]string, change func(*store
 			t.Fatal(err)
 		}
 		p.State, p.Status, p.Type, p.Slot = store.OK, 200, "text/html", store.Slot{Due: now.Add(time.Hour)}
+		p.NoIndex, p.Canonical = false, ""
 		p.History.Observe(now, true)
 		p.Body, err = b.archive.Write(&archive.Exchange{URL: p.URL, Time: now, Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte(bodies[u.Path()])})
 		if err != nil {
