@@ -28,7 +28,8 @@ import (
 type Config struct {
 	Robots      int // workers; 0 means 10
 	Bound       part.Bound
-	Media       bool // read tags and text
+	Media       bool   // read tags and text
+	Policy      Policy // which part next; "" means Freshness
 	Source      source.Options
 	TagTimeout  time.Duration // for the tags of one file; 0 means 1 min
 	ForgetAfter time.Duration // a host gone for so long is dropped; 0 means 30 days
@@ -62,6 +63,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Robots <= 0 {
 		c.Robots = 10
+	}
+	if c.Policy == "" {
+		c.Policy = Freshness
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -373,7 +377,7 @@ func (h *host) apply(r *Robot, parts []PartState, gone []part.Part, from part.Pa
 		}
 		it := history // a new part inherits the history of what it was cut from
 		if s.Part != from {
-			it.last = seconds(r.cfg.Now())
+			it.history.Last = r.cfg.Now()
 		}
 		h.table.Add(s.Part)
 		h.parts[s.Part] = &partInfo{s.Sum, &it}

@@ -119,10 +119,10 @@ func (r *Robot) pick(now int64) (best *host, bestPart part.Part) {
 			return h, part.Part{}
 		}
 		for p, i := range h.parts {
-			if !i.item.force && now-i.item.last < least {
+			if !i.item.force && now-i.item.last() < least {
 				continue
 			}
-			if v := i.item.value(now); v > most {
+			if v := i.item.value(r.cfg.Policy, now); v > most {
 				best, bestPart, most = h, p, v
 			}
 		}

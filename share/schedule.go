@@ -1,75 +1,113 @@
 package share
 
 import (
-	"encoding/binary"
-	"fmt"
+	"encoding/json"
 	"math"
+	"time"
 
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/share/part"
 )
 
+// Policy names a rule for which part is scanned next.
+type Policy string
+
+// Policies. Rates of change are estimated from a part's own visits.
+const (
+	Freshness Policy = "freshness" // most freshness for a visit: the default
+	Likely    Policy = "likely"    // most likely changed
+	Oldest    Policy = "sweep"     // visited longest ago
+)
+
+// Policies returns the names of all policies.
+func Policies() []Policy { return []Policy{Freshness, Likely, Oldest} }
+
 // item is a part in the schedule: its history of visits.
 type item struct {
-	last  int64   // last visit, seconds; 0 never
-	n, x  float64 // visits and visits without change, fading
-	span  float64 // seconds that the visits cover, fading
-	force bool    // to be scanned at once
+	history change.History
+	rate    float64 // of history, changes per second
+	force   bool    // to be scanned at once
 }
 
-// halfLife is the age in seconds at which evidence of change counts half.
-const halfLife = 30 * 86400
-
-// rate returns the estimated changes per second: Cho and Garcia-Molina's
-// -ln((X+0.5)/(n+0.5))/I over the mean interval, with a prior of one visit a day.
-func (it *item) rate() float64 {
-	n, x, span := it.n+1, it.x+0.5, it.span+86400
-	return -math.Log((x+0.5)/(n+0.5)) / (span / n)
-}
+// prior is what is believed of a part that was not visited often: a change in
+// two days, worth one visit.
+var prior = change.Prior{Rate: 1.0 / (2 * 86400), Weight: 1}
 
 // visited notes a visit at now.
 func (it *item) visited(now int64, changed bool) {
-	if it.last > 0 && now > it.last {
-		gap := float64(now - it.last)
-		fade := math.Exp2(-gap / halfLife)
-		it.n = it.n*fade + 1
-		it.x *= fade
-		it.span = it.span*fade + gap
-		if !changed {
-			it.x++
-		}
-	}
-	it.last = now
+	it.history.Observe(time.Unix(now, 0), changed)
+	it.rate = it.history.Rate(prior)
 	it.force = false
 }
 
-// value is what a visit at now is worth: Busa-Fekete et al.'s (2025) greedy value
-// for freshness, (1 - e^{-Dt}(1 + Dt))/D.
-func (it *item) value(now int64) float64 {
-	if it.force || it.last == 0 {
+func (it *item) last() int64 {
+	if it.history.Last.IsZero() {
+		return 0
+	}
+	return it.history.Last.Unix()
+}
+
+// value is what a visit at now is worth.
+//
+// Freshness: the greedy value (1 - e^{-Dt}(1 + Dt))/D of a part that changes at
+// rate D and was visited t ago (Olston and Pandey 2002; Busa-Fekete et al. 2025).
+// Likely: 1 - e^{-Dt}, the rule of the 2008 thesis, which visits what changes
+// all the time again and again.
+func (it *item) value(p Policy, now int64) float64 {
+	last := it.last()
+	if it.force || last == 0 {
 		return math.Inf(1)
 	}
-	d := it.rate()
-	t := float64(now - it.last)
+	t := float64(now - last)
+	d := it.rate
+	switch p {
+	case Likely:
+		return -math.Expm1(-d * t)
+	case Oldest:
+		return t
+	}
 	return (1 - math.Exp(-d*t)*(1+d*t)) / d
 }
 
 func (it *item) restore(v Visit) error {
-	if len(v.History) != 24 {
-		return fmt.Errorf("%d bytes, want 24", len(v.History))
+	if err := json.Unmarshal(v.History, &it.history); err != nil {
+		return err
 	}
-	it.last = v.Last
-	it.n = math.Float64frombits(binary.LittleEndian.Uint64(v.History))
-	it.x = math.Float64frombits(binary.LittleEndian.Uint64(v.History[8:]))
-	it.span = math.Float64frombits(binary.LittleEndian.Uint64(v.History[16:]))
+	it.rate = it.history.Rate(prior)
 	return nil
 }
 
 func (it *item) visit(p part.Part) (Visit, bool) {
-	if it.last == 0 {
+	if it.last() == 0 {
 		return Visit{}, false
 	}
-	b := binary.LittleEndian.AppendUint64(nil, math.Float64bits(it.n))
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(it.x))
-	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(it.span))
-	return Visit{Part: p.ID(), Last: it.last, History: b}, true
+	b, err := json.Marshal(it.history)
+	if err != nil {
+		return Visit{}, false // numbers that are none: the visits begin anew
+	}
+	return Visit{Part: p.ID(), Last: it.last(), History: b}, true
 }
+
+// Schedule is the choice of the next part by itself: what a robot uses, for
+// simulations of it. Times are seconds.
+type Schedule struct {
+	Policy Policy
+	items  []item
+}
+
+// NewSchedule returns a schedule of n parts, none visited.
+func NewSchedule(p Policy, n int) *Schedule { return &Schedule{p, make([]item, n)} }
+
+// Next returns the part that is worth most at now.
+func (s *Schedule) Next(now int64) int {
+	best, most := 0, -1.0
+	for i := range s.items {
+		if v := s.items[i].value(s.Policy, now); v > most {
+			best, most = i, v
+		}
+	}
+	return best
+}
+
+// Visited notes a visit to a part and whether it saw a change.
+func (s *Schedule) Visited(i int, now int64, changed bool) { s.items[i].visited(now, changed) }
