@@ -310,6 +310,7 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
+	defer cancel()
 	// Two servers on one machine: never both at once.
 	for _, s := range []string{servers[1].URL, "file://" + dir} {
 		if _, err := r.AddSource(ctx, s); err != nil {
@@ -349,6 +350,7 @@ func TestForget(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- r.Run(ctx) }()
+	defer cancel()
 	wait(t, "the first scan", func() bool { return len(sink.paths()) == 1 })
 	s.set(func() { s.down = true })
 	s.CloseClientConnections()

@@ -60,6 +60,9 @@ func (it *item) value(p Policy, now int64) float64 {
 	}
 	t := float64(now - last)
 	d := it.rate
+	if d <= 0 { // not visited since it was cut off from another part
+		d = prior.Rate
+	}
 	switch p {
 	case Likely:
 		return -math.Expm1(-d * t)

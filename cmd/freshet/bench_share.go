@@ -379,7 +379,7 @@ func syntheticFile(i uint64) share.File {
 	if i%10 == 0 {
 		h := rng.Mix(5, i/10%100_000) // ten copies of each on the average
 		f.Media = media.Info{
-			Title: fmt.Sprintf("%s %s %d", syntheticWords[h%40], syntheticWords[h>>8%40], h%5000), Artist: fmt.Sprintf("Artist %d", h>>16%5000), Year: 1960 + int(h>>32%60),
+			Title: fmt.Sprintf("%s %s %d", syntheticWords[h%uint64(len(syntheticWords))], syntheticWords[h>>8%uint64(len(syntheticWords))], h%5000), Artist: fmt.Sprintf("Artist %d", h>>16%5000), Year: 1960 + int(h>>32%60),
 			Genre: "Pop", Duration: 200 * time.Second, BitRate: 192_000,
 		}
 	}
@@ -412,13 +412,13 @@ func (c *benchSearchCmd) Run(ctx context.Context, g *globals) error {
 	}
 	kinds := map[string]func(i int) string{
 		"two words": func(i int) string {
-			return syntheticWords[i%40] + " " + syntheticWords[i*7%40]
+			return syntheticWords[i%len(syntheticWords)] + " " + syntheticWords[i*7%len(syntheticWords)]
 		},
 		"rare word": func(i int) string { return rareWord(i) },
 		"artist":    func(i int) string { return fmt.Sprintf("artist:%d", i%5000) },
 		"prefix":    func(i int) string { return rareWord(i)[:3] + "*" },
 		"substring": func(i int) string { return rareWord(i)[1:4] },
-		"filters":   func(i int) string { return fmt.Sprintf("%s ext:mp3 year:%d", syntheticWords[i%40], 1960+i%60) },
+		"filters":   func(i int) string { return fmt.Sprintf("%s ext:mp3 year:%d", syntheticWords[i%len(syntheticWords)], 1960+i%60) },
 	}
 	times := map[string]map[string]float64{}
 	for name, make := range kinds {
