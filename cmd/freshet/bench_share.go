@@ -138,7 +138,7 @@ func (c *benchRescanCmd) measure(ctx context.Context, dir, spec string) ([]resca
 	steps := []struct {
 		name string
 		f    func(*rescanRow) error
-	}{{"first scan", sweep}, {"plain walk", walk}, {"rescan", sweep}, {"plain walk again", walk}, {"rescan again", sweep}}
+	}{{"first scan", sweep}, {"plain walk", walk}, {"rescan", sweep}}
 	for _, s := range steps {
 		if err := timed(s.name, s.f); err != nil {
 			return nil, err
@@ -418,7 +418,9 @@ func (c *benchSearchCmd) Run(ctx context.Context, g *globals) error {
 		"artist":    func(i int) string { return fmt.Sprintf("artist:%d", i%5000) },
 		"prefix":    func(i int) string { return rareWord(i)[:3] + "*" },
 		"substring": func(i int) string { return rareWord(i)[1:4] },
-		"filters":   func(i int) string { return fmt.Sprintf("%s ext:mp3 year:%d", syntheticWords[i%len(syntheticWords)], 1960+i%60) },
+		"filters": func(i int) string {
+			return fmt.Sprintf("%s ext:mp3 year:%d", syntheticWords[i%len(syntheticWords)], 1960+i%60)
+		},
 	}
 	times := map[string]map[string]float64{}
 	for name, make := range kinds {
