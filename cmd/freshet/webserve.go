@@ -274,6 +274,9 @@ func (c *webServeCmd) announce(g *globals, s *testweb.Server) error {
 	for _, u := range seeds {
 		fmt.Fprintln(g.stdout, "seed  ", u)
 	}
+	if s.DNSAddr() != "" && c.Answer == "" {
+		fmt.Fprintln(g.stderr, "note: DNS gives each host's own address, which leads to this web only inside --netns; --answer 127.0.0.1 gives that one for all")
+	}
 	return nil
 }
 

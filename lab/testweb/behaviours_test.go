@@ -87,7 +87,7 @@ func TestErrorsComeAndGo(t *testing.T) {
 	}
 	u := s.URL(7)
 	seen := map[bool]bool{}
-	for range 30 {
+	for range 100 {
 		resp, _ := get(t, c, u)
 		seen[resp.StatusCode == 200] = true
 		if len(seen) == 2 {
@@ -117,7 +117,7 @@ func TestRetryAfterIsTrue(t *testing.T) {
 		}
 	}
 	if busy == 0 {
-		t.Skip("no host is busy now")
+		t.Error("no host is busy in a window in which half should be")
 	}
 }
 
