@@ -131,6 +131,9 @@ type Config struct {
 	Proxies  []string // addresses or networks of trusted proxies
 	Private  bool     // searching needs a login
 	Rate     float64  // searches a second and address; 0 is no limit
+	// Media plays files of shares at GET /play; nil plays nothing. Who may search
+	// may play.
+	Media http.HandlerFunc
 }
 
 // Server serves the pages and the API.
@@ -171,6 +174,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.open(s.searchPage))
 	mux.Handle("GET /cached", s.open(s.cachedPage))
+	if s.config.Media != nil {
+		mux.Handle("GET /play", s.open(s.config.Media))
+	}
 	mux.HandleFunc("GET /style.css", s.static)
 	mux.HandleFunc("GET /status.js", s.static)
 	mux.HandleFunc("GET /login", s.loginPage)

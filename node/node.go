@@ -21,6 +21,7 @@ import (
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/throttle"
 	"github.com/freshet/freshet/weburl"
@@ -34,6 +35,8 @@ type Node struct {
 	client  *fetch.Client
 	robot   *crawl.Robot
 	indexer *feed.Indexer
+	shares  *Shares      // nil without shares
+	files   *share.Robot // nil without shares
 	server  *http.Server
 	started time.Time
 	stop    context.CancelFunc
@@ -69,9 +72,18 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 		return nil, err
 	}
 	if err := n.assemble(ctx, c, o); err != nil {
-		return nil, errors.Join(err, n.parts.Close())
+		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
+}
+
+// close closes what keeps data.
+func (n *Node) close() error {
+	var err error
+	if n.shares != nil {
+		err = n.shares.Store.Close()
+	}
+	return errors.Join(err, n.parts.Close())
 }
 
 func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err error) {
@@ -106,7 +118,36 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, Limit: n.limit(),
 	})
-	return n.addSeeds(ctx)
+	if err := n.addSeeds(ctx); err != nil {
+		return err
+	}
+	return n.addShares(ctx, c, o.Dir)
+}
+
+// addShares opens the shares and gives them to their robot.
+func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err error) {
+	var wanted []config.Source
+	for _, s := range c.Sources {
+		if s.Share() {
+			wanted = append(wanted, s)
+		}
+	}
+	if n.shares, err = OpenShares(ctx, dir, len(wanted) > 0); err != nil || n.shares == nil {
+		return err
+	}
+	if n.files, err = newShareRobot(ctx, c, n.shares, n.log); err != nil {
+		return err
+	}
+	for _, s := range wanted {
+		spec, err := specOf(s)
+		if err != nil {
+			return err
+		}
+		if _, err := n.files.AddSource(ctx, spec); err != nil {
+			return fmt.Errorf("source: %w", err)
+		}
+	}
+	return nil
 }
 
 // addScope takes a source that is a web site into the scopes.
@@ -161,15 +202,15 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	defer n.stop()
 	l, err := net.Listen("tcp", n.config.Console.Listen)
 	if err != nil {
-		return errors.Join(fmt.Errorf("console: %w (console.listen chooses another address)", err), n.parts.Close())
+		return errors.Join(fmt.Errorf("console: %w (console.listen chooses another address)", err), n.close())
 	}
 	address := l.Addr().String()
 	if err := n.listen(ctx, l); err != nil {
-		return errors.Join(err, l.Close(), n.parts.Close())
+		return errors.Join(err, l.Close(), n.close())
 	}
 	path := filepath.Join(n.parts.Dir, addressFile)
 	if err := os.WriteFile(path, []byte(address), 0o600); err != nil {
-		return errors.Join(err, l.Close(), n.parts.Close())
+		return errors.Join(err, l.Close(), n.close())
 	}
 	defer os.Remove(path)
 	var parts sync.WaitGroup
@@ -185,6 +226,9 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	start("robot", n.robot.Run)
 	start("indexer", n.indexer.Run)
 	start("freshness", n.watchFreshness)
+	if n.files != nil {
+		start("share robot", n.files.Run)
+	}
 	start("console", func(context.Context) error {
 		if err := n.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -207,15 +251,24 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	for err := range errs {
 		all = append(all, err)
 	}
-	return errors.Join(append(all, n.parts.Close())...)
+	return errors.Join(append(all, n.close())...)
 }
 
 // listen makes the console's server.
 func (n *Node) listen(ctx context.Context, l net.Listener) error {
 	c := n.config.Console
+	finder := &Finder{Engine: n.parts.Engine, Ranking: RankingOf(n.config), HideOffline: n.config.Share.Offline == "hide", Play: c.Media}
+	if n.shares != nil {
+		finder.Files = n.shares.Index
+	}
+	extra := map[string]http.Handler{"GET /metrics": promhttp.HandlerFor(n.metrics(), promhttp.HandlerOpts{})}
+	var media http.HandlerFunc
+	if c.Media && n.shares != nil {
+		media = n.play
+	}
 	s, err := console.New(console.Config{
-		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate,
-	}, &Finder{n.parts.Engine, RankingOf(n.config)}, n, n, n.log, map[string]http.Handler{"GET /metrics": promhttp.HandlerFor(n.metrics(), promhttp.HandlerOpts{})})
+		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media,
+	}, finder, n, n, n.log, extra)
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.Skipped,
 		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
 		Freshness: n.fresh.all.freshness, Age: n.fresh.all.age, Top: n.fresh.hosts, Needed: n.fresh.needed,
+		Shares:  statusOf(n.files),
 		Render:  console.RenderStatus{Why: "rendering is not set up"},
 		Sources: slices.Clone(n.sources), Throttle: n.throttleStatus(lag),
 	}
@@ -68,7 +69,7 @@ func (n *Node) SetAgents(_ context.Context, fetch, render *int) error {
 func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	src := config.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth, MaxPages: s.MaxPages}
 	if src.Share() {
-		return fmt.Errorf("%s: shares are added in the configuration file", s.URL)
+		return n.addShare(ctx, s)
 	}
 	u, err := weburl.Parse(s.URL)
 	if err != nil {
@@ -89,6 +90,20 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 		return err
 	}
 	n.robot.Wake()
+	return nil
+}
+
+// addShare gives a further share to the robot, if the process has one.
+func (n *Node) addShare(ctx context.Context, s console.Source) error {
+	if n.files == nil {
+		return fmt.Errorf("%s: no share is configured; put the first one into the configuration file", s.URL)
+	}
+	if _, err := n.files.AddSource(ctx, s.URL); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.sources = append(n.sources, s)
+	n.mu.Unlock()
 	return nil
 }
 

@@ -3,19 +3,15 @@
 package node
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/config"
-	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/embedded"
-	"github.com/freshet/freshet/index/query"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 )
@@ -97,38 +93,7 @@ func (p *Parts) Close() error {
 	return errors.Join(errs...)
 }
 
-// Finder answers searches from the text index.
-type Finder struct {
-	Engine  index.Engine
-	Ranking index.Ranking
-}
-
 // RankingOf reads the weights of a configuration.
 func RankingOf(c *config.Config) index.Ranking {
 	return index.Ranking{PopularityWeight: c.Index.Popularity, FreshnessWeight: c.Index.Freshness, HalfLife: c.Index.HalfLife}
-}
-
-// Find implements console.Finder.
-func (f *Finder) Find(ctx context.Context, r console.Request) (*console.Results, error) {
-	now := time.Now()
-	res, err := f.Engine.Search(ctx, index.Request{
-		Query: query.Parse(r.Query, now), Kind: r.Kind, Limit: r.Limit, Offset: r.Offset,
-		Now: now, Ranking: f.Ranking, Facets: r.Facets, ByDate: r.ByDate,
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := &console.Results{Total: res.Total, Facets: res.Facets, Elapsed: res.Elapsed}
-	for i := range res.Hits {
-		h := &res.Hits[i]
-		one := console.Result{
-			Title: h.Title, URL: h.ID, Kind: h.Kind, Type: h.Type, Host: h.Host, Lang: h.Lang, Snippet: h.Snippet,
-			Score: h.Score, Date: h.Date, Size: h.Size, Online: true, Cached: true,
-		}
-		for _, c := range h.Copies {
-			one.Copies = append(one.Copies, console.Copy{URL: c, Host: hostOf(c), Online: true})
-		}
-		out.Results = append(out.Results, one)
-	}
-	return out, nil
 }

@@ -288,7 +288,15 @@ func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results,
 	if err != nil {
 		return nil, err
 	}
-	f := node.Finder{Engine: e, Ranking: node.RankingOf(cfg)}
+	f := node.Finder{Engine: e, Ranking: node.RankingOf(cfg), HideOffline: cfg.Share.Offline == "hide"}
+	shares, err := node.OpenShares(ctx, dir, false)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	if shares != nil {
+		f.Files = shares.Index
+		defer shares.Store.Close()
+	}
 	res, err := f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
 	return res, errors.Join(err, e.Close())
 }

@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+)
+
+// start runs a node and returns the address of its console.
+func start(t *testing.T, c *config.Config, dir string) (*Node, string) {
+	t.Helper()
+	c.Console.Listen = "127.0.0.1:0"
+	ctx, cancel := context.WithCancel(context.Background())
+	n, err := New(ctx, c, Options{Dir: dir, AllowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := make(chan string, 1)
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx, func(a string) { address <- "http://" + a }) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case a := <-address:
+		return n, a
+	case err := <-done:
+		done <- err
+		t.Fatalf("the node ended: %v", err)
+	}
+	return nil, ""
+}
+
+func get(t *testing.T, u string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, u, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for range 200 {
+		if f() {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("not within 10 s: %s", what)
+}
+
+// One process keeps a web site and a share, and finds things of both.
+func TestPagesAndFiles(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			http.NotFound(w, r)
+			return
+		}
+		fmt.Fprint(w, `<title>Heron page</title><p>All about herons.`)
+	}))
+	defer site.Close()
+	folder := t.TempDir()
+	for name, text := range map[string]string{"Garnys heron.txt": "A heron, garnys in Lithuanian.", "цапля.txt": "heron по-русски"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := config.Default()
+	c.Console.Media = true
+	c.Sources = []config.Source{{URL: site.URL + "/"}, {URL: "file://" + folder}}
+	_, address := start(t, c, t.TempDir())
+	search := func(q string) string {
+		_, body := get(t, address+"/api/search?q="+url.QueryEscape(q))
+		return body
+	}
+	eventually(t, "page and files are found", func() bool {
+		s := search("heron")
+		return strings.Contains(s, "Heron page") && strings.Contains(s, "Garnys") && strings.Contains(s, "цапля")
+	})
+	if s := search("heron kind:web"); strings.Contains(s, "Garnys") || !strings.Contains(s, "Heron page") {
+		t.Errorf("only pages: %s", s)
+	}
+	if s := search("heron kind:document"); strings.Contains(s, "Heron page") || !strings.Contains(s, "Garnys") {
+		t.Errorf("only documents: %s", s)
+	}
+	for _, part := range []string{"\"pages\":1", "\"online\"", "file://"} {
+		if _, s := get(t, address+"/api/status"); !strings.Contains(s, part) {
+			t.Errorf("the status lacks %s: %s", part, s)
+		}
+	}
+	if _, s := get(t, address+"/metrics"); !strings.Contains(s, "freshet_pages 1") {
+		t.Error("the metrics lack the page")
+	}
+	play := address + "/play?" + url.Values{"host": {"file://" + folder}, "path": {"Garnys heron.txt"}}.Encode()
+	if code, body := get(t, play, "Range", "bytes=2-6"); code != http.StatusPartialContent || body != "heron" {
+		t.Errorf("a range of the file: %d %q", code, body)
+	}
+	for _, name := range []string{"../../etc/passwd", "none.mp3", ""} {
+		bad := address + "/play?" + url.Values{"host": {"file://" + folder}, "path": {name}}.Encode()
+		if code, _ := get(t, bad); code != http.StatusNotFound {
+			t.Errorf("%q is played: %d", name, code)
+		}
+	}
+}
+
+// The controls of the console reach the robot; a source can be added while it
+// runs, and a page's copy is kept.
+func TestControls(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `<title>Added later</title><p>pelican`)
+	}))
+	defer site.Close()
+	n, address := start(t, config.Default(), t.TempDir())
+	ctx := context.Background()
+	four := 4
+	if err := n.SetAgents(ctx, &four, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.AddSource(ctx, console.Source{URL: site.URL + "/"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []console.Source{{URL: "http://www.example.org/"}, {URL: "nonsense"}, {URL: site.URL, Scope: "all"}, {URL: "smb://h/s"}} {
+		if err := n.AddSource(ctx, bad); err == nil {
+			t.Errorf("took %+v", bad)
+		}
+	}
+	eventually(t, "the added page is found", func() bool {
+		_, s := get(t, address+"/api/search?q=pelican")
+		return strings.Contains(s, "Added later")
+	})
+	if code, s := get(t, address+"/cached?url="+url.QueryEscape(site.URL+"/")); code != http.StatusOK || !strings.Contains(s, "pelican") {
+		t.Errorf("copy: %d %s", code, s)
+	}
+	if err := n.SetThrottle(ctx, []int{10}, []int{1, 4}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := n.Status(ctx)
+	if err != nil || s.Agents.FetchLimit != 4 || s.Throttle == nil || s.Throttle.Active != 4 || len(s.Sources) != 1 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	if err := n.SetThrottle(ctx, []int{10}, []int{1}); err == nil {
+		t.Error("took one mode for one threshold")
+	}
+	if err := n.Ready(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A public site without a contact, a second process, and an address that is
+// taken end with an error that says what to do.
+func TestStartErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := config.Default()
+	c.Sources = []config.Source{{URL: "http://www.example.org/"}}
+	if _, err := New(context.Background(), c, Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "agent.contact") {
+		t.Errorf("no contact: %v", err)
+	}
+	_, address := start(t, config.Default(), dir)
+	if _, err := New(context.Background(), config.Default(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is running on this data directory") {
+		t.Errorf("second process: %v", err)
+	}
+	taken := config.Default()
+	taken.Console.Listen = strings.TrimPrefix(address, "http://")
+	n, err := New(context.Background(), taken, Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "console.listen") {
+		t.Errorf("address in use: %v", err)
+	}
+}
