@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -214,11 +213,10 @@ func (c *webServeCmd) serve(ctx context.Context, g *globals, cfg testweb.Config,
 	return errors.Join(err, <-done)
 }
 
-// usageOrNot marks errors of a configuration as the user's; an address that is
-// taken is not.
+// usageOrNot marks errors of a configuration as the user's; an address that
+// cannot be listened on is not.
 func usageOrNot(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) || strings.Contains(err.Error(), "taken by another program") || strings.Contains(err.Error(), "no right to listen") {
+	if listen := (*testweb.ListenError)(nil); errors.As(err, &listen) {
 		return err
 	}
 	return usageError{err}

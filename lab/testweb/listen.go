@@ -7,24 +7,35 @@ import (
 	"syscall"
 )
 
-// listenTCP listens on an address, with advice in the error for the two
-// mistakes that everybody makes.
+// ListenError says that an address cannot be listened on, and what to do.
+type ListenError struct {
+	What string // "HTTP", "DNS", ...
+	Addr string
+	Err  error
+}
+
+// Unwrap returns the system's error.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// Error implements error, with advice for the mistakes that everybody makes.
+func (e *ListenError) Error() string {
+	at := fmt.Sprintf("test web: %s: ", e.What)
+	switch {
+	case errors.Is(e.Err, syscall.EADDRINUSE):
+		return at + e.Addr + " is taken by another program; give another address, or port 0 for any free port"
+	case errors.Is(e.Err, syscall.EACCES):
+		return at + "no right to listen on " + e.Addr + ": ports below 1024 are the administrator's; give a higher port, use the proxy, or --netns"
+	case errors.Is(e.Err, syscall.EADDRNOTAVAIL):
+		return at + "this machine has no address " + e.Addr + "; 127.0.0.1 always works"
+	}
+	return fmt.Sprintf("%slisten on %s: %v", at, e.Addr, e.Err)
+}
+
+// listenTCP listens on an address.
 func listenTCP(what, addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, listenError(what, addr, err)
+		return nil, &ListenError{what, addr, err}
 	}
 	return l, nil
-}
-
-func listenError(what, addr string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("test web: %s: %s is taken by another program; give another address, or port 0 for any free port", what, addr)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("test web: %s: no right to listen on %s: ports below 1024 are the administrator's; give a higher port, use the proxy, or --netns", what, addr)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("test web: %s: this machine has no address %s; 127.0.0.1 always works", what, addr)
-	}
-	return fmt.Errorf("test web: %s: listen on %s: %w", what, addr, err)
 }

@@ -182,7 +182,7 @@ func (s *Server) listen() (err error) {
 	}
 	if s.cfg.DNS != "" {
 		if s.dns, err = dns.Listen(s.cfg.DNS, s.zone()); err != nil {
-			return fmt.Errorf("test web: %w", err)
+			return &ListenError{"DNS", s.cfg.DNS, err}
 		}
 		s.close = append(s.close, s.dns.Close)
 	}

@@ -68,19 +68,19 @@ func (z *Zone) Reply(dst, query []byte, tcp bool) ([]byte, time.Duration, error)
 	switch {
 	case h.OpCode != 0:
 		resp.RCode = dnsmessage.RCodeNotImplemented
-		return pack(dst, resp, nil, nil, false, udpSize)
+		return undelayed(pack(dst, resp, nil, nil, false, udpSize))
 	case err != nil:
 		resp.RCode = dnsmessage.RCodeFormatError
-		return pack(dst, resp, nil, nil, false, udpSize)
+		return undelayed(pack(dst, resp, nil, nil, false, udpSize))
 	}
 	edns, size, err := options(&p)
 	if err != nil {
 		resp.RCode = dnsmessage.RCodeFormatError
-		return pack(dst, resp, &q, nil, false, udpSize)
+		return undelayed(pack(dst, resp, &q, nil, false, udpSize))
 	}
 	if edns > 0 { // a later version than 0
 		resp.RCode = badVersion
-		return pack(dst, resp, &q, nil, true, size)
+		return undelayed(pack(dst, resp, &q, nil, true, size))
 	}
 	if tcp {
 		size = 1<<16 - 1
@@ -90,9 +90,12 @@ func (z *Zone) Reply(dst, query []byte, tcp bool) ([]byte, time.Duration, error)
 		return dst, 0, errIgnore
 	}
 	resp.RCode = a.rcode
-	out, _, err := pack(dst, resp, &q, &a, edns == 0, size)
+	out, err := pack(dst, resp, &q, &a, edns == 0, size)
 	return out, a.fault.Delay, err
 }
+
+// undelayed is for answers that no fault delays.
+func undelayed(msg []byte, err error) ([]byte, time.Duration, error) { return msg, 0, err }
 
 // badVersion is BADVERS of RFC 6891, 6.1.3: its upper bits stand in the OPT record.
 const badVersion dnsmessage.RCode = 16

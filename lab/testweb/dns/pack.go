@@ -2,23 +2,22 @@ package dns
 
 import (
 	"fmt"
-	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
 )
 
 // pack appends an answer to dst. One longer than size goes out empty with the
 // bit that sends the asker to TCP.
-func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool, size int) ([]byte, time.Duration, error) {
+func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool, size int) ([]byte, error) {
 	out, err := build(dst, h, q, a, edns)
 	if err == nil && len(out)-len(dst) > size {
 		h.Truncated = true
 		out, err = build(dst, h, q, nil, edns)
 	}
 	if err != nil {
-		return dst, 0, fmt.Errorf("DNS answer: %w", err)
+		return dst, fmt.Errorf("DNS answer: %w", err)
 	}
-	return out, 0, nil
+	return out, nil
 }
 
 func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool) ([]byte, error) {

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"runtime"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -34,7 +33,7 @@ type Server struct {
 }
 
 // Listen starts to answer for a zone on an address; Close ends it. Port 0 takes
-// any port that is free for both protocols.
+// any port that is free for both protocols. An error is the system's.
 func Listen(addr string, zone Zone) (*Server, error) {
 	s := &Server{zone: zone, conns: make(chan struct{}, tcpConns), held: make(chan struct{}, heldAnswers)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
@@ -58,30 +57,20 @@ func Listen(addr string, zone Zone) (*Server, error) {
 func (s *Server) bind(addr string) error {
 	tcp, err := net.Listen("tcp", addr)
 	if err != nil {
-		return listenError("TCP", addr, err)
+		return err
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return errors.Join(listenError("TCP", addr, err), tcp.Close())
+		return errors.Join(err, tcp.Close())
 	}
 	port := tcp.Addr().(*net.TCPAddr).Port
 	udp, err := net.ListenPacket("udp", net.JoinHostPort(host, fmt.Sprint(port)))
 	if err != nil {
-		return errors.Join(listenError("UDP", addr, err), tcp.Close())
+		return errors.Join(err, tcp.Close())
 	}
 	s.tcp, s.udp = tcp, udp.(*net.UDPConn)
 	_ = s.udp.SetReadBuffer(4 << 20) // bursts; the kernel may grant less
 	return nil
-}
-
-func listenError(proto, addr string, err error) error {
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("DNS: %s %s is taken by another program (a local resolver?); give another port", proto, addr)
-	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("DNS: no right to listen on %s %s: ports below 1024 are the administrator's; give a higher port, or --netns", proto, addr)
-	}
-	return fmt.Errorf("DNS: listen on %s %s: %w", proto, addr, err)
 }
 
 // Addr returns the address of both protocols.
