@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
 )
@@ -28,8 +29,9 @@ import (
 type Config struct {
 	Robots      int // workers; 0 means 10
 	Bound       part.Bound
-	Media       bool   // read tags and text
-	Policy      Policy // which part next; "" means Freshness
+	Media       bool             // read tags and text
+	Policy      Policy           // which part next; "" means Freshness
+	Knowledge   *media.Knowledge // what is known of titles besides; nil: nothing
 	Source      source.Options
 	TagTimeout  time.Duration // for the tags of one file; 0 means 1 min
 	ForgetAfter time.Duration // a host gone for so long is dropped; 0 means 30 days

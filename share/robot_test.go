@@ -405,3 +405,28 @@ func FuzzParseFile(f *testing.F) {
 		_ = errors.Unwrap(err)
 	})
 }
+
+// A side file tells of its film, also when it comes or changes later.
+func TestSideFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Solaris.1972.avi", "no real film")
+	sink := newHeard()
+	r, names := robot(t, open(t), sink, share.Config{Media: true}, "file://"+dir)
+	sweep(t, r, names)
+	film := func() share.File { return sink.files[names[0]+"|Solaris.1972.avi"] }
+	if film().Media.Genre != "" {
+		t.Errorf("%+v", film())
+	}
+	seen := film().Seen
+	write("Solaris.1972.nfo", "<movie><title>Solaris</title><genre>Drama</genre><actor><name>Donatas Banionis</name></actor></movie>")
+	if c := sweep(t, r, names); film().Media.Genre != "Drama" || len(film().Media.Actors) != 1 || c.Added != 1 || film().Seen != seen {
+		t.Errorf("%+v, %+v", film(), c)
+	}
+}

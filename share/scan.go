@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"path"
+	"strings"
 
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
@@ -152,15 +155,15 @@ func (s *scan) file(ctx context.Context, folder *part.Folder, e source.Entry) er
 }
 
 // skip tells the walk of folders that were denied not long ago.
-func (s *scan) skip(path string) bool {
-	at, ok := s.host.denied[path]
+func (s *scan) skip(folder string) bool {
+	at, ok := s.host.denied[folder]
 	return ok && s.now-at < int64(s.cfg.DeniedRetry.Seconds())
 }
 
 // failed remembers a folder that could not be read. What is stored of a denied
 // folder stays until it is denied a second time: one refusal may be a mood of
 // the server.
-func (s *scan) failed(path string, err error) (keep bool) {
+func (s *scan) failed(folder string, err error) (keep bool) {
 	if errors.Is(err, part.ErrRemembered) {
 		return true
 	}
@@ -169,9 +172,9 @@ func (s *scan) failed(path string, err error) (keep bool) {
 	if class != source.Denied {
 		return true
 	}
-	_, before := s.host.denied[path]
+	_, before := s.host.denied[folder]
 	if len(s.host.denied) < maxDenied {
-		s.denied = append(s.denied, path)
+		s.denied = append(s.denied, folder)
 	}
 	if before {
 		s.emptied = true
@@ -185,11 +188,9 @@ const maxDenied = 10_000
 // compare goes through what was found and what is stored up to the key upto,
 // side by side, and notes the differences.
 func (s *scan) compare(ctx context.Context, upto string) error {
-	type change struct {
-		found
-		old *File
-	}
-	var changes []change
+	var changes []difference
+	sides := s.sideFiles()
+	same := map[string]*File{} // unchanged films that have a side file
 	i := 0
 	key := func() string { return part.FileKey(s.found[i].folder.Key, s.found[i].name) }
 	k := ""
@@ -205,7 +206,7 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 		err := s.store.Files(ctx, s.host.name, r.Low, r.High, func(stored string, f *File) error {
 			s.counts.StoreReads++
 			for i < len(s.found) && k < stored {
-				changes = append(changes, change{found: s.found[i]})
+				changes = append(changes, difference{found: s.found[i]})
 				step()
 			}
 			if i == len(s.found) || k != stored {
@@ -213,7 +214,9 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 				return nil
 			}
 			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) {
-				changes = append(changes, change{n, f})
+				changes = append(changes, difference{n, f})
+			} else if len(sides) > 0 && sides[n.stem()] != "" {
+				same[n.stem()] = f
 			}
 			step()
 			return nil
@@ -223,18 +226,56 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 		}
 	}
 	for ; i < len(s.found); i++ {
-		changes = append(changes, change{found: s.found[i]})
+		changes = append(changes, difference{found: s.found[i]})
 	}
+	changes = s.withFilms(changes, same)
 	s.next = upto
 	s.spilled = true
 	s.found, s.bytes, s.folder = s.found[:0], 0, nil
 	for j := range changes {
-		if err := s.take(ctx, changes[j].found, changes[j].old); err != nil {
+		if err := s.take(ctx, changes[j].found, changes[j].old, sides[changes[j].stem()]); err != nil {
 			return err
 		}
-		changes[j] = change{}
+		changes[j] = difference{}
 	}
 	return nil
+}
+
+// difference is a file that is new, or differs from what is stored.
+type difference struct {
+	found
+	old *File
+}
+
+// stem is the path of the file without its extension.
+func (n *found) stem() string {
+	return part.JoinPath(n.folder.Path, strings.TrimSuffix(n.name, path.Ext(n.name)))
+}
+
+// sideFiles returns the .nfo files among what was found, by the stem that they
+// share with their film.
+func (s *scan) sideFiles() map[string]string {
+	var out map[string]string
+	for i := range s.found {
+		if n := &s.found[i]; media.Ext(n.name) == "nfo" && n.size <= media.MaxNFO && s.cfg.Media {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[n.stem()] = part.JoinPath(n.folder.Path, n.name)
+		}
+	}
+	return out
+}
+
+// withFilms adds the unchanged films whose side file changed.
+func (s *scan) withFilms(changes []difference, same map[string]*File) []difference {
+	for _, c := range changes {
+		if f := same[c.stem()]; media.Ext(c.name) == "nfo" && f != nil && f.Kind() == media.Video {
+			folder, name := part.SplitPath(f.Path)
+			changes = append(changes, difference{found{&part.Folder{Path: folder, Key: c.folder.Key}, name, f.Size, f.Modified}, f})
+		}
+	}
+	return changes
 }
 
 // gaps returns the ranges from next to upto that this scan has looked at: without
@@ -287,7 +328,7 @@ func sameTime(a, b int64) bool {
 }
 
 // take puts a new or changed file into the batch, with its tags.
-func (s *scan) take(ctx context.Context, n found, old *File) error {
+func (s *scan) take(ctx context.Context, n found, old *File, side string) error {
 	f := File{Host: s.host.name, Path: part.JoinPath(n.folder.Path, n.name), Size: n.size, Modified: n.mtime, Seen: s.now}
 	if old != nil {
 		f.Seen = old.Seen
@@ -300,6 +341,12 @@ func (s *scan) take(ctx context.Context, n found, old *File) error {
 			return err
 		}
 	}
+	if side != "" && f.Kind() == media.Video {
+		if err := s.side(ctx, side, &f); err != nil {
+			return err
+		}
+	}
+	s.cfg.Knowledge.Tell(n.name, &f.Media)
 	s.size += part.Cost(f.Path, true) + int64(len(f.Media.Text))
 	s.batch.Put = append(s.batch.Put, f)
 	if s.size > 2*s.cfg.Bound.Memory() {
@@ -335,6 +382,35 @@ func (s *scan) tags(ctx context.Context, f *File) error {
 		}
 	} else if err != nil {
 		s.counts.fail("tags")
+	}
+	return nil
+}
+
+// side reads a film's side file. What it says goes before the film's own tags,
+// which releases fill with their names.
+func (s *scan) side(ctx context.Context, name string, f *File) error {
+	s.counts.TagReads++
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
+	defer cancel()
+	r, err := s.src.Open(ctx, name)
+	var b []byte
+	if err == nil {
+		defer r.Close()
+		b, err = io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), media.MaxNFO)))
+	}
+	if err != nil {
+		class := source.ClassOf(err)
+		s.counts.fail(class)
+		if class.Lost() {
+			return fmt.Errorf("read the side file %s: %w", name, err)
+		}
+		return nil
+	}
+	s.counts.Bytes += int64(len(b))
+	if in, err := media.ParseNFO(b); err == nil {
+		in.Learn(f.Media)
+		in.Duration, in.BitRate, in.Width, in.Height = f.Media.Duration, f.Media.BitRate, f.Media.Width, f.Media.Height
+		f.Media = in
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/share"
+	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
 	"github.com/freshet/freshet/share/state"
@@ -21,6 +22,7 @@ type scanCmd struct {
 	MaxPartTime   time.Duration `help:"Listing time that a part is cut to." default:"90s"`
 	MaxPartMemory int64         `help:"Bytes of its list of files that a part is cut to." default:"10485760"`
 	Media         bool          `help:"Read tags of media files and the text of documents." default:"true" negatable:""`
+	Knowledge     string        `help:"CSV or JSON file of what is known of titles: genre, actors, rating." type:"existingfile" placeholder:"FILE"`
 	Timeout       time.Duration `help:"Longest wait for one answer of a host." default:"20s"`
 }
 
@@ -50,13 +52,20 @@ func (c *scanCmd) Run(ctx context.Context, g *globals) error {
 		return usagef("scan: --robots, --max-part-time and --max-part-memory must be positive")
 	}
 	start := time.Now()
+	var knowledge *media.Knowledge
+	if c.Knowledge != "" {
+		var err error
+		if knowledge, err = media.LoadKnowledge(c.Knowledge); err != nil {
+			return usageError{err}
+		}
+	}
 	store, err := openShares(g)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
 	robot, err := share.New(ctx, store, nil, share.Config{
-		Robots: c.Robots, Bound: part.Bound{Time: c.MaxPartTime, Bytes: c.MaxPartMemory}, Media: c.Media,
+		Robots: c.Robots, Bound: part.Bound{Time: c.MaxPartTime, Bytes: c.MaxPartMemory}, Media: c.Media, Knowledge: knowledge,
 		Source: source.Options{Timeout: c.Timeout},
 	})
 	if err != nil {
