@@ -15,7 +15,7 @@ import (
 const (
 	takePages   = 64
 	commitPages = 64
-	commitTime  = time.Second
+	commitTime  = 250 * time.Millisecond
 	hostSlice   = 20 * time.Second
 )
 
@@ -38,6 +38,11 @@ type agent struct {
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
 	a.host, a.last = a.lease.Host, time.Now()
+	// The process before this one may have died after a request that it had not
+	// committed: the host rests as after a request at our start.
+	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
+		a.host.Next = rest
+	}
 	deadline := a.last.Add(hostSlice)
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)

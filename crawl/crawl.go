@@ -109,6 +109,7 @@ type Robot struct {
 	paused  bool
 	drain   bool
 	stopped bool
+	ended   bool  // a run with Once left nothing to visit
 	pages   int64 // reserved of MaxPages
 	wake    chan struct{}
 
@@ -258,16 +259,30 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 	if !idle {
 		return false, nil
 	}
-	if next.IsZero() {
-		return true, nil
+	done := next.IsZero()
+	if !done {
+		st, err := r.config.Store.Stats(ctx)
+		if err != nil {
+			return false, fmt.Errorf("crawl: %w", err)
+		}
+		// Failed pages are tried again after some seconds; what is due later than
+		// that was visited by this run.
+		done = st.Leases == 0 && st.New == 0 && st.Due == 0 && time.Until(next) > retryDelay(maxRetries)
 	}
-	st, err := r.config.Store.Stats(ctx)
-	if err != nil {
-		return false, fmt.Errorf("crawl: %w", err)
+	if done {
+		r.mu.Lock()
+		r.ended = true
+		r.mu.Unlock()
 	}
-	// Failed pages are tried again after some seconds; what is due later than
-	// that was visited by this run.
-	return st.Leases == 0 && st.New == 0 && st.Due == 0 && time.Until(next) > retryDelay(maxRetries), nil
+	return done, nil
+}
+
+// Finished reports whether a run with Once has visited all there was, instead
+// of being drained or stopped.
+func (r *Robot) Finished() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended
 }
 
 // sleep waits for a change or the end of d.

@@ -235,22 +235,46 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	return r.summary(robot, start)
 }
 
-// begin queues the seeds, and makes known pages due: a crawl asked for now
-// looks now.
+// roundKey names the value that holds when the crawl under way began; it is
+// empty between crawls.
+const roundKey = "crawl-began"
+
+// roundAge is how old an interrupted crawl may be to be gone on with.
+const roundAge = 24 * time.Hour
+
+// round returns when the crawl began that this run goes on with: now, unless
+// the one before was interrupted.
+func (r *crawlRun) round(ctx context.Context, now time.Time) (time.Time, error) {
+	v, err := r.parts.Store.Get(ctx, roundKey)
+	if err != nil {
+		return now, err
+	}
+	if t, err := time.Parse(time.RFC3339Nano, string(v)); err == nil && now.Sub(t) < roundAge && !t.After(now) {
+		return t, nil
+	}
+	return now, r.parts.Store.Put(ctx, roundKey, []byte(now.Format(time.RFC3339Nano)))
+}
+
+// begin queues the seeds, and makes pages due that this crawl has not visited
+// yet: a crawl asked for now looks now.
 func (r *crawlRun) begin(ctx context.Context, seeds []weburl.URL) error {
 	now := time.Now()
+	began, err := r.round(ctx, now)
+	if err != nil {
+		return err
+	}
 	var found []store.Found
 	add := func() error {
 		_, err := r.parts.Store.Add(ctx, found)
 		found = found[:0]
 		return err
 	}
-	err := r.parts.Store.Pages(ctx, func(p *store.Page) error {
+	err = r.parts.Store.Pages(ctx, func(p *store.Page) error {
 		u, err := weburl.Parse(p.URL)
 		if err != nil {
 			return err
 		}
-		if p.Slot.Due.After(now) {
+		if p.Slot.Due.After(now) && p.History.Last.Before(began) {
 			found = append(found, store.Found{URL: u, Due: now})
 		}
 		if len(found) >= 1000 {
@@ -304,6 +328,9 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 		line := r.progress()
 		err = indexer.Finish(work)
 		line.Done("")
+	}
+	if err == nil && robot.Finished() && work.Err() == nil {
+		err = r.parts.Store.Put(work, roundKey, nil)
 	}
 	return err
 }
