@@ -19,6 +19,7 @@ import (
 type Config struct {
 	Data     string    `yaml:"data" doc:"Data directory. Empty: --data, $FRESHET_DATA or the user's data directory."`
 	Database string    `yaml:"database" doc:"postgres://... to share the work with other processes. Empty: the embedded store in the data directory."`
+	MinFree  Bytes     `yaml:"min_free" doc:"Disk space that is kept free: with less, nothing is fetched or indexed."`
 	Node     string    `yaml:"node" doc:"Name of this process among those that share a database. Empty: host name and process number."`
 	Console  Console   `yaml:"console" doc:"Search page, operator pages, API."`
 	Agent    Agent     `yaml:"agent" doc:"Who the robot says it is."`
@@ -145,6 +146,7 @@ type Retention struct {
 // Default returns the configuration of an empty file.
 func Default() *Config {
 	return &Config{
+		MinFree:  256 << 20,
 		Console:  Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:    Agent{Name: "freshet"},
 		Crawl:    Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "greedy", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},

@@ -67,6 +67,9 @@ type Config struct {
 	OnPage func(*Result)
 	// Render, if not nil, may replace what was extracted by what a browser sees.
 	Render Renderer
+	// Space, if not nil, says why nothing more may be written (a full disk). With
+	// Once that ends the run with its error; else the robot waits until it is nil.
+	Space func() error
 	// Limit, if not nil, bounds the agents further (the throttle).
 	Limit func() int
 }
@@ -202,7 +205,14 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		return idle, nil
 	}
 	room := !r.paused && len(r.live) < r.allowed()
+	idle := len(r.live) == 0
 	r.mu.Unlock()
+	if err := r.space(); err != nil {
+		if r.config.Once && idle {
+			return true, fmt.Errorf("crawl: %w", err)
+		}
+		room = false
+	}
 	if !room {
 		r.sleep(ctx, idlePoll)
 		return false, nil
@@ -327,7 +337,15 @@ func (r *Robot) note(id, queue int, delay time.Duration) bool {
 	defer r.mu.Unlock()
 	a := r.live[id]
 	a.Last, a.Queue, a.Delay = time.Now(), queue, delay
-	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live) <= r.allowed()
+	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live) <= r.allowed() && r.space() == nil
+}
+
+// space is why nothing more may be written, or nil.
+func (r *Robot) space() error {
+	if r.config.Space == nil {
+		return nil
+	}
+	return r.config.Space()
 }
 
 // reserve takes one page of MaxPages.

@@ -95,7 +95,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	n.indexer, err = feed.New(ctx, feed.Config{
-		Store: n.parts.Store, Archive: n.parts.ArchiveDir, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes,
+		Store: n.parts.Store, Archive: n.parts.ArchiveDir, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
 	})
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, Limit: n.limit(),
+		Budget: c.Crawl.Budget, Limit: n.limit(), Space: n.parts.Space.Check,
 	})
 	if err := n.addSeeds(ctx); err != nil {
 		return err

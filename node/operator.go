@@ -46,6 +46,9 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	for _, a := range r.Agents {
 		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
 	}
+	if err := n.parts.Space.Check(); err != nil {
+		s.Warnings = append(s.Warnings, err.Error())
+	}
 	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
 	for _, t := range r.Traps {
 		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
@@ -134,6 +137,9 @@ func (n *Node) Stop(_ context.Context, drain bool) error {
 func (n *Node) Ready(ctx context.Context) error {
 	if p := n.indexer.Problem(); p != "" {
 		return fmt.Errorf("indexer: %s", p)
+	}
+	if err := n.parts.Space.Check(); err != nil {
+		return err
 	}
 	_, err := n.parts.Store.Stats(ctx)
 	return err

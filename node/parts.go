@@ -12,6 +12,7 @@ import (
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/embedded"
+	"github.com/freshet/freshet/space"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 )
@@ -23,6 +24,7 @@ type Parts struct {
 	Archive    *archive.Writer
 	ArchiveDir string
 	Engine     index.Engine // nil without an index
+	Space      *space.Guard
 }
 
 // Open opens the parts in a data directory, making what is missing.
@@ -34,8 +36,12 @@ func Open(dir string, c *config.Config, withIndex bool, version string) (*Parts,
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
+	p.Space = space.New(dir, uint64(c.MinFree))
+	if err := p.Space.Check(); err != nil {
+		return nil, err
+	}
 	var err error
-	if p.Store, err = local.Open(filepath.Join(dir, "store"), local.Config{}); err != nil {
+	if p.Store, err = local.Open(filepath.Join(dir, "store"), local.Config{Fatal: fatal}); err != nil {
 		return nil, explain(err)
 	}
 	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
@@ -48,6 +54,13 @@ func Open(dir string, c *config.Config, withIndex bool, version string) (*Parts,
 		}
 	}
 	return p, nil
+}
+
+// fatal ends the process when the store cannot go on, such as on a disk that
+// fails: what was committed stays, what was not is done again.
+func fatal(message string) {
+	fmt.Fprintln(os.Stderr, "freshet: the store cannot go on:", message)
+	os.Exit(1)
 }
 
 // OpenIndex opens the text index of a data directory.

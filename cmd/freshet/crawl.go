@@ -42,6 +42,7 @@ type crawlCmd struct {
 	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
 	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
 	MaxBody  string        `help:"Longest body." default:"16MB"`
+	MinFree  string        `help:"Disk space that is kept free." default:"256MB" env:"FRESHET_MIN_FREE"`
 
 	AllowPrivate bool   `help:"Contact loopback and private addresses, too."`
 	Contact      string `help:"URL or mail address at which servers' operators reach you; needed for public servers." env:"FRESHET_AGENT_CONTACT"`
@@ -157,6 +158,9 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 		return nil, crawl.Scopes{}, usagef("--max-body: %w", err)
 	}
 	cfg.Crawl.MaxBody, cfg.Crawl.Timeout = size, c.Timeout
+	if cfg.MinFree, err = config.ParseBytes(c.MinFree); err != nil {
+		return nil, crawl.Scopes{}, usagef("--min-free: %w", err)
+	}
 	if c.Agents < 1 {
 		return nil, crawl.Scopes{}, usagef("--agents %d: at least one agent is needed", c.Agents)
 	}
@@ -212,7 +216,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	rc := crawl.Config{
 		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
 		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
-		Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0,
+		Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
 	if c.Out != "" {
 		if r.out, err = newPageWriter(c.Out); err != nil {
@@ -307,7 +311,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
-		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log})
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check})
 		if err != nil {
 			close(ended)
 			side.Wait()

@@ -46,7 +46,8 @@ type Engine struct {
 	bleve     bleve.Index
 	languages []string
 
-	apply sync.Mutex // one batch at a time: cursors must not go back
+	apply  sync.Mutex // one batch at a time: cursors must not go back
+	broken error      // why nothing can be written any more
 }
 
 // ErrLocked is the error of Open when another process has the index open.
@@ -114,12 +115,20 @@ func fields() *mapping.IndexMappingImpl {
 }
 
 // Apply implements index.Engine.
-func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
+func (e *Engine) Apply(ctx context.Context, b index.Batch) (err error) {
 	e.apply.Lock()
 	defer e.apply.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), e.broken); err != nil {
 		return err
 	}
+	// Bleve panics in its own bookkeeping after a write that failed, such as on a
+	// full disk. The index on disk is whole; this process cannot use it further.
+	defer func() {
+		if r := recover(); r != nil {
+			e.broken = fmt.Errorf("index %s: cannot be written until the next start: %v", e.dir, r)
+			err = e.broken
+		}
+	}()
 	batch := e.bleve.NewBatch()
 	for _, id := range b.Delete {
 		batch.Delete(id)

@@ -34,6 +34,8 @@ type Config struct {
 	Engine  index.Engine
 	Log     *slog.Logger
 	Batch   int // documents a commit; default 200
+	// Space, if not nil, says why nothing may be written now (a full disk).
+	Space func() error
 	// Keep is how long visits are kept in the store's log; default 90 days.
 	Keep time.Duration
 }
@@ -164,6 +166,11 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 	changes, err := x.config.Store.Changes(ctx, after, x.config.Batch)
 	if err != nil || len(changes) == 0 {
 		return 0, err
+	}
+	if x.config.Space != nil {
+		if err := x.config.Space(); err != nil {
+			return 0, err
+		}
 	}
 	if x.config.Flush != nil {
 		if err := x.config.Flush(); err != nil {

@@ -43,6 +43,9 @@ type Config struct {
 	// NoSync leaves durability to the operating system: a crash of the machine
 	// may lose the last seconds, a crash of the process nothing.
 	NoSync bool
+	// Fatal is told why the store cannot go on (a failing disk) and must not
+	// return; nil panics.
+	Fatal func(message string)
 }
 
 // Store implements store.Store.
@@ -84,7 +87,7 @@ func Open(dir string, c Config) (*Store, error) {
 	}
 	cache := pebble.NewCache(c.Cache)
 	opts := &pebble.Options{
-		FS: c.FS, Cache: cache, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{},
+		FS: c.FS, Cache: cache, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Fatal},
 		MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4, MaxOpenFiles: 500,
 		L0CompactionThreshold: 4, L0StopWritesThreshold: 24,
 	}
@@ -113,12 +116,18 @@ func Open(dir string, c Config) (*Store, error) {
 	return s, nil
 }
 
-// quiet drops Pebble's messages; its errors come back from calls.
-type quiet struct{}
+// quiet drops Pebble's messages; its errors come back from calls, but for those
+// from which it cannot go on.
+type quiet struct{ fatal func(string) }
 
-func (quiet) Infof(string, ...any)              {}
-func (quiet) Errorf(string, ...any)             {}
-func (quiet) Fatalf(format string, args ...any) { panic(fmt.Sprintf("pebble: "+format, args...)) }
+func (quiet) Infof(string, ...any)  {}
+func (quiet) Errorf(string, ...any) {}
+func (q quiet) Fatalf(format string, args ...any) {
+	if q.fatal != nil {
+		q.fatal(fmt.Sprintf(format, args...))
+	}
+	panic(fmt.Sprintf("pebble: "+format, args...))
+}
 
 // load checks the version and rebuilds what is kept in memory.
 func (s *Store) load() error {
