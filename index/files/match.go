@@ -286,11 +286,9 @@ func (s *segment) forms(w string, prefix bool) []weighted {
 			continue
 		}
 		// Forms begin with the stem but perhaps for its last letter (party, parties).
-		head := stem[:len(stem)-1]
+		head := stem
 		if r := []rune(stem); len(r) > 3 {
 			head = string(r[:len(r)-1])
-		} else {
-			head = stem
 		}
 		i, _ := s.find(head)
 		for n := 0; n < 2000 && i < s.termCount() && strings.HasPrefix(s.term(i), head); i, n = i+1, n+1 {

@@ -48,7 +48,6 @@ type Walk struct {
 	path     []byte // of the folder on top
 	key      []byte
 	folder   *Folder // of the files on top
-	inside   int     // next of Inside
 	waiting  int64   // bytes of names that wait
 	hash     hasher
 	failed   int             // failures in a row
