@@ -159,7 +159,7 @@ func (s *server) set(f func()) {
 
 func robot(t testing.TB, store share.Store, sink share.Sink, cfg share.Config, sources ...string) (*share.Robot, []string) {
 	t.Helper()
-	cfg.Source.Timeout = 2 * time.Second
+	cfg.Source.Timeout = 5 * time.Second
 	r, err := share.New(t.Context(), store, sink, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,8 @@ type Walk struct {
 	hash     hasher
 	failed   int             // failures in a row
 	alive    map[string]bool // folders of parts inside that were met
-	verdicts map[Hash]bool   // listings that repeat: whether for ever
+	above    []ancestor
+	verdicts map[Hash]bool // listings that repeat: whether for ever
 }
 
 // Folder is where a file is.
@@ -131,6 +132,9 @@ func (w *Walk) Run(ctx context.Context) error {
 			w.Result.Missing = true
 			return nil
 		}
+		return err
+	}
+	if err := w.lookAbove(ctx); err != nil {
 		return err
 	}
 	for {
@@ -495,21 +499,14 @@ func (w *Walk) loop(ctx context.Context, entries []source.Entry) (bool, error) {
 	if top.entries == top.files {
 		return false, nil // no way further down
 	}
-	seen, above := 0, 0
-	for i := len(w.stack) - 2; i >= 0; i-- {
-		if l := &w.stack[i]; l.digest == top.digest && l.entries == top.entries && l.files == top.files {
-			if seen++; seen == 1 {
-				above = i
-			}
-		}
-	}
-	if seen < 2 {
+	way, ok := w.repeats(top)
+	if !ok {
 		return false, nil
 	}
 	if verdict, ok := w.verdicts[top.digest]; ok {
 		return verdict, nil
 	}
-	verdict, err := w.endless(ctx, above, top.digest)
+	verdict, err := w.endless(ctx, way, top.digest)
 	if err != nil {
 		return false, err
 	}
@@ -520,19 +517,64 @@ func (w *Walk) loop(ctx context.Context, entries []source.Entry) (bool, error) {
 	return verdict, nil
 }
 
+// minTurns is how often a link must lead on: fewer turns are folders that happen to
+// look alike.
+const minTurns = 5
+
 // maxLinks is more than any server follows in one path.
 const maxLinks = 80
 
-// endless goes down the way from the level above to the top again and again, up to
-// maxLinks times: a loop if it ends at a folder that still has the same listing.
-func (w *Walk) endless(ctx context.Context, above int, digest Hash) (bool, error) {
-	var way strings.Builder
-	for _, l := range w.stack[above+1:] {
-		way.WriteByte('/')
-		way.WriteString(l.name)
+// repeats returns the way down from the nearest folder above the top that has the
+// same listing.
+func (w *Walk) repeats(top *level) (way string, ok bool) {
+	for i := len(w.stack) - 2; i >= 0; i-- {
+		way = "/" + w.stack[i+1].name + way
+		if l := &w.stack[i]; l.digest == top.digest && l.entries == top.entries && l.files == top.files {
+			return way, true
+		}
 	}
+	for _, a := range w.above {
+		if a.digest == top.digest {
+			return "/" + strings.TrimPrefix(strings.TrimPrefix(string(w.path), a.path), "/"), true
+		}
+	}
+	return "", false
+}
+
+// ancestor is a folder above the walked part.
+type ancestor struct {
+	path   string
+	digest Hash
+}
+
+// maxAbove bounds the folders above a part that are looked at.
+const maxAbove = 64
+
+// lookAbove lists the folders above the part, nearest first: a link inside it may
+// lead back there. A folder that cannot be listed leads nowhere.
+func (w *Walk) lookAbove(ctx context.Context) error {
+	w.above = w.above[:0]
+	for path := w.Part.Folder; path != "" && len(w.above) < maxAbove; {
+		path, _ = SplitPath(path)
+		entries, err := w.List.List(ctx, path)
+		if err != nil {
+			if source.ClassOf(err).Lost() {
+				return err
+			}
+			continue
+		}
+		w.Result.Listings++
+		d, _ := w.digest(entries)
+		w.above = append(w.above, ancestor{path, d})
+	}
+	return nil
+}
+
+// endless goes the way down from the top again and again, up to maxLinks times: a
+// loop if it ends at a folder that still has the same listing.
+func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, error) {
 	deeper := func(times int) (ok, same bool, err error) {
-		entries, err := w.List.List(ctx, string(w.path)+strings.Repeat(way.String(), times))
+		entries, err := w.List.List(ctx, string(w.path)+strings.Repeat(way, times))
 		w.Result.Listings++
 		if err != nil {
 			if source.ClassOf(err).Lost() {
@@ -560,7 +602,7 @@ func (w *Walk) endless(ctx context.Context, above int, digest Hash) (bool, error
 			bad = mid
 		}
 	}
-	return same, nil
+	return same && good >= minTurns, nil
 }
 
 // digest hashes a listing without its place.

@@ -1,4 +1,4 @@
-package source
+package source_test
 
 import (
 	"bytes"
@@ -13,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/share/sharetest/servers"
+	"github.com/freshet/freshet/share/source"
 )
 
 func parse(t *testing.T, s string) *url.URL {
@@ -28,26 +31,26 @@ func parse(t *testing.T, s string) *url.URL {
 // scripts, ranged reads, missing and denied folders.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	for _, run := range servers() {
+	for _, run := range servers.All() {
 		t.Run("server", func(t *testing.T) {
 			t.Parallel()
-			root := reachable(t)
+			root := servers.Reachable(t)
 			mtime := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 			names := []string{"plain.txt", "with space & 100%.txt", "Пугачёва - Миллион алых роз.mp3", "žąsys.txt", "#hash.txt"}
 			for i, n := range names {
-				p := write(t, filepath.Join(root, "Музыка", n), strings.Repeat("x", 10+i))
+				p := servers.Write(t, filepath.Join(root, "Музыка", n), strings.Repeat("x", 10+i))
 				if err := os.Chtimes(p, mtime, mtime); err != nil {
 					t.Fatal(err)
 				}
 			}
 			big := bytes.Repeat([]byte("0123456789abcdef"), 8192)
-			write(t, filepath.Join(root, "big.bin"), string(big))
+			servers.Write(t, filepath.Join(root, "big.bin"), string(big))
 			for _, d := range []string{"empty", "sealed", "listless"} {
 				if err := os.Mkdir(filepath.Join(root, d), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
-			write(t, filepath.Join(root, "listless", "inside.txt"), "x")
+			servers.Write(t, filepath.Join(root, "listless", "inside.txt"), "x")
 			if err := os.Chmod(filepath.Join(root, "sealed"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -57,9 +60,9 @@ func TestSources(t *testing.T) {
 			s := run(t, root)
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
-			src, err := Dial(ctx, parse(t, s.url), s.opt)
+			src, err := source.Dial(ctx, parse(t, s.URL), s.Options)
 			if err != nil {
-				t.Fatalf("%s: %v", s.name, err)
+				t.Fatalf("%s: %v", s.Name, err)
 			}
 			defer src.Close()
 			checkRoot(t, ctx, s, src)
@@ -70,10 +73,10 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func checkRoot(t *testing.T, ctx context.Context, s server, src Source) {
+func checkRoot(t *testing.T, ctx context.Context, s servers.Server, src source.Source) {
 	entries, err := src.List(ctx, "")
 	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
+		t.Fatalf("%s: %v", s.Name, err)
 	}
 	var got []string
 	for _, e := range entries {
@@ -87,29 +90,29 @@ func checkRoot(t *testing.T, ctx context.Context, s server, src Source) {
 	// Apache's index leaves out what its user may not read.
 	got = slices.DeleteFunc(got, func(n string) bool { return n == "sealed/" || n == "listless/" || n == "hidden/" })
 	if want := "big.bin empty/ Музыка/"; strings.Join(got, " ") != want {
-		t.Errorf("%s: root is %q, want %q", s.name, got, want)
+		t.Errorf("%s: root is %q, want %q", s.Name, got, want)
 	}
 	if entries, err = src.List(ctx, "empty"); err != nil || len(entries) != 0 {
-		t.Errorf("%s: empty folder: %v, %v", s.name, entries, err)
+		t.Errorf("%s: empty folder: %v, %v", s.Name, entries, err)
 	}
 }
 
-func checkNames(t *testing.T, ctx context.Context, s server, src Source, names []string, mtime time.Time) {
+func checkNames(t *testing.T, ctx context.Context, s servers.Server, src source.Source, names []string, mtime time.Time) {
 	entries, err := src.List(ctx, "Музыка")
 	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
+		t.Fatalf("%s: %v", s.Name, err)
 	}
-	byName := map[string]Entry{}
+	byName := map[string]source.Entry{}
 	for _, e := range entries {
 		byName[e.Name] = e
 	}
 	if len(entries) != len(names) {
-		t.Errorf("%s: %d entries, want %d: %v", s.name, len(entries), len(names), entries)
+		t.Errorf("%s: %d entries, want %d: %v", s.Name, len(entries), len(names), entries)
 	}
 	for i, n := range names {
 		e := byName[n]
 		if e.Dir || e.Size != int64(10+i) || !near(e.Modified, mtime.Unix()) {
-			t.Errorf("%s: %q is %+v, want %d bytes of %v", s.name, n, e, 10+i, mtime)
+			t.Errorf("%s: %q is %+v, want %d bytes of %v", s.Name, n, e, 10+i, mtime)
 		}
 	}
 }
@@ -117,51 +120,51 @@ func checkNames(t *testing.T, ctx context.Context, s server, src Source, names [
 // near allows for LIST, which gives days alone for files older than half a year.
 func near(a, b int64) bool { return a/86400 == b/86400 }
 
-func checkReads(t *testing.T, ctx context.Context, s server, src Source, big []byte) {
+func checkReads(t *testing.T, ctx context.Context, s servers.Server, src source.Source, big []byte) {
 	f, err := src.Open(ctx, "big.bin")
 	if err != nil {
-		t.Fatalf("%s: %v", s.name, err)
+		t.Fatalf("%s: %v", s.Name, err)
 	}
 	defer f.Close()
 	if f.Size() != int64(len(big)) {
-		t.Errorf("%s: size %d, want %d", s.name, f.Size(), len(big))
+		t.Errorf("%s: size %d, want %d", s.Name, f.Size(), len(big))
 	}
 	for _, off := range []int64{0, 32768, 100, 131000, 65536} {
 		buf := make([]byte, 5000)
 		n, err := f.ReadAt(buf, off)
 		want := big[off:min(int64(len(big)), off+5000)]
 		if !bytes.Equal(buf[:n], want) || (n < len(buf) && !errors.Is(err, io.EOF)) {
-			t.Errorf("%s: read at %d: %d bytes, %v; want %d", s.name, off, n, err, len(want))
+			t.Errorf("%s: read at %d: %d bytes, %v; want %d", s.Name, off, n, err, len(want))
 		}
 	}
 	f.Close()
 	if _, err := src.List(ctx, "empty"); err != nil {
-		t.Errorf("%s: listing after a read that was broken off: %v", s.name, err)
+		t.Errorf("%s: listing after a read that was broken off: %v", s.Name, err)
 	}
 }
 
-func checkErrors(t *testing.T, ctx context.Context, s server, src Source) {
+func checkErrors(t *testing.T, ctx context.Context, s servers.Server, src source.Source) {
 	for _, path := range []string{"missing", "missing/deeper", "Музыка/нет"} {
-		if _, err := src.List(ctx, path); ClassOf(err) != Gone {
-			t.Errorf("%s: list %s: %v, want gone", s.name, path, err)
+		if _, err := src.List(ctx, path); source.ClassOf(err) != source.Gone {
+			t.Errorf("%s: list %s: %v, want gone", s.Name, path, err)
 		}
 	}
-	if _, err := src.Open(ctx, "missing.txt"); ClassOf(err) != Gone {
-		t.Errorf("%s: open a missing file: %v", s.name, err)
+	if _, err := src.Open(ctx, "missing.txt"); source.ClassOf(err) != source.Gone {
+		t.Errorf("%s: open a missing file: %v", s.Name, err)
 	}
-	if s.name == "file" || s.name == "sftp" {
+	if s.Name == "file" || s.Name == "sftp" {
 		return // as root: nothing is denied
 	}
 	for _, path := range []string{"sealed", "listless"} {
-		if s.name == "webdav" && path == "listless" {
+		if s.Name == "webdav" && path == "listless" {
 			// mod_dav drops the connection; the host is not offline for that.
-			if _, err := src.List(ctx, path); ClassOf(err) != Protocol {
+			if _, err := src.List(ctx, path); source.ClassOf(err) != source.Protocol {
 				t.Errorf("webdav: list %s: %v, want a protocol error", path, err)
 			}
 			continue
 		}
-		if entries, err := src.List(ctx, path); ClassOf(err) != Denied || err == nil {
-			t.Errorf("%s: list %s: %v, %v, want denied", s.name, path, entries, err)
+		if entries, err := src.List(ctx, path); source.ClassOf(err) != source.Denied || err == nil {
+			t.Errorf("%s: list %s: %v, %v, want denied", s.Name, path, entries, err)
 		}
 	}
 }
@@ -170,10 +173,10 @@ func checkErrors(t *testing.T, ctx context.Context, s server, src Source) {
 // left out.
 func TestShareEnumeration(t *testing.T) {
 	t.Parallel()
-	root := reachable(t)
-	write(t, filepath.Join(root, "a.txt"), "a")
-	s := samba(t, root)
-	src, err := Dial(t.Context(), parse(t, strings.TrimSuffix(s.url, "/share")), s.opt)
+	root := servers.Reachable(t)
+	servers.Write(t, filepath.Join(root, "a.txt"), "a")
+	s := servers.Samba(t, root)
+	src, err := source.Dial(t.Context(), parse(t, strings.TrimSuffix(s.URL, "/share")), s.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +188,7 @@ func TestShareEnumeration(t *testing.T) {
 	if entries, err = src.List(t.Context(), "share"); err != nil || len(entries) != 1 || entries[0].Name != "a.txt" {
 		t.Errorf("share %v, %v", entries, err)
 	}
-	if _, err = src.List(t.Context(), "nosuch"); ClassOf(err) != Gone {
+	if _, err = src.List(t.Context(), "nosuch"); source.ClassOf(err) != source.Gone {
 		t.Errorf("unknown share: %v", err)
 	}
 }
@@ -199,30 +202,30 @@ func TestDialErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed := freePort(t)
-	for _, scheme := range Names() {
+	closed := servers.FreePort(t)
+	for _, scheme := range source.Names() {
 		if scheme == "file" {
 			continue
 		}
-		o := Options{Timeout: 400 * time.Millisecond}
-		if _, err := Dial(t.Context(), parse(t, scheme+"://127.0.0.1:"+closed+"/x"), o); ClassOf(err) != Refused {
+		o := source.Options{Timeout: 400 * time.Millisecond}
+		if _, err := source.Dial(t.Context(), parse(t, scheme+"://127.0.0.1:"+closed+"/x"), o); source.ClassOf(err) != source.Refused {
 			t.Errorf("%s: closed port: %v, want refused", scheme, err)
 		}
 		begin := time.Now()
-		if _, err := Dial(t.Context(), parse(t, scheme+"://"+silent.Addr().String()+"/x"), o); ClassOf(err) != Timeout {
+		if _, err := source.Dial(t.Context(), parse(t, scheme+"://"+silent.Addr().String()+"/x"), o); source.ClassOf(err) != source.Timeout {
 			t.Errorf("%s: silent host: %v, want timeout", scheme, err)
 		}
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Errorf("%s: gave up after %v", scheme, took)
 		}
-		if _, err := Dial(t.Context(), parse(t, scheme+"://no-such-host.invalid/x"), o); ClassOf(err) != Offline && ClassOf(err) != Timeout {
+		if _, err := source.Dial(t.Context(), parse(t, scheme+"://no-such-host.invalid/x"), o); source.ClassOf(err) != source.Offline && source.ClassOf(err) != source.Timeout {
 			t.Errorf("%s: unknown name: %v, want offline", scheme, err)
 		}
 	}
-	if _, err := Dial(t.Context(), parse(t, "file:///no/such/folder"), Options{}); ClassOf(err) != Gone {
+	if _, err := source.Dial(t.Context(), parse(t, "file:///no/such/folder"), source.Options{}); source.ClassOf(err) != source.Gone {
 		t.Errorf("missing folder: %v", err)
 	}
-	if _, err := Dial(t.Context(), parse(t, "gopher://127.0.0.1/"), Options{}); ClassOf(err) != Protocol {
+	if _, err := source.Dial(t.Context(), parse(t, "gopher://127.0.0.1/"), source.Options{}); source.ClassOf(err) != source.Protocol {
 		t.Errorf("unknown scheme: %v", err)
 	}
 }
@@ -230,15 +233,15 @@ func TestDialErrors(t *testing.T) {
 // Wrong credentials are denied.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	root := reachable(t)
-	for _, run := range []func(testing.TB, string) server{vsftpd, sshd} {
+	root := servers.Reachable(t)
+	for _, run := range []servers.Start{servers.VSFTPD, servers.SSHD} {
 		s := run(t, root)
-		u := parse(t, s.url)
+		u := parse(t, s.URL)
 		u.User = url.UserPassword("somebody", "wrong")
-		if src, err := Dial(t.Context(), u, Options{}); ClassOf(err) != Denied {
-			t.Errorf("%s: %v, %v, want denied", s.name, src, err)
+		if src, err := source.Dial(t.Context(), u, source.Options{}); source.ClassOf(err) != source.Denied {
+			t.Errorf("%s: %v, %v, want denied", s.Name, src, err)
 		} else if strings.Contains(err.Error(), "wrong") {
-			t.Errorf("%s: the error tells the password: %v", s.name, err)
+			t.Errorf("%s: the error tells the password: %v", s.Name, err)
 		}
 	}
 }
@@ -254,7 +257,7 @@ func TestExpand(t *testing.T) {
 		{"/tmp/x", "file:///tmp/x"},
 	}
 	for _, tt := range tests {
-		urls, err := Expand(t.Context(), tt.spec, Options{})
+		urls, err := source.Expand(t.Context(), tt.spec, source.Options{})
 		var got []string
 		for _, u := range urls {
 			got = append(got, u.String())
@@ -264,7 +267,7 @@ func TestExpand(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"srv", "nfs://srv/x", "smb:///x", "smb://10.0.0.0/8", "smb://10.0.0.0/40", "file://10.0.0.0/24"} {
-		if urls, err := Expand(t.Context(), bad, Options{}); err == nil {
+		if urls, err := source.Expand(t.Context(), bad, source.Options{}); err == nil {
 			t.Errorf("Expand(%q) = %v, want an error", bad, urls)
 		}
 	}
@@ -279,11 +282,11 @@ func TestExpandRange(t *testing.T) {
 	}
 	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	urls, err := Expand(t.Context(), "ftp://127.0.0.0:"+port+"/28/pub", Options{})
+	urls, err := source.Expand(t.Context(), "ftp://127.0.0.0:"+port+"/28/pub", source.Options{})
 	if err != nil || len(urls) != 1 || urls[0].String() != "ftp://127.0.0.5:"+port+"/pub" {
 		t.Errorf("%v, %v", urls, err)
 	}
-	if !IsRange("ftp://127.0.0.0/28/pub") || IsRange("ftp://host/28") {
+	if !source.IsRange("ftp://127.0.0.0/28/pub") || source.IsRange("ftp://host/28") {
 		t.Error("IsRange")
 	}
 }
@@ -296,7 +299,7 @@ func TestDeepPath(t *testing.T) {
 	if err := mkdirDeep(root, depth); err != nil {
 		t.Fatal(err)
 	}
-	src, err := Dial(t.Context(), parse(t, (&url.URL{Scheme: "file", Path: root}).String()), Options{})
+	src, err := source.Dial(t.Context(), parse(t, (&url.URL{Scheme: "file", Path: root}).String()), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,43 +310,9 @@ func TestDeepPath(t *testing.T) {
 		if err != nil || len(entries) != 1 || !entries[0].Dir {
 			t.Fatalf("level %d: %v, %v", i, entries, err)
 		}
-		path = below(path, entries[0].Name)
+		path = strings.TrimPrefix(path+"/"+entries[0].Name, "/")
 	}
 	if entries, err := src.List(t.Context(), path); err != nil || len(entries) != 0 {
 		t.Errorf("bottom: %v, %v", entries, err)
 	}
-}
-
-func FuzzParseHTMLIndex(f *testing.F) {
-	f.Add([]byte(`<html><head><title>Index of /</title></head><body><pre><a href="../">../</a>
-<a href="a%20b.txt">a b.txt</a>  04-Mar-2026 05:06   12
-</pre></body></html>`))
-	f.Add([]byte(`<title>Index of /x</title><table><tr><td><a href="?C=N">N</a></td><td><a href="x.mp3">x</a></td><td>2026-03-04 05:06</td><td>1.5M</td></table></html>`))
-	self := &url.URL{Scheme: "http", Host: "h", Path: "/"}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		entries, err := parseHTMLIndex(b, self)
-		for _, e := range entries {
-			if e.Name == "" || strings.Contains(e.Name, "/") || e.Size < 0 {
-				t.Errorf("entry %+v, %v", e, err)
-			}
-		}
-	})
-}
-
-func FuzzParseMultistatus(f *testing.F) {
-	f.Add([]byte(`<?xml version="1.0"?><D:multistatus xmlns:D="DAV:"><D:response><D:href>/a%20b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>`))
-	self := &url.URL{Scheme: "http", Host: "h", Path: "/"}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		entries, err := parseMultistatus(bytes.NewReader(b), self)
-		for _, e := range entries {
-			if e.Name == "" || strings.Contains(e.Name, "/") || e.Size < 0 {
-				t.Errorf("entry %+v, %v", e, err)
-			}
-		}
-	})
-}
-
-func FuzzParseJSONIndex(f *testing.F) {
-	f.Add([]byte(`[{"name":"a","type":"file","mtime":"Wed, 04 Mar 2026 05:06:00 GMT","size":12}]`))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parseJSONIndex(b) })
 }

@@ -1,4 +1,6 @@
-package source
+// Package servers starts real servers on loopback ports for tests: Samba, vsftpd,
+// OpenSSH, Apache with WebDAV and with a directory index, nginx.
+package servers
 
 import (
 	"bytes"
@@ -17,14 +19,21 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"github.com/freshet/freshet/share/source"
 )
 
-// server is a real server program on a loopback port that shares one folder.
-type server struct {
-	url  string // of the shared folder
-	opt  Options
-	name string
+// Server is a real server program on a loopback port that shares one folder. It
+// ends with the test.
+type Server struct {
+	URL     string // of the shared folder
+	Options source.Options
+	Name    string
 }
+
+// Start starts a server that shares root, which its users must be able to read
+// (see Reachable).
+type Start func(t testing.TB, root string) Server
 
 // need finds a server program. In CI it must be there.
 func need(t testing.TB, program string) string {
@@ -45,8 +54,8 @@ func need(t testing.TB, program string) string {
 	return p
 }
 
-// freePort returns a loopback port that was free a moment ago.
-func freePort(t testing.TB) string {
+// FreePort returns a loopback port that was free a moment ago.
+func FreePort(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -87,7 +96,8 @@ func start(t testing.TB, port, program string, args ...string) {
 	t.Fatalf("%s does not listen at port %s: %s", program, port, out.String())
 }
 
-func write(t testing.TB, path, text string) string {
+// Write writes a file and the folders above it, and returns its path.
+func Write(t testing.TB, path, text string) string {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -98,8 +108,8 @@ func write(t testing.TB, path, text string) string {
 	return path
 }
 
-// reachable makes the folder of a test readable by the servers' own users.
-func reachable(t testing.TB) string {
+// Reachable returns a folder that ends with the test; it makes the folder of a test readable by the servers' own users.
+func Reachable(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
 	for d := dir; d != "/" && d != os.TempDir(); d = filepath.Dir(d) {
@@ -110,9 +120,10 @@ func reachable(t testing.TB) string {
 	return dir
 }
 
-func samba(t testing.TB, root string) server {
+// Samba shares root as "share", and as "hidden$".
+func Samba(t testing.TB, root string) Server {
 	smbd := need(t, "smbd")
-	dir, port := reachable(t), freePort(t)
+	dir, port := Reachable(t), FreePort(t)
 	var paths strings.Builder
 	for _, d := range []string{"lock", "state", "cache", "private", "pid", "ncalrpc"} {
 		p := filepath.Join(dir, d)
@@ -125,7 +136,7 @@ func samba(t testing.TB, root string) server {
 		}
 		fmt.Fprintf(&paths, "%s = %s\n", key, p)
 	}
-	conf := write(t, filepath.Join(dir, "smb.conf"), fmt.Sprintf(`[global]
+	conf := Write(t, filepath.Join(dir, "smb.conf"), fmt.Sprintf(`[global]
 server role = standalone server
 map to guest = Bad User
 interfaces = lo 127.0.0.1/8
@@ -145,17 +156,18 @@ path = %s
 guest ok = yes
 `, port, dir, paths.String(), root, root))
 	start(t, port, smbd, "--foreground", "--no-process-group", "-s", conf)
-	return server{url: "smb://127.0.0.1:" + port + "/share", name: "smb"}
+	return Server{URL: "smb://127.0.0.1:" + port + "/share", Name: "smb"}
 }
 
-func vsftpd(t testing.TB, root string) server {
+// VSFTPD serves anonymous users.
+func VSFTPD(t testing.TB, root string) Server {
 	bin := need(t, "vsftpd")
-	dir, port := reachable(t), freePort(t)
+	dir, port := Reachable(t), FreePort(t)
 	empty := filepath.Join(dir, "empty")
 	if err := os.Mkdir(empty, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	conf := write(t, filepath.Join(dir, "vsftpd.conf"), fmt.Sprintf(`listen=YES
+	conf := Write(t, filepath.Join(dir, "vsftpd.conf"), fmt.Sprintf(`listen=YES
 background=NO
 listen_address=127.0.0.1
 listen_port=%s
@@ -170,12 +182,13 @@ no_anon_password=YES
 anon_world_readable_only=NO
 `, port, root, empty))
 	start(t, port, bin, conf)
-	return server{url: "ftp://127.0.0.1:" + port + "/", name: "ftp"}
+	return Server{URL: "ftp://127.0.0.1:" + port + "/", Name: "ftp"}
 }
 
-func sshd(t testing.TB, root string) server {
+// SSHD serves the present user by a key.
+func SSHD(t testing.TB, root string) Server {
 	bin := need(t, "sshd")
-	dir, port := reachable(t), freePort(t)
+	dir, port := Reachable(t), FreePort(t)
 	hostKey := filepath.Join(dir, "host")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", hostKey).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v: %s", err, out)
@@ -192,9 +205,9 @@ func sshd(t testing.TB, root string) server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := write(t, filepath.Join(dir, "authorized"), string(ssh.MarshalAuthorizedKey(signer)))
+	keys := Write(t, filepath.Join(dir, "authorized"), string(ssh.MarshalAuthorizedKey(signer)))
 	_ = os.MkdirAll("/run/sshd", 0o755)
-	conf := write(t, filepath.Join(dir, "sshd_config"), fmt.Sprintf(`Port %s
+	conf := Write(t, filepath.Join(dir, "sshd_config"), fmt.Sprintf(`Port %s
 ListenAddress 127.0.0.1
 HostKey %s
 PidFile %s/pid
@@ -214,16 +227,17 @@ Subsystem sftp internal-sftp
 	if err != nil {
 		t.Fatal(err)
 	}
-	return server{
-		url: "sftp://" + me.Username + "@127.0.0.1:" + port + (&url.URL{Path: root}).EscapedPath(), name: "sftp",
-		opt: Options{Key: pem.EncodeToMemory(block), HostKeys: pub},
+	return Server{
+		URL: "sftp://" + me.Username + "@127.0.0.1:" + port + (&url.URL{Path: root}).EscapedPath(), Name: "sftp",
+		Options: source.Options{Key: pem.EncodeToMemory(block), HostKeys: pub},
 	}
 }
 
-func apache(t testing.TB, root string) server {
+// Apache serves WebDAV, and at /index a directory index.
+func Apache(t testing.TB, root string) Server {
 	bin := need(t, "apache2")
-	dir, port := reachable(t), freePort(t)
-	conf := write(t, filepath.Join(dir, "apache.conf"), fmt.Sprintf(`ServerRoot /usr/lib/apache2
+	dir, port := Reachable(t), FreePort(t)
+	conf := Write(t, filepath.Join(dir, "apache.conf"), fmt.Sprintf(`ServerRoot /usr/lib/apache2
 ServerName 127.0.0.1
 Listen 127.0.0.1:%s
 PidFile %s/pid
@@ -255,18 +269,20 @@ IndexOptions FancyIndexing NameWidth=* Charset=UTF-8
 </Location>
 `, port, dir, dir, dir, dir, root, root, root))
 	start(t, port, bin, "-f", conf, "-DFOREGROUND")
-	return server{url: "webdav://127.0.0.1:" + port + "/", name: "webdav"}
+	return Server{URL: "webdav://127.0.0.1:" + port + "/", Name: "webdav"}
 }
 
-func apacheIndex(t testing.TB, root string) server {
-	s := apache(t, root)
-	return server{url: strings.Replace(s.url, "webdav", "http", 1) + "index", name: "http (Apache)"}
+// ApacheIndex is the directory index of Apache.
+func ApacheIndex(t testing.TB, root string) Server {
+	s := Apache(t, root)
+	return Server{URL: strings.Replace(s.URL, "webdav", "http", 1) + "index", Name: "http (Apache)"}
 }
 
-func nginx(t testing.TB, root, format string) server {
+// Nginx serves a directory index in a format, html or json.
+func Nginx(t testing.TB, root, format string) Server {
 	bin := need(t, "nginx")
-	dir, port := reachable(t), freePort(t)
-	conf := write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off;
+	dir, port := Reachable(t), FreePort(t)
+	conf := Write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off;
 pid %[1]s/pid;
 error_log %[1]s/error.log;
 user nobody nogroup;
@@ -278,17 +294,19 @@ http {
 }
 `, dir, port, root, format))
 	start(t, port, bin, "-c", conf, "-p", dir)
-	return server{url: "http://127.0.0.1:" + port + "/", name: "http (nginx " + format + ")"}
+	return Server{URL: "http://127.0.0.1:" + port + "/", Name: "http (nginx " + format + ")"}
 }
 
-// servers are all real servers that the suite runs against.
-func servers() []func(t testing.TB, root string) server {
-	return []func(t testing.TB, root string) server{
-		func(_ testing.TB, root string) server {
-			return server{url: (&url.URL{Scheme: "file", Path: root}).String(), name: "file"}
-		},
-		samba, vsftpd, sshd, apache, apacheIndex,
-		func(t testing.TB, root string) server { return nginx(t, root, "json") },
-		func(t testing.TB, root string) server { return nginx(t, root, "html") },
+// Folder is no server: the local folder itself.
+func Folder(_ testing.TB, root string) Server {
+	return Server{URL: (&url.URL{Scheme: "file", Path: root}).String(), Name: "file"}
+}
+
+// All returns every server, and the local folder.
+func All() []Start {
+	return []Start{
+		Folder, Samba, VSFTPD, SSHD, Apache, ApacheIndex,
+		func(t testing.TB, root string) Server { return Nginx(t, root, "json") },
+		func(t testing.TB, root string) Server { return Nginx(t, root, "html") },
 	}
 }
