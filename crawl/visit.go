@@ -209,6 +209,28 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
 	a.batch.Found = append(a.batch.Found, f)
 }
 
+// maxRedirects is how long a chain of redirects may be; browsers give up at 20.
+const maxRedirects = 10
+
+// hops counts the redirects that led to a page one after the other. Those
+// before it are in the store: their targets were queued by the commit that
+// wrote them.
+func (a *agent) hops(p *store.Page) int {
+	from := p.From
+	for n := range maxRedirects {
+		u, err := weburl.Parse(from)
+		if err != nil {
+			return n
+		}
+		q, err := a.robot.config.Store.Page(context.Background(), u)
+		if err != nil || q.State != store.Redirect {
+			return n
+		}
+		from = q.From
+	}
+	return maxRedirects
+}
+
 // redirect records where the page went and queues the target.
 func (a *agent) redirect(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) []extract.Link {
 	was := p.Location
@@ -217,7 +239,11 @@ func (a *agent) redirect(p *store.Page, u weburl.URL, res *fetch.Response, now t
 	if to, ok := res.Location(u); ok {
 		p.Location = to.String()
 		links = []extract.Link{{URL: to, Kind: extract.Refresh}}
-		if to != u {
+		switch {
+		case to == u:
+		case a.hops(p) >= maxRedirects:
+			a.robot.stats.trap("redirect chain", p.URL)
+		default:
 			a.found(p, to, p.Depth, time.Time{})
 		}
 	}
@@ -284,9 +310,18 @@ func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
 	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Protocol: // the page's fault, not the host's
 		a.host.Next = now.Add(a.host.Delay)
 	default:
+		hangs := kind == fetch.Timeout || kind == fetch.Reset
+		if hangs && p.Failures > 1 { // this page again: nothing new about its host
+			a.host.Next = now.Add(a.host.Delay)
+			break
+		}
 		a.host.Failures++
 		a.host.Error = string(kind)
-		a.host.Next = now.Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))
+		rest := retryDelay(a.host.Failures)
+		if hangs && a.host.Failures == 1 {
+			rest = a.host.Delay // one page that hangs says little of its host
+		}
+		a.host.Next = now.Add(min(rest, a.robot.config.MaxDelay))
 	}
 	a.retry(p, now)
 }

@@ -197,8 +197,9 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	}
 	due = due[:min(len(due), max(n/2, n-len(fresh)))]
 	fresh = fresh[:min(len(fresh), n-len(due))]
-	pages := make([]store.Page, 0, len(due)+len(fresh))
-	for _, k := range append(due, fresh...) {
+	keys := mix(due, fresh)
+	pages := make([]store.Page, 0, len(keys))
+	for _, k := range keys {
 		v, err := s.get(pageKey(k))
 		if err == nil && v == nil {
 			err = store.ErrNotFound
@@ -217,13 +218,28 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	if _, err := s.leased(l); err != nil {
 		return nil, err
 	}
-	for i, k := range append(due, fresh...) {
+	for i, k := range keys {
 		h.taken[k] = place{pages[i].Slot, pages[i].State}
 	}
 	if h.adds == adds { // else pages may have been queued before it meanwhile
 		h.low = first
 	}
 	return pages, nil
+}
+
+// mix takes from both in turn, so that pages that fail again and again do not
+// stand together before those that were never tried.
+func mix(a, b []weburl.Key) []weburl.Key {
+	out := make([]weburl.Key, 0, len(a)+len(b))
+	for i := range max(len(a), len(b)) {
+		if i < len(b) {
+			out = append(out, b[i])
+		}
+		if i < len(a) {
+			out = append(out, a[i])
+		}
+	}
+	return out
 }
 
 // entries lists up to n queue entries of a host that are not out, from one
