@@ -195,7 +195,7 @@ func (r *Robot) Status() Status {
 		t := h.totals()
 		hs := HostStatus{
 			Name: h.name, Online: h.offline == 0, Error: string(h.err), Parts: len(h.parts), Files: t.Files, Folder: t.Folders, Media: t.Media,
-			Scanning: r.busy[h.machine],
+			Denied: len(h.denied), Scanning: r.busy[h.machine],
 		}
 		if h.offline > 0 {
 			hs.Since, hs.Next = time.Unix(h.offline, 0), time.Unix(h.next, 0)
@@ -358,6 +358,9 @@ func (r *Robot) answered(h *host, s *scan) {
 	}
 	h.offline, h.next, h.fails, h.err = 0, 0, 0, ""
 	h.seen = s.now
+	for _, path := range s.asked { // open again, unless denied again
+		delete(h.denied, path)
+	}
 	for _, path := range s.denied {
 		h.denied[path] = s.now
 	}

@@ -286,8 +286,8 @@ func TestDenied(t *testing.T) {
 	}
 	s.set(func() { s.sealed = map[string]bool{} })
 	clock.Add(3601)
-	if sweep(t, r, names); len(sink.paths()) != 2 {
-		t.Errorf("open again: %v", sink.paths())
+	if sweep(t, r, names); len(sink.paths()) != 2 || r.Status().Hosts[0].Denied != 0 {
+		t.Errorf("open again: %v, %+v", sink.paths(), r.Status().Hosts[0])
 	}
 }
 

@@ -80,6 +80,7 @@ type scan struct {
 	size    int64 // of batch.Put
 	remove  []string
 	denied  []string // folders denied in this scan
+	asked   []string // folders denied before that were asked again
 	emptied bool     // a folder was denied again: what is stored of it goes
 	counts  Counts
 }
@@ -157,7 +158,14 @@ func (s *scan) file(ctx context.Context, folder *part.Folder, e source.Entry) er
 // skip tells the walk of folders that were denied not long ago.
 func (s *scan) skip(folder string) bool {
 	at, ok := s.host.denied[folder]
-	return ok && s.now-at < int64(s.cfg.DeniedRetry.Seconds())
+	if !ok {
+		return false
+	}
+	if s.now-at < int64(s.cfg.DeniedRetry.Seconds()) {
+		return true
+	}
+	s.asked = append(s.asked, folder)
+	return false
 }
 
 // failed remembers a folder that could not be read. What is stored of a denied
