@@ -110,6 +110,9 @@ type Found struct {
 	Depth int
 	From  string
 	Order uint64 // place among the host's new pages; 0 counts as 1
+	// Promote moves a known page that was never visited forward to Order, if that
+	// is before its place.
+	Promote bool
 	// Due asks to visit a known page again no later than this (a signal or a
 	// newer lastmod); zero asks nothing.
 	Due time.Time

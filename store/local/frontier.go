@@ -373,6 +373,7 @@ type writer struct {
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
 	looked  map[weburl.Key]bool // URLs of this batch that the table had no room for
+	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
 }
 
 // lock makes this the only batch under way.
@@ -502,8 +503,8 @@ func (w *writer) found(found []store.Found) error {
 			if err := w.queue(k, f); err != nil {
 				return err
 			}
-		} else if !f.Due.IsZero() {
-			if err := w.hasten(k, f.Due); err != nil {
+		} else if !f.Due.IsZero() || f.Promote {
+			if err := w.move(k, f); err != nil {
 				return err
 			}
 		}
@@ -532,15 +533,20 @@ func (w *writer) look(k weburl.Key) (fresh bool, err error) {
 	return false, c.Close()
 }
 
-func (w *writer) queue(k weburl.Key, f *store.Found) error {
-	w.added = append(w.added, k)
-	h := hostKey(k[:8])
-	if low, ok := w.lowest[h]; !ok || f.Order < low {
+// lower notes the least order among a host's queued pages of this batch.
+func (w *writer) lower(h hostKey, order uint64) {
+	if low, ok := w.lowest[h]; !ok || order < low {
 		if w.lowest == nil {
 			w.lowest = map[hostKey]uint64{}
 		}
-		w.lowest[h] = f.Order
+		w.lowest[h] = order
 	}
+}
+
+func (w *writer) queue(k weburl.Key, f *store.Found) error {
+	w.added = append(w.added, k)
+	h := hostKey(k[:8])
+	w.lower(h, f.Order)
 	if w.hosts == nil {
 		w.hosts = map[hostKey]string{}
 	}
@@ -553,9 +559,10 @@ func (w *writer) queue(k weburl.Key, f *store.Found) error {
 	return w.b.Set(slotKey(k, p.Slot), nil, nil)
 }
 
-// hasten moves the revisit of a known page forward. A page that is out under a
-// lease is being visited: nothing to do.
-func (w *writer) hasten(k weburl.Key, due time.Time) error {
+// move brings a known page forward in its queue: a revisit to f.Due, a page
+// never visited to f.Order. A page that is out under a lease is being visited:
+// nothing to do.
+func (w *writer) move(k weburl.Key, f *store.Found) error {
 	v, err := w.s.get(pageKey(k))
 	if err != nil || v == nil {
 		return err
@@ -564,29 +571,47 @@ func (w *writer) hasten(k weburl.Key, due time.Time) error {
 	if err := json.Unmarshal(v, &p); err != nil {
 		return err
 	}
-	if p.Slot.Due.IsZero() || !due.Before(p.Slot.Due) {
+	to := p.Slot
+	switch {
+	case p.Slot.Order > 0:
+		if !f.Promote || max(1, f.Order) >= p.Slot.Order {
+			return nil
+		}
+		to.Order = max(1, f.Order)
+	case p.Slot.Due.IsZero() || f.Due.IsZero() || !f.Due.Before(p.Slot.Due):
 		return nil
+	default:
+		to.Due = f.Due
 	}
+	h := hostKey(k[:8])
 	w.s.mu.Lock()
-	h := w.s.hosts[hostKey(k[:8])]
+	rec := w.s.hosts[h]
 	out := false
-	if h != nil {
-		_, out = h.taken[k]
+	if rec != nil {
+		_, out = rec.taken[k]
 	}
 	w.s.mu.Unlock()
-	if out {
+	if out || w.moved[k] {
 		return nil
 	}
+	if w.moved == nil {
+		w.moved = map[weburl.Key]bool{}
+	}
+	w.moved[k] = true
 	old := slotKey(k, p.Slot)
-	p.Slot.Due = due
-	if err := errors.Join(w.b.Delete(old, nil), w.put(pageKey(k), &p), w.b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
+	p.Slot = to
+	if err := errors.Join(w.b.Delete(old, nil), w.put(pageKey(k), &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
 		return err
+	}
+	if to.Order > 0 {
+		w.lower(h, to.Order)
+		return nil
 	}
 	if w.sooner == nil {
 		w.sooner = map[hostKey]uint64{}
 	}
-	if at, ok := w.sooner[hostKey(k[:8])]; !ok || millis(due) < at {
-		w.sooner[hostKey(k[:8])] = max(1, millis(due))
+	if at, ok := w.sooner[h]; !ok || millis(to.Due) < at {
+		w.sooner[h] = max(1, millis(to.Due))
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ const ttl = time.Minute
 func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	tests := map[string]func(*testing.T, Opener){
 		"AddOnce": testAddOnce, "Visit": testVisit, "Lease": testLease, "Politeness": testPoliteness, "Order": testOrder,
-		"Revisit": testRevisit, "Hasten": testHasten, "Feed": testFeed, "Atomic": testAtomic, "Restart": testRestart,
+		"Revisit": testRevisit, "Hasten": testHasten, "Promote": testPromote, "Feed": testFeed, "Atomic": testAtomic, "Restart": testRestart,
 		"Concurrent": testConcurrent, "Model": testModel, "Meta": testMeta, "NotFound": testNotFound,
 	}
 	for name, f := range tests {
@@ -309,6 +309,38 @@ func testHasten(t *testing.T, open Opener) {
 	l = claim(t, s, start.Add(6*time.Minute))
 	if got := urls(take(t, s, l, 5, start.Add(6*time.Minute))); got != "http://a/1" {
 		t.Errorf("took %q", got)
+	}
+}
+
+// A queued page can be moved forward among the new ones, never back, and stays
+// where it is unless that is asked for.
+func testPromote(t *testing.T, open Opener) {
+	s := open(t)
+	defer closeStore(t, s)
+	ctx := context.Background()
+	add(t, s, "http://a/1", "http://a/2", "http://a/3", "http://a/4") // orders 1 to 4
+	_, err := s.Add(ctx, []store.Found{
+		{URL: parse(t, "http://a/4"), Order: 2, Promote: true}, {URL: parse(t, "http://a/1"), Order: 9, Promote: true}, {URL: parse(t, "http://a/3"), Order: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/4"), Order: 1, Promote: true}}); err != nil {
+		t.Fatal(err)
+	}
+	l := claim(t, s, start)
+	first := take(t, s, l, 2, start)
+	if got := urls(first); !strings.Contains(got, "http://a/1") || !strings.Contains(got, "http://a/4") {
+		t.Errorf("first %s", got)
+	}
+	if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/4"), Order: 1, Promote: true}}); err != nil { // it is out
+		t.Fatal(err)
+	}
+	if got := urls(take(t, s, l, 9, start)); got != "http://a/2 http://a/3" {
+		t.Errorf("then %s", got)
+	}
+	if st, err := s.Stats(ctx); err != nil || st.New != 4 || st.URLs != 4 {
+		t.Errorf("stats %+v, %v", st, err)
 	}
 }
 
