@@ -68,7 +68,6 @@ type scanner struct {
 	based  bool // a base element was seen
 	hidden int  // open elements whose text is not shown
 	aside  int  // open elements whose text is not the page's own
-	inHead bool
 	lang   string
 
 	title   strings.Builder
