@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/freshet/freshet/robots"
@@ -27,7 +28,9 @@ type agent struct {
 
 	host   store.Host
 	rules  *robots.File
-	scheme string // of rules
+	scheme string           // of rules
+	alike  map[[16]byte]int // pages of this turn by digest
+	mirror string           // host whose copy this one is
 	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
 	noRules bool
 	batch   store.Batch
@@ -43,7 +46,11 @@ func (a *agent) work(ctx context.Context) (err error) {
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
 		a.host.Next = rest
 	}
-	deadline := a.last.Add(hostSlice)
+	slice := hostSlice
+	if o, ok := a.robot.config.Ordering.(Slicer); ok {
+		slice = o.Slice()
+	}
+	deadline := a.last.Add(slice)
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)
 	defer func() {
@@ -54,6 +61,12 @@ func (a *agent) work(ctx context.Context) (err error) {
 			err = rerr
 		}
 	}()
+	ip := a.address(ctx)
+	if !a.robot.places.enter(ip, a.robot.config.PerAddress) {
+		a.host.Next = time.Now().Add(time.Second)
+		return nil
+	}
+	defer a.robot.places.leave(ip, a.robot.config.PerAddress)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
 		pages, err := a.robot.config.Store.Take(ctx, a.lease, takePages, time.Now())
 		if err != nil {
@@ -74,6 +87,15 @@ func (a *agent) work(ctx context.Context) (err error) {
 	return nil
 }
 
+// address returns the public IP address of the host, or "".
+func (a *agent) address(ctx context.Context) string {
+	name := weburl.Hostname(a.host.Name)
+	if !PublicName(name) {
+		return ""
+	}
+	return a.robot.config.Fetch.Address(ctx, name)
+}
+
 // turn visits one page when its time has come; more is false when the agent
 // should let go of the host.
 func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, err error) {
@@ -89,6 +111,17 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	u, err := weburl.Parse(p.URL)
 	if err != nil {
 		a.exclude(p, "malformed")
+		return true, nil
+	}
+	if p.State == store.Queued {
+		if trap := r.waste.shape(u, &r.config.Traps); trap != "" {
+			r.stats.trap(trap, p.URL)
+			a.exclude(p, trap)
+			return true, nil
+		}
+	}
+	if a.mirror != "" {
+		a.exclude(p, "mirror of "+a.mirror)
 		return true, nil
 	}
 	if ready, err := a.robotsFor(ctx, u); err != nil || !ready {
@@ -151,7 +184,8 @@ func (a *agent) commit(ctx context.Context) error {
 
 // exclude takes a page out of the queue for good.
 func (a *agent) exclude(p *store.Page, why string) {
-	a.robot.stats.skip(why, p.URL)
+	kind, _, _ := strings.Cut(why, " of ")
+	a.robot.stats.skip(kind, p.URL)
 	was := p.State
 	p.State, p.Error, p.Slot = store.Excluded, why, store.Slot{}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})

@@ -52,6 +52,13 @@ type Config struct {
 	DelayFactor float64       // delay in response times; default 5
 	MaxDelay    time.Duration // of Crawl-delay and back-off; default 1 h
 
+	PerAddress int // hosts of one public IP address worked at once; default 4
+
+	// Noise is up to how many bits of its simhash a text may differ and count as
+	// unchanged, for sites whose pages carry changing ornaments; default 0, where
+	// the digest alone decides.
+	Noise int
+
 	MinRevisit time.Duration // default 5 min
 	MaxRevisit time.Duration // default 30 days
 	// Once ends the run when everything in scope was visited; pages then are not
@@ -102,6 +109,8 @@ type Robot struct {
 	stats  counters
 	robots robotsCache
 	budget *bucket
+	waste  waste
+	places addresses
 
 	scopesMu sync.RWMutex // guards config.Scopes
 
@@ -147,6 +156,9 @@ func New(c Config) *Robot {
 	}
 	if c.Agents <= 0 {
 		c.Agents = 16
+	}
+	if c.PerAddress == 0 {
+		c.PerAddress = 4
 	}
 	if c.Ordering == nil {
 		c.Ordering = BreadthFirst{}

@@ -3,6 +3,7 @@ package crawl
 import (
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/freshet/freshet/store"
 )
@@ -19,6 +20,8 @@ func Orderings() map[string]func() Ordering {
 		"breadth-first": func() Ordering { return BreadthFirst{} },
 		"depth-first":   func() Ordering { return new(DepthFirst) },
 		"found":         func() Ordering { return new(AsFound) },
+		"host-balanced": func() Ordering { return HostBalanced{} },
+		"opic":          func() Ordering { return new(OPIC) },
 	}
 }
 
@@ -40,3 +43,16 @@ type AsFound struct{ n atomic.Uint64 }
 
 // Order implements Ordering.
 func (a *AsFound) Order(*store.Found) uint64 { return a.n.Add(1) }
+
+// Slicer is an ordering that says how long an agent keeps a host while others
+// wait.
+type Slicer interface {
+	Slice() time.Duration
+}
+
+// HostBalanced is breadth first with short turns: no host gets far ahead of the
+// others, whatever it has and however fast it answers.
+type HostBalanced struct{ BreadthFirst }
+
+// Slice implements Slicer.
+func (HostBalanced) Slice() time.Duration { return 2 * time.Second }

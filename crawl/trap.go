@@ -15,6 +15,9 @@ type Traps struct {
 	Params   int   // in a query; default 16
 	Years    int   // dates further ahead than this are a calendar; default 2
 	HostMax  int64 // pages of one host; default 5 million
+	Shape    int   // URLs of a host that differ in numbers only; default 100,000
+	Dated    int   // ... that end in a year and a month; default 600
+	Deep     int   // URLs of a host below eight folders; default 300
 }
 
 func (t Traps) withDefaults() Traps {
@@ -27,6 +30,9 @@ func (t Traps) withDefaults() Traps {
 	def(&t.Repeats, 3)
 	def(&t.Params, 16)
 	def(&t.Years, 2)
+	def(&t.Shape, 100_000)
+	def(&t.Dated, 600)
+	def(&t.Deep, 300)
 	if t.HostMax <= 0 {
 		t.HostMax = 5_000_000
 	}

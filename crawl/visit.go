@@ -109,7 +109,14 @@ func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL
 		page = rendered.Page
 	}
 	p.Rendered = rendered != nil
-	changed = before.State != store.OK || page.Digest != before.Digest
+	if a.soft(ctx, u, page) {
+		r.stats.trap("soft 404", p.URL)
+		p.State, p.Title, p.Digest, p.Simhash = store.Gone, "", page.Digest, page.Simhash
+		p.History.Observe(now, before.State == store.OK)
+		a.schedule(p, now)
+		return nil, before.State == store.OK
+	}
+	changed = before.State != store.OK || r.differs(before, page)
 	p.History.Observe(now, changed)
 	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.NoIndex
 	p.Canonical = ""
@@ -125,6 +132,12 @@ func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL
 		return nil, false
 	}
 	a.schedule(p, now)
+	if before.State == store.Queued && len(page.Text) >= mirrorText {
+		if of := r.waste.mirror(u, page.Digest); of != "" && a.mirror == "" {
+			a.mirror = of
+			r.stats.trap("mirror host", u.Host()+" of "+of)
+		}
+	}
 	if page.Sitemap {
 		a.entries(p, u, res, now)
 		return nil, changed
@@ -134,6 +147,18 @@ func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL
 	}
 	a.queue(p, page)
 	return page.Links, changed
+}
+
+// mirrorText is how much text a page must have to tell hosts apart.
+const mirrorText = 200
+
+// differs reports whether a page is not what it was: its digest is another, and
+// its text differs by more than the ornaments that Noise allows.
+func (r *Robot) differs(before *store.Page, page *extract.Page) bool {
+	if page.Digest == before.Digest {
+		return false
+	}
+	return r.config.Noise <= 0 || page.Title != before.Title || extract.Distance(page.Simhash, before.Simhash) > r.config.Noise
 }
 
 // keep writes the body to the archive.
@@ -180,6 +205,7 @@ func (a *agent) queue(p *store.Page, page *extract.Page) {
 		r.stats.skip("nofollow", p.URL)
 		return
 	}
+	a.spread(p, page)
 	for i := range page.Links {
 		l := &page.Links[i]
 		if l.NoFollow || l.Kind == extract.Image {
@@ -187,6 +213,25 @@ func (a *agent) queue(p *store.Page, page *extract.Page) {
 		}
 		a.found(p, l.URL, p.Depth+1, time.Time{})
 	}
+}
+
+// spread tells an ordering that learns from links.
+func (a *agent) spread(p *store.Page, page *extract.Page) {
+	o, ok := a.robot.config.Ordering.(Spreader)
+	if !ok {
+		return
+	}
+	u, err := weburl.Parse(p.URL)
+	if err != nil {
+		return
+	}
+	to := make([]weburl.Key, 0, len(page.Links))
+	for i := range page.Links {
+		if c, _ := a.robot.config.Canon.Apply(page.Links[i].URL); c != u {
+			to = append(to, c.Key())
+		}
+	}
+	o.Spread(u.Key(), to)
 }
 
 // found queues one URL.
@@ -206,6 +251,7 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
 	}
 	f := store.Found{URL: u, Depth: depth, From: p.URL, Due: due}
 	f.Order = r.config.Ordering.Order(&f)
+	_, f.Promote = r.config.Ordering.(Spreader)
 	a.batch.Found = append(a.batch.Found, f)
 }
 

@@ -101,6 +101,19 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	return a.addrs, a.err
 }
 
+// Address returns the first address of a host name, from the cache or by asking,
+// or "" where it is not known: the name does not resolve, or another dials.
+func (c *Client) Address(ctx context.Context, host string) string {
+	if c.config.Dial != nil || c.config.Proxy != "" {
+		return ""
+	}
+	addrs, err := c.dialer.lookup(ctx, host)
+	if err != nil || len(addrs) == 0 {
+		return ""
+	}
+	return addrs[0].String()
+}
+
 // alternate orders addresses IPv6, IPv4, IPv6 ...
 func alternate(addrs []netip.Addr) []netip.Addr {
 	var six, four, out []netip.Addr

@@ -94,6 +94,10 @@ type Host struct {
 	Fetched  int64         `json:"c,omitempty"` // requests answered, in all
 	Pages    int64         `json:"p,omitempty"` // pages in state OK, about
 	Robots   []Robots      `json:"rb,omitempty"`
+	// NotFound is the simhash of what the host answers, with status 200, for a
+	// page that does not exist, asked at Probed; 0 for an honest host.
+	NotFound uint64    `json:"nf,omitempty"`
+	Probed   time.Time `json:"pb,omitzero"`
 }
 
 // Robots is a robots.txt as it was fetched, of one scheme.

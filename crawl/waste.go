@@ -1,0 +1,199 @@
+package crawl
+
+import (
+	"context"
+	"encoding/hex"
+	"hash/fnv"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/weburl"
+)
+
+// waste remembers, for all agents, how many URLs of one shape each host has,
+// and which hosts say the same under the same paths. Its memory is bounded: a
+// table that is full starts anew.
+type waste struct {
+	mu     sync.Mutex
+	shapes map[uint64]int32
+	pages  map[uint64]string // path and digest -> host that had it first
+	equal  map[string]*twin
+}
+
+// twin counts how often a host repeats another.
+type twin struct {
+	of            string
+	same, visited int
+}
+
+const (
+	maxShapes = 1 << 20
+	maxTwins  = 1 << 20
+	// mirrorPages is after how many pages a host is judged, mirrorShare how many
+	// of them must stand on the other host under the same path.
+	mirrorPages = 25
+	mirrorShare = .95
+	// deepSegments is from which depth of folders on a host gets few URLs.
+	deepSegments = 8
+)
+
+// shape counts a URL that is about to be visited for the first time, and
+// reports the kind of trap it looks like where the host has had more of its
+// shape than the traps allow: URLs that differ in numbers only, deep folders.
+func (w *waste) shape(u weburl.URL, t *Traps) string {
+	path := u.Path()
+	limit, kind := int32(t.Shape), "one shape"
+	name := u.Host() + shapeOf(path, u.Query())
+	if strings.HasSuffix(name, path) && strings.Count(path, "/") <= deepSegments {
+		return "" // no number and no query: there is one such URL
+	}
+	if n := strings.Count(path, "/"); n > deepSegments {
+		limit, kind, name = int32(t.Deep), "deep folders", u.Host()+"\x00deep"
+	} else if dated(path) {
+		limit, kind = int32(t.Dated), "calendar"
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+	k := h.Sum64()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.shapes == nil || len(w.shapes) >= maxShapes {
+		w.shapes = map[uint64]int32{}
+	}
+	if w.shapes[k] >= limit {
+		return kind
+	}
+	w.shapes[k]++
+	return ""
+}
+
+// shapeOf is a path with its numbers made equal, and the names of the query's
+// parameters.
+func shapeOf(path, query string) string {
+	var b strings.Builder
+	number := false
+	for i := range len(path) {
+		if digit(path[i]) {
+			if !number {
+				b.WriteByte('#')
+			}
+			number = true
+			continue
+		}
+		number = false
+		b.WriteByte(path[i])
+	}
+	if query == "" {
+		return b.String()
+	}
+	for part := range strings.SplitSeq(query, "&") {
+		name, _, _ := strings.Cut(part, "=")
+		b.WriteString("&" + name)
+	}
+	return b.String()
+}
+
+// dated reports whether a path ends in a year and a month, with a day or
+// without: a page of a calendar, not an article filed under its date.
+func dated(path string) bool {
+	for i := 0; i+7 <= len(path); i++ {
+		if (path[i] == '1' || path[i] == '2') && (i == 0 || !digit(path[i-1])) && digit(path[i+1]) && digit(path[i+2]) && digit(path[i+3]) &&
+			(path[i+4] == '/' || path[i+4] == '-') && digit(path[i+5]) && digit(path[i+6]) && (i+7 == len(path) || !digit(path[i+7])) {
+			return strings.Trim(path[i+7:], "0123456789/-") == "" || strings.Trim(path[i+7:], "0123456789/-") == ".html"
+		}
+	}
+	return false
+}
+
+// mirror notes a page's content and returns the host whose copy this host has
+// turned out to be, or "".
+func (w *waste) mirror(u weburl.URL, digest [16]byte) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(u.Target()))
+	_, _ = h.Write(digest[:])
+	k, host := h.Sum64(), u.Host()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pages == nil || len(w.pages) >= maxTwins {
+		w.pages, w.equal = map[uint64]string{}, map[string]*twin{}
+	}
+	t := w.equal[host]
+	if t == nil {
+		t = &twin{}
+		w.equal[host] = t
+	}
+	t.visited++
+	first, ok := w.pages[k]
+	if !ok {
+		w.pages[k] = host
+		return ""
+	}
+	if first == host {
+		return ""
+	}
+	if t.of == "" {
+		t.of = first
+	}
+	if t.of == first {
+		t.same++
+	}
+	if t.visited >= mirrorPages && float64(t.same) >= mirrorShare*float64(t.visited) {
+		return t.of
+	}
+	return ""
+}
+
+// notFoundAge is how long what a host answers for nonsense is believed.
+const notFoundAge = 7 * 24 * time.Hour
+
+// soft reports whether a page is the host's way of saying that there is none
+// with status 200. A host is asked for a page that cannot exist once it has
+// answered three different URLs alike; its answer is kept with the host.
+func (a *agent) soft(ctx context.Context, u weburl.URL, page *extract.Page) bool {
+	if page.Sitemap || u.Path() == "/" || len(page.Text) < softText {
+		return false
+	}
+	if a.alike == nil {
+		a.alike = map[[16]byte]int{}
+	}
+	a.alike[page.Digest]++
+	now := time.Now()
+	if a.alike[page.Digest] >= 3 && now.Sub(a.host.Probed) > notFoundAge {
+		a.probe(ctx, u, now)
+	}
+	return a.host.NotFound != 0 && extract.Distance(a.host.NotFound, page.Simhash) <= softDistance
+}
+
+// softText is how much text an apology has at least; pages with less are alike
+// because they are empty.
+const softText = 40
+
+// softDistance is how many bits of a simhash the answers for nonsense differ
+// in: they may name the address.
+const softDistance = 3
+
+// probe fetches a page that cannot exist.
+func (a *agent) probe(ctx context.Context, u weburl.URL, now time.Time) {
+	name := fnv.New64a()
+	_, _ = name.Write([]byte(u.Origin() + now.String()))
+	at, err := weburl.Parse(u.Origin() + "/" + hex.EncodeToString(name.Sum(nil)) + ".html")
+	if err != nil || !a.rules.Allowed(at.Target()) {
+		return
+	}
+	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {
+		return
+	}
+	res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: at})
+	if err != nil {
+		return
+	}
+	a.polite(u, res, time.Now())
+	a.host.Probed, a.host.NotFound = now, 0
+	if res.Status == http.StatusOK {
+		a.host.NotFound = extract.Document(res.Body, res.Header.Get("Content-Type"), at, extract.Options{}).Simhash
+	}
+}

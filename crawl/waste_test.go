@@ -1,0 +1,188 @@
+package crawl
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+func mustParse(t *testing.T, s string) weburl.URL {
+	t.Helper()
+	u, err := weburl.Parse(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// URLs of one shape are allowed up to a number, by host; those without a
+// number in them are each a shape of their own.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	traps := Traps{Shape: 5, Dated: 3, Deep: 4}.withDefaults()
+	tests := []struct {
+		name, form string
+		allowed    int
+		kind       string
+	}{
+		{"numbers", "http://h/item/%d", 5, "one shape"},
+		{"query", "http://h/list?page=%d&sort=a", 5, "one shape"},
+		{"another host", "http://g/item/%d", 5, "one shape"},
+		{"calendar", "http://h/cal/2020/%02d/", 3, "calendar"},
+		{"articles by date", "http://h/2020/05/%d-story.html", 5, "one shape"},
+		{"deep folders", "http://h/" + strings.Repeat("x%[1]d/", 9), 4, "deep folders"},
+		{"names", "http://h/name-%c", 20, ""},
+	}
+	var w waste
+	for _, tt := range tests {
+		got, kind := 0, ""
+		for i := range 20 {
+			arg := any(i + 10)
+			if tt.name == "names" {
+				arg = rune('a' + i)
+			}
+			if k := w.shape(mustParse(t, fmt.Sprintf(tt.form, arg)), &traps); k == "" {
+				got++
+			} else {
+				kind = k
+			}
+		}
+		if got != tt.allowed || kind != tt.kind {
+			t.Errorf("%s: %d allowed, then %q; want %d, %q", tt.name, got, kind, tt.allowed, tt.kind)
+		}
+	}
+}
+
+// A host that says the same as another under the same paths is left alone once
+// that is clear; two hosts that share a few pages are not mirrors.
+func TestMirrors(t *testing.T) {
+	t.Parallel()
+	var w waste
+	digest := func(i int) (d [16]byte) { d[0], d[1] = byte(i), byte(i>>8); return d }
+	for i := range 100 {
+		w.mirror(mustParse(t, fmt.Sprintf("http://a/%d", i)), digest(i))
+	}
+	judged := -1
+	for i := range 100 {
+		if of := w.mirror(mustParse(t, fmt.Sprintf("http://b/%d", i)), digest(i)); of != "" {
+			if of != "a" {
+				t.Errorf("mirror of %s", of)
+			}
+			judged = i
+			break
+		}
+	}
+	if judged != mirrorPages-1 {
+		t.Errorf("judged after %d pages", judged+1)
+	}
+	for i := range 100 {
+		d := digest(i)
+		if i%3 == 0 {
+			d = digest(1000 + i)
+		}
+		if of := w.mirror(mustParse(t, fmt.Sprintf("http://c/%d", i)), d); of != "" {
+			t.Errorf("two thirds the same is no mirror, but was judged at %d", i)
+		}
+	}
+}
+
+// A server that answers everything with 200 has only the pages that it has.
+func TestSoft404(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{"/": link("/real", "/no1", "/no2", "/no3", "/no4", "/no5", "/no6"), "/real": "<title>Real</title><p>A page with words of its own about herons and lakes."}
+	s := newSite(t, pages, nil)
+	next := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := pages[r.URL.Path]; ok || r.URL.Path == "/robots.txt" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>Oops</title><p>Sorry, what you look for is not here any more, try the search box on our start page.")
+	})
+	r := newRig(t)
+	robot := r.crawl(t, s.URL+"/")
+	gone, ok := 0, 0
+	for i := 1; i <= 6; i++ {
+		switch r.page(t, fmt.Sprintf("%s/no%d", s.URL, i)).State {
+		case store.Gone:
+			gone++
+		case store.OK:
+			ok++
+		}
+	}
+	if gone != 4 || ok != 2 { // two were taken before three alike raised the question
+		t.Errorf("%d gone, %d ok", gone, ok)
+	}
+	if p := r.page(t, s.URL+"/real"); p.State != store.OK {
+		t.Errorf("the real page is %s", p.State)
+	}
+	for _, tr := range robot.Status().Traps {
+		if tr.Kind == "soft 404" && tr.Count == 4 {
+			return
+		}
+	}
+	t.Errorf("traps %+v", robot.Status().Traps)
+}
+
+// Pages that many link to are fetched before pages that few link to.
+func TestOPICOrder(t *testing.T) {
+	t.Parallel()
+	pages := map[string]string{"/": link("/a1", "/a2", "/a3", "/a4")}
+	for i := 1; i <= 4; i++ {
+		pages[fmt.Sprintf("/a%d", i)] = link("/zz-popular", fmt.Sprintf("/b%d", i))
+		pages[fmt.Sprintf("/b%d", i)] = link()
+	}
+	pages["/zz-popular"] = link()
+	s := newSite(t, pages, nil)
+	r := newRig(t)
+	r.config.Ordering = new(OPIC)
+	r.crawl(t, s.URL+"/")
+	at := map[string]int{}
+	for i, p := range s.log {
+		at[p] = i
+	}
+	for i := 1; i <= 4; i++ {
+		b := fmt.Sprintf("/b%d", i)
+		if at["/zz-popular"] > at[b] {
+			t.Errorf("%s was fetched before the popular page: %v", b, s.log)
+		}
+	}
+	if len(s.log) != len(pages)+1 {
+		t.Errorf("%d requests for %d pages", len(s.log), len(pages))
+	}
+	var o OPIC
+	from, to := mustParse(t, "http://h/1").Key(), mustParse(t, "http://h/2")
+	before := o.Order(&store.Found{URL: to})
+	o.Spread(from, []weburl.Key{to.Key()})
+	if after := o.Order(&store.Found{URL: to}); after >= before {
+		t.Errorf("order %d after cash came, %d before", after, before)
+	}
+	if c := o.cash[from] + o.cash[to.Key()]; c != 2*opicStart {
+		t.Errorf("cash %g is not kept", c)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	var a addresses
+	for i := range 5 {
+		if got := a.enter("192.0.2.1", 3); got != (i < 3) {
+			t.Errorf("place %d: %v", i, got)
+		}
+	}
+	a.leave("192.0.2.1", 3)
+	if !a.enter("192.0.2.1", 3) || !a.enter("", 3) || !a.enter("192.0.2.2", 3) {
+		t.Error("a place that is free is refused")
+	}
+	for range 3 {
+		a.leave("192.0.2.1", 3)
+	}
+	if len(a.busy) != 1 {
+		t.Errorf("addresses left over: %v", a.busy)
+	}
+}
