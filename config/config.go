@@ -73,7 +73,7 @@ type Crawl struct {
 	Agents     int           `yaml:"agents" doc:"Hosts worked at the same time."`
 	Delay      time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
 	Ordering   string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
-	Policy     string        `yaml:"policy" doc:"Which page is revisited when: greedy, uniform, proportional, adaptive, ... (docs/freshness.md)."`
+	Policy     string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), or, with a budget, one of the policies of freshet revisit plan (docs/freshness.md)."`
 	Budget     float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
 	BytesADay  Bytes         `yaml:"bytes_a_day" doc:"Downloaded bytes a day in all; 0 is no limit."`
 	MinRevisit time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
@@ -96,7 +96,7 @@ type Render struct {
 // Share configures the share robot.
 type Share struct {
 	Robots      int           `yaml:"robots" doc:"Hosts scanned at the same time."`
-	Policy      string        `yaml:"policy" doc:"Which part of a share next (docs/share-robot.md)."`
+	Policy      string        `yaml:"policy" doc:"Which part of a share next: greedy (docs/share-robot.md)."`
 	PartTime    time.Duration `yaml:"max_part_time" doc:"Longest scan of one part."`
 	PartMemory  Bytes         `yaml:"max_part_memory" doc:"Most memory for the media of one part."`
 	Media       bool          `yaml:"media" doc:"Read tags and documents' text."`
@@ -149,7 +149,7 @@ func Default() *Config {
 		MinFree:  256 << 20,
 		Console:  Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:    Agent{Name: "freshet"},
-		Crawl:    Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "greedy", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Crawl:    Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
 		Render:   Render{Mode: "auto", Agents: 2, Timeout: 20 * time.Second},
 		Share:    Share{Robots: 10, Policy: "greedy", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:    Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},

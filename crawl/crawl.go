@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -58,6 +59,10 @@ type Config struct {
 	// unchanged, for sites whose pages carry changing ornaments; default 0, where
 	// the digest alone decides.
 	Noise int
+
+	// Interval, if not nil, says after which time a page with such a history is
+	// visited again; default HalfChange. MinRevisit and MaxRevisit bound it.
+	Interval func(*change.History) time.Duration
 
 	MinRevisit time.Duration // default 5 min
 	MaxRevisit time.Duration // default 30 days
@@ -159,6 +164,9 @@ func New(c Config) *Robot {
 	}
 	if c.PerAddress == 0 {
 		c.PerAddress = 4
+	}
+	if c.Interval == nil {
+		c.Interval = HalfChange
 	}
 	if c.Ordering == nil {
 		c.Ordering = BreadthFirst{}

@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -321,22 +322,26 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 // schedule says when the page is visited again.
 func (a *agent) schedule(p *store.Page, now time.Time) {
 	c := &a.robot.config
-	interval := Interval(&p.History, c.MinRevisit, c.MaxRevisit)
+	interval := min(max(c.Interval(&p.History), c.MinRevisit), c.MaxRevisit)
 	if c.Once {
 		interval = max(interval, 24*time.Hour)
 	}
 	p.Slot = store.Slot{Due: now.Add(interval)}
 }
 
-// Interval is the time after which a page has changed with probability one
-// half, by its history, within bounds.
-func Interval(h *change.History, least, most time.Duration) time.Duration {
-	const ln2 = 0.6931471805599453
-	s := ln2 / h.Rate(change.DefaultPrior)
-	if s >= most.Seconds() {
-		return most
+// HalfChange is the time after which a page has changed with probability one
+// half, by its history.
+func HalfChange(h *change.History) time.Duration {
+	return Seconds(math.Ln2 / h.Rate(change.DefaultPrior))
+}
+
+// Seconds converts a number of seconds to a duration, the longest there is for
+// more.
+func Seconds(s float64) time.Duration {
+	if s >= math.MaxInt64/float64(time.Second) {
+		return math.MaxInt64
 	}
-	return max(least, time.Duration(s*float64(time.Second)))
+	return time.Duration(s * float64(time.Second))
 }
 
 // noAnswer handles a request without answer.

@@ -3,12 +3,17 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -74,7 +79,7 @@ func (n *Node) watchFreshness(ctx context.Context) error {
 func (n *Node) estimate(ctx context.Context) error {
 	now := time.Now()
 	var all sum
-	rates := map[float64]int{} // change rates, rounded, for the needed budget
+	rates := map[float64]int{} // change rates, rounded: a histogram
 	hosts := map[string]*sum{}
 	err := n.parts.Store.Pages(ctx, func(p *store.Page) error {
 		u, err := weburl.Parse(p.URL)
@@ -124,6 +129,9 @@ func (n *Node) estimate(ctx context.Context) error {
 		return err
 	}
 	f.hosts = top(f.hosts)
+	if err := n.price(rates); err != nil {
+		return err
+	}
 	n.mu.Lock()
 	n.fresh = f
 	n.mu.Unlock()
@@ -135,6 +143,56 @@ func top(hosts []console.Host) []console.Host {
 		return cmp.Or(cmp.Compare(b.Pages+b.Queue, a.Pages+a.Queue), cmp.Compare(a.Name, b.Name))
 	})
 	return hosts[:min(len(hosts), topHosts)]
+}
+
+// price finds what a visit costs under the policy and budget of the
+// configuration, for a histogram of change rates.
+func (n *Node) price(rates map[float64]int) error {
+	policy, ok := revisit.Policies()[n.config.Crawl.Policy]
+	if !ok || len(rates) == 0 {
+		return nil // half-change needs no price
+	}
+	var kinds []revisit.Item
+	var counts []float64
+	for d, c := range rates {
+		kinds, counts = append(kinds, revisit.Item{Importance: 1, Rate: d}), append(counts, float64(c))
+	}
+	t, err := revisit.NewTariff(policy, kinds, counts, n.config.Crawl.Budget)
+	if err != nil {
+		return err
+	}
+	n.tariff.Store(&t)
+	return nil
+}
+
+// interval returns the rule by which the robot comes again: the policy's rate
+// at the present price, or half-change until there is one.
+func (n *Node) interval() func(*change.History) time.Duration {
+	return func(h *change.History) time.Duration {
+		t := n.tariff.Load()
+		if t == nil {
+			return crawl.HalfChange(h)
+		}
+		rate := t.Rate(revisit.Item{Importance: 1, Rate: h.Rate(change.DefaultPrior)})
+		if rate <= 0 {
+			return math.MaxInt64 // not worth a visit but for max_revisit
+		}
+		return crawl.Seconds(1 / rate)
+	}
+}
+
+// checkPolicy refuses a policy that does not exist or lacks its budget.
+func checkPolicy(c config.Crawl) error {
+	if c.Policy == "half-change" {
+		return nil
+	}
+	if _, ok := revisit.Policies()[c.Policy]; !ok {
+		return fmt.Errorf("crawl.policy: unknown policy %q; there are half-change, %s", c.Policy, strings.Join(revisit.Names(), ", "))
+	}
+	if c.Budget <= 0 {
+		return fmt.Errorf("crawl.policy: %s divides a budget: set crawl.budget (requests a second)", c.Policy)
+	}
+	return nil
 }
 
 // needed returns the request rates at which visiting every page at a regular

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,6 +22,7 @@ import (
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/throttle"
@@ -40,6 +42,8 @@ type Node struct {
 	server  *http.Server
 	started time.Time
 	stop    context.CancelFunc
+
+	tariff atomic.Pointer[revisit.Tariff] // nil until pages were counted
 
 	mu       sync.Mutex
 	sources  []console.Source
@@ -103,6 +107,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	if err := n.newThrottle(c); err != nil {
 		return err
 	}
+	if err := checkPolicy(c.Crawl); err != nil {
+		return err
+	}
 	ordering, ok := crawl.Orderings()[c.Crawl.Ordering]
 	if !ok {
 		return fmt.Errorf("crawl.ordering: unknown ordering %q", c.Crawl.Ordering)
@@ -116,7 +123,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, Limit: n.limit(), Space: n.parts.Space.Check,
+		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: n.limit(), Space: n.parts.Space.Check,
 	})
 	if err := n.addSeeds(ctx); err != nil {
 		return err

@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
 )
 
 // start runs a node and returns the address of its console.
@@ -173,6 +175,32 @@ func TestControls(t *testing.T) {
 	}
 	if err := n.Ready(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+// With a budget a page's interval follows the policy at the price that the
+// known pages make; a policy without budget, or an unknown one, is refused.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	n := &Node{config: config.Default()}
+	n.config.Crawl.Policy, n.config.Crawl.Budget = "uniform", 2
+	if err := checkPolicy(n.config.Crawl); err != nil {
+		t.Fatal(err)
+	}
+	var h change.History
+	if got := n.interval()(&h); got != crawl.HalfChange(&h) {
+		t.Errorf("before pages are counted: %v", got)
+	}
+	if err := n.price(map[float64]int{1e-3: 30, 1e-5: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.interval()(&h); got.Round(time.Millisecond) != 20*time.Second { // 40 pages, 2 a second
+		t.Errorf("uniform: %v", got)
+	}
+	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget"} {
+		if err := checkPolicy(config.Crawl{Policy: policy}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", policy, err)
+		}
 	}
 }
 

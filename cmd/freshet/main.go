@@ -18,6 +18,8 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/freshet/freshet/revisit"
 )
 
 // version is set by the linker (-X main.version=...) in released builds.
@@ -40,6 +42,7 @@ type cli struct {
 	Web     webCmd     `cmd:"" help:"Synthetic webs for testing robots."`
 	Scan    scanCmd    `cmd:"" help:"Scan file shares once."`
 	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
+	Revisit revisitCmd `cmd:"" help:"Plan visits by a policy; estimate change rates."`
 	Search  searchCmd  `cmd:"" help:"Search from the terminal."`
 	Status  statusCmd  `cmd:"" help:"How a running serve does."`
 	Agents  agentsCmd  `cmd:"" help:"The agents of a running serve."`
@@ -92,7 +95,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", ")},
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "policies": strings.Join(revisit.Names(), ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {
