@@ -123,10 +123,7 @@ type Throttle struct {
 
 // Signals configures the receivers.
 type Signals struct {
-	IndexNowKey string            `yaml:"indexnow_key" doc:"Key that IndexNow senders must serve; empty accepts each host's own key file."`
-	Secrets     map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
-	WebSub      []string          `yaml:"websub" doc:"Topic URLs to subscribe to."`
-	PublicURL   string            `yaml:"public_url" doc:"Where hubs reach this server; needed for WebSub."`
+	Secrets map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
 }
 
 // Archive configures WARC files.

@@ -402,8 +402,8 @@ func (r *Robot) AddScope(sc Scope) {
 	r.config.Scopes.Add(sc)
 }
 
-// inScope is Scopes.Check beside AddScope.
-func (r *Robot) inScope(u weburl.URL, depth int) string {
+// InScope is Scopes.Check beside AddScope.
+func (r *Robot) InScope(u weburl.URL, depth int) string {
 	r.scopesMu.RLock()
 	defer r.scopesMu.RUnlock()
 	return r.config.Scopes.Check(u, depth)

@@ -242,7 +242,7 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
 	if session {
 		r.stats.trap("session number", u.String())
 	}
-	if why := r.inScope(u, depth); why != "" {
+	if why := r.InScope(u, depth); why != "" {
 		r.stats.skip(why, u.String())
 		return
 	}

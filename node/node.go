@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -269,6 +270,7 @@ func (n *Node) listen(ctx context.Context, l net.Listener) error {
 		finder.Files = n.shares.Index
 	}
 	extra := map[string]http.Handler{"GET /metrics": promhttp.HandlerFor(n.metrics(), promhttp.HandlerOpts{})}
+	maps.Copy(extra, n.receivers())
 	var media http.HandlerFunc
 	if c.Media && n.shares != nil {
 		media = n.play

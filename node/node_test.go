@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/signal"
 )
 
 // start runs a node and returns the address of its console.
@@ -132,6 +134,65 @@ func TestPagesAndFiles(t *testing.T) {
 			t.Errorf("%q is played: %d", name, code)
 		}
 	}
+}
+
+// A signed notice has a page fetched again at once; a forged one, or one about a
+// page that is not ours, has no effect.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	var version atomic.Int32
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/":
+			fmt.Fprintf(w, "<title>Page</title><p>heron edition%d", version.Load())
+		case "/abcdef123456.txt":
+			fmt.Fprint(w, "abcdef123456")
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer site.Close()
+	c := config.Default()
+	c.Sources = []config.Source{{URL: site.URL + "/"}}
+	c.Signals.Secrets = map[string]string{"www": "geheim"}
+	_, address := start(t, c, t.TempDir())
+	found := func(q string) func() bool {
+		return func() bool {
+			_, s := get(t, address+"/api/search?q="+q)
+			return strings.Contains(s, `"url":"`+site.URL)
+		}
+	}
+	eventually(t, "the first edition is found", found("edition0"))
+	send := func(path, body, signature string) int {
+		req, err := http.NewRequest(http.MethodPost, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(signal.SensorHeader, "www")
+		req.Header.Set(signal.SignatureHeader, signature)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	version.Store(1)
+	event := fmt.Sprintf("{"url":%q,"digest":"1"}
+{"url":"http://elsewhere.example/"}", site.URL+"/")
+	if code := send("/api/signals", event, "forged"); code != http.StatusUnauthorized {
+		t.Errorf("forged: %d", code)
+	}
+	if code := send("/api/signals", event, signal.Sign("geheim", []byte(event))); code != http.StatusOK {
+		t.Errorf("signed: %d", code)
+	}
+	eventually(t, "the second edition is found", found("edition1"))
+	version.Store(2)
+	notice := fmt.Sprintf(`{"key":"abcdef123456","urlList":[%q]}`, site.URL+"/")
+	if code := send("/indexnow", notice, ""); code != http.StatusAccepted {
+		t.Errorf("IndexNow: %d", code)
+	}
+	eventually(t, "the third edition is found", found("edition2"))
 }
 
 // The controls of the console reach the robot; a source can be added while it

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share/part"
 )
 
@@ -47,29 +48,24 @@ func (it *item) last() int64 {
 	return it.history.Last.Unix()
 }
 
+// rules are the policies' values, which live in package revisit.
+var rules = map[Policy]revisit.Value{Freshness: revisit.Greedy, Likely: revisit.MostLikelyChanged, Oldest: revisit.Sweep}
+
 // value is what a visit at now is worth.
-//
-// Freshness: the greedy value (1 - e^{-Dt}(1 + Dt))/D of a part that changes at
-// rate D and was visited t ago (Olston and Pandey 2002; Busa-Fekete et al. 2025).
-// Likely: 1 - e^{-Dt}, the rule of the 2008 thesis, which visits what changes
-// all the time again and again.
 func (it *item) value(p Policy, now int64) float64 {
 	last := it.last()
 	if it.force || last == 0 {
 		return math.Inf(1)
 	}
-	t := float64(now - last)
 	d := it.rate
 	if d <= 0 { // not visited since it was cut off from another part
 		d = prior.Rate
 	}
-	switch p {
-	case Likely:
-		return -math.Expm1(-d * t)
-	case Oldest:
-		return t
+	rule := rules[p]
+	if rule == nil {
+		rule = revisit.Greedy
 	}
-	return (1 - math.Exp(-d*t)*(1+d*t)) / d
+	return rule(1, d, float64(now-last))
 }
 
 func (it *item) restore(v Visit) error {

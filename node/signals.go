@@ -1,0 +1,67 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/signal"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// receivers are the handlers that take notices of changes.
+func (n *Node) receivers() map[string]http.Handler {
+	now := &signal.IndexNow{Keys: keyFiles{n.client}, Sink: n}
+	return map[string]http.Handler{
+		"GET /indexnow": now, "POST /indexnow": now,
+		"POST /api/signals": &signal.Events{Secrets: n.config.Signals.Secrets, Sink: n},
+	}
+}
+
+// Changed implements signal.Sink: pages that belong to a source are due now,
+// new ones are queued.
+func (n *Node) Changed(ctx context.Context, source string, events []signal.Event) (int, error) {
+	now := time.Now()
+	var found []store.Found
+	for i := range events {
+		u, err := weburl.Parse(events[i].URL)
+		if err != nil {
+			continue
+		}
+		u, _ = weburl.DefaultCanon.Apply(u)
+		if n.robot.InScope(u, 1) == "" {
+			found = append(found, store.Found{URL: u, Depth: 1, Order: 1, From: source, Due: now})
+		}
+	}
+	if len(found) == 0 {
+		return 0, nil
+	}
+	if _, err := n.parts.Store.Add(ctx, found); err != nil {
+		n.log.Error("signals", "source", source, "err", err)
+		return 0, err
+	}
+	n.robot.Wake()
+	return len(found), nil
+}
+
+// keyFiles fetches the key files of IndexNow senders.
+type keyFiles struct{ client *fetch.Client }
+
+// Key implements signal.KeyFetcher.
+func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
+	u, err := weburl.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	res, err := k.client.Get(ctx, fetch.Request{URL: u, Accept: "text/plain"})
+	if err != nil {
+		return nil, err
+	}
+	if res.Status != http.StatusOK || len(res.Body) > 1024 {
+		return nil, fmt.Errorf("%s: status %d, %d bytes", address, res.Status, len(res.Body))
+	}
+	return res.Body, nil
+}
