@@ -178,8 +178,7 @@ func TestSignals(t *testing.T) {
 		return res.StatusCode
 	}
 	version.Store(1)
-	event := fmt.Sprintf("{"url":%q,"digest":"1"}
-{"url":"http://elsewhere.example/"}", site.URL+"/")
+	event := fmt.Sprintf(`{"url":%q,"digest":"1"}`+"\n"+`{"url":"http://elsewhere.example/"}`, site.URL+"/")
 	if code := send("/api/signals", event, "forged"); code != http.StatusUnauthorized {
 		t.Errorf("forged: %d", code)
 	}
