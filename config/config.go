@@ -18,14 +18,13 @@ import (
 // Config is the whole file. The doc tags are printed by freshet config print.
 type Config struct {
 	Data     string    `yaml:"data" doc:"Data directory. Empty: --data, $FRESHET_DATA or the user's data directory."`
-	Database string    `yaml:"database" doc:"postgres://... to share the work with other processes. Empty: the embedded store in the data directory."`
+	Database string    `yaml:"database" doc:"Must be empty: sharing the work with other processes through PostgreSQL is not built yet."`
 	MinFree  Bytes     `yaml:"min_free" doc:"Disk space that is kept free: with less, nothing is fetched or indexed."`
 	Node     string    `yaml:"node" doc:"Name of this process among those that share a database. Empty: host name and process number."`
 	Console  Console   `yaml:"console" doc:"Search page, operator pages, API."`
 	Agent    Agent     `yaml:"agent" doc:"Who the robot says it is."`
 	Sources  []Source  `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
 	Crawl    Crawl     `yaml:"crawl" doc:"The web robot."`
-	Render   Render    `yaml:"render" doc:"Pages whose links or text only a browser finds."`
 	Share    Share     `yaml:"share" doc:"The share robot."`
 	Index    Index     `yaml:"index" doc:"The text index and its ranking."`
 	Throttle Throttle  `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
@@ -55,17 +54,14 @@ type Agent struct {
 
 // Source is one web site or file share, or several.
 type Source struct {
-	URL          string            `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// sftp:// webdav(s):// file:// index+http(s):// a share."`
-	Scope        string            `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
-	Depth        int               `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
-	MaxPages     int64             `yaml:"max_pages" doc:"Most pages; 0 is no limit."`
-	Include      []string          `yaml:"include" doc:"Regular expressions, one of which a URL must match."`
-	Exclude      []string          `yaml:"exclude" doc:"Regular expressions of URLs that are left out."`
-	Weight       float64           `yaml:"weight" doc:"Importance of its pages to you."`
-	AllowPrivate bool              `yaml:"allow_private" doc:"Loopback and private addresses may be contacted."`
-	User         string            `yaml:"user" doc:"Login at a share."`
-	Password     string            `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
-	Options      map[string]string `yaml:"options" doc:"Further options of one kind of source."`
+	URL          string   `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// sftp:// webdav(s):// file:// index+http(s):// a share."`
+	Scope        string   `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
+	Depth        int      `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
+	Include      []string `yaml:"include" doc:"Regular expressions, one of which a URL must match."`
+	Exclude      []string `yaml:"exclude" doc:"Regular expressions of URLs that are left out."`
+	AllowPrivate bool     `yaml:"allow_private" doc:"Loopback and private addresses may be contacted."`
+	User         string   `yaml:"user" doc:"Login at a share."`
+	Password     string   `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
 }
 
 // Crawl configures the web robot.
@@ -75,7 +71,6 @@ type Crawl struct {
 	Ordering   string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
 	Policy     string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), or, with a budget, one of the policies of freshet revisit plan (docs/freshness.md)."`
 	Budget     float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
-	BytesADay  Bytes         `yaml:"bytes_a_day" doc:"Downloaded bytes a day in all; 0 is no limit."`
 	MinRevisit time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
 	MaxRevisit time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
 	MaxBody    Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
@@ -84,19 +79,9 @@ type Crawl struct {
 	Resolver   string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
 
-// Render configures the browser.
-type Render struct {
-	Mode    string        `yaml:"mode" doc:"off, auto (where it gains), or all."`
-	Agents  int           `yaml:"agents" doc:"Pages rendered at the same time."`
-	Browser string        `yaml:"browser" doc:"Path of Chromium, or ws:// address of a running one. Empty: looked for."`
-	Timeout time.Duration `yaml:"timeout" doc:"Longest time of one page."`
-	Rules   []string      `yaml:"rules" doc:"'always REGEXP' or 'never REGEXP', the first that matches decides."`
-}
-
 // Share configures the share robot.
 type Share struct {
 	Robots      int           `yaml:"robots" doc:"Hosts scanned at the same time."`
-	Policy      string        `yaml:"policy" doc:"Which part of a share next: greedy (docs/share-robot.md)."`
 	PartTime    time.Duration `yaml:"max_part_time" doc:"Longest scan of one part."`
 	PartMemory  Bytes         `yaml:"max_part_memory" doc:"Most memory for the media of one part."`
 	Media       bool          `yaml:"media" doc:"Read tags and documents' text."`
@@ -115,10 +100,8 @@ type Index struct {
 
 // Throttle configures the threshold controller.
 type Throttle struct {
-	Thresholds []int         `yaml:"thresholds" doc:"j1 <= j2 <= ...: pages waiting for the indexer up to which a mode is active; empty is no control."`
-	Modes      []int         `yaml:"modes" doc:"Active agents by mode, fewest first; one more than thresholds."`
-	Capacity   int           `yaml:"capacity" doc:"Most documents kept in memory for the indexer; further ones are read again from the archive."`
-	Obsolete   time.Duration `yaml:"obsolete" doc:"A page that waits longer leaves the queue and is fetched again when due; 0 is never."`
+	Thresholds []int `yaml:"thresholds" doc:"j1 <= j2 <= ...: pages waiting for the indexer up to which a mode is active; empty is no control."`
+	Modes      []int `yaml:"modes" doc:"Active agents by mode, fewest first; one more than thresholds."`
 }
 
 // Signals configures the receivers.
@@ -128,31 +111,26 @@ type Signals struct {
 
 // Archive configures WARC files.
 type Archive struct {
-	Dir      string        `yaml:"dir" doc:"Folder of the WARC files. Empty: warc in the data directory."`
-	FileSize Bytes         `yaml:"file_size" doc:"A new file is begun at this size."`
-	Keep     time.Duration `yaml:"keep" doc:"Older files are removed; 0 keeps all."`
-	S3       string        `yaml:"s3" doc:"s3://bucket/prefix?endpoint=... to which finished files are moved."`
+	Dir      string `yaml:"dir" doc:"Folder of the WARC files. Empty: warc in the data directory."`
+	FileSize Bytes  `yaml:"file_size" doc:"A new file is begun at this size."`
 }
 
 // Retention bounds the calibration logs.
 type Retention struct {
-	Changes  time.Duration `yaml:"changes" doc:"Change history (freshet export changes)."`
-	Requests time.Duration `yaml:"requests" doc:"Indexing queue (freshet export requests)."`
+	Changes time.Duration `yaml:"changes" doc:"Change history (freshet export changes)."`
 }
 
 // Default returns the configuration of an empty file.
 func Default() *Config {
 	return &Config{
-		MinFree:  256 << 20,
-		Console:  Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
-		Agent:    Agent{Name: "freshet"},
-		Crawl:    Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
-		Render:   Render{Mode: "auto", Agents: 2, Timeout: 20 * time.Second},
-		Share:    Share{Robots: 10, Policy: "greedy", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
-		Index:    Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
-		Throttle: Throttle{Capacity: 1000},
-		Archive:  Archive{FileSize: 1 << 30},
-		Retain:   Retention{Changes: 90 * 24 * time.Hour, Requests: 7 * 24 * time.Hour},
+		MinFree: 256 << 20,
+		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
+		Agent:   Agent{Name: "freshet"},
+		Crawl:   Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Share:   Share{Robots: 10, PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
+		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
+		Archive: Archive{FileSize: 1 << 30},
+		Retain:  Retention{Changes: 90 * 24 * time.Hour},
 	}
 }
 
@@ -174,15 +152,12 @@ func (c *Config) check() error {
 		if !slices.Contains([]string{"", "host", "domain", "prefix", "any"}, s.Scope) {
 			fail("sources[%d].scope: %q is none of host, domain, prefix, any", i, s.Scope)
 		}
-		if s.Depth < 0 || s.MaxPages < 0 || s.Weight < 0 {
-			fail("sources[%d]: depth, max_pages and weight are not negative", i)
+		if s.Depth < 0 {
+			fail("sources[%d].depth: %d is negative", i, s.Depth)
 		}
 	}
-	if c.Crawl.Agents < 0 || c.Render.Agents < 0 || c.Share.Robots < 0 {
-		fail("crawl.agents, render.agents and share.robots are not negative")
-	}
-	if !slices.Contains([]string{"off", "auto", "all"}, c.Render.Mode) {
-		fail("render.mode: %q is none of off, auto, all", c.Render.Mode)
+	if c.Crawl.Agents < 0 || c.Share.Robots < 0 {
+		fail("crawl.agents and share.robots are not negative")
 	}
 	if !slices.Contains([]string{"grey", "hide"}, c.Share.Offline) {
 		fail("share.offline: %q is neither grey nor hide", c.Share.Offline)

@@ -90,7 +90,8 @@ func TestErrors(t *testing.T) {
 func TestPrintReadsBack(t *testing.T) {
 	t.Parallel()
 	c := Default()
-	c.Sources = []Source{{URL: "https://ą.example/", Scope: "host", Exclude: []string{`\.zip$`, "a: b"}, Options: map[string]string{"k": "v"}}}
+	c.Sources = []Source{{URL: "https://ą.example/", Scope: "host", Exclude: []string{`\.zip$`, "a: b"}}}
+	c.Throttle.Thresholds, c.Throttle.Modes = []int{3}, []int{1, 9}
 	c.Crawl.MaxRevisit = 90 * time.Minute
 	var first, second bytes.Buffer
 	if err := c.Print(&first); err != nil {

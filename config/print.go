@@ -47,7 +47,7 @@ func printSources(w io.Writer, sources []Source, key string) {
 	prefix := ""
 	if len(sources) == 0 {
 		fmt.Fprintf(w, "%s: []\n", key)
-		sources, prefix = []Source{{URL: "https://www.example.org/", Scope: "host", Weight: 1}}, "# "
+		sources, prefix = []Source{{URL: "https://www.example.org/", Scope: "host"}}, "# "
 	} else {
 		fmt.Fprintf(w, "%s:\n", key)
 	}

@@ -115,10 +115,9 @@ type Operator interface {
 
 // Source is a site or share to keep fresh.
 type Source struct {
-	URL      string `json:"url"`
-	Scope    string `json:"scope,omitempty"`
-	Depth    int    `json:"depth,omitempty"`
-	MaxPages int64  `json:"max_pages,omitempty"`
+	URL   string `json:"url"`
+	Scope string `json:"scope,omitempty"`
+	Depth int    `json:"depth,omitempty"`
 }
 
 // Config are the options of a Server.

@@ -29,7 +29,6 @@ type site struct {
 	now    int
 	most   int
 	times  []time.Time
-	robots string
 }
 
 // newSite serves pages by path; a handler may be given for one.

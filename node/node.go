@@ -160,7 +160,7 @@ func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err
 
 // addScope takes a source that is a web site into the scopes.
 func (n *Node) addScope(scopes *crawl.Scopes, s config.Source) error {
-	n.sources = append(n.sources, console.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth, MaxPages: s.MaxPages})
+	n.sources = append(n.sources, console.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth})
 	if s.Share() {
 		return nil
 	}

@@ -70,7 +70,7 @@ func (n *Node) SetAgents(_ context.Context, fetch, render *int) error {
 
 // AddSource implements console.Operator.
 func (n *Node) AddSource(ctx context.Context, s console.Source) error {
-	src := config.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth, MaxPages: s.MaxPages}
+	src := config.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth}
 	if src.Share() {
 		return n.addShare(ctx, s)
 	}

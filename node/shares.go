@@ -18,6 +18,7 @@ import (
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index/files"
 	"github.com/freshet/freshet/share"
+	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
 	"github.com/freshet/freshet/share/state"
@@ -54,8 +55,16 @@ func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
 
 // newShareRobot makes the robot of the configured shares.
 func newShareRobot(ctx context.Context, c *config.Config, s *Shares, log *slog.Logger) (*share.Robot, error) {
+	var known *media.Knowledge
+	if c.Share.Knowledge != "" {
+		var err error
+		if known, err = media.LoadKnowledge(c.Share.Knowledge); err != nil {
+			return nil, fmt.Errorf("share.knowledge: %w", err)
+		}
+	}
 	return share.New(ctx, s.Store, s.Index, share.Config{
-		Robots: c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log,
+		Knowledge: known,
+		Robots:    c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log,
 	})
 }
 

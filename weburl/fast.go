@@ -152,9 +152,7 @@ func plainPath(s string, i int) (query, last int, ok bool) {
 // dotSegment reports whether what follows "/." makes the segment "." or "..",
 // or may do so.
 func dotSegment(rest string) bool {
-	if strings.HasPrefix(rest, ".") {
-		rest = rest[1:]
-	}
+	rest = strings.TrimPrefix(rest, ".")
 	return rest == "" || strings.ContainsRune("/?#%", rune(rest[0]))
 }
 

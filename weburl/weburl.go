@@ -37,8 +37,6 @@ const maxLength = 4096
 // ErrLong is the error of a URL longer than 4,096 bytes.
 var ErrLong = errors.New("URL is longer than 4096 bytes")
 
-var parser = whatwg.NewParser(whatwg.WithPercentEncodeSinglePercentSign())
-
 // Parse reads an absolute URL. A string without scheme is not completed.
 func Parse(raw string) (URL, error) {
 	if u, ok := plain(raw); ok {
