@@ -23,12 +23,12 @@ import (
 // site is a server that remembers what it was asked.
 type site struct {
 	*httptest.Server
-	mu     sync.Mutex
-	asked  map[string]int
-	log    []string
-	now    int
-	most   int
-	times  []time.Time
+	mu    sync.Mutex
+	asked map[string]int
+	log   []string
+	now   int
+	most  int
+	times []time.Time
 }
 
 // newSite serves pages by path; a handler may be given for one.

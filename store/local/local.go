@@ -36,7 +36,7 @@ type Config struct {
 	// Known is how many URLs are remembered in memory, 8 to 16 bytes each; beyond
 	// it each link is looked up on disk. Default 16 million.
 	Known int
-	// Cache is the block cache in bytes. Default 32 MiB.
+	// Cache is the block cache in bytes. Default 16 MiB.
 	Cache int64
 	// FS replaces the file system (tests of crashes).
 	FS vfs.FS
@@ -77,7 +77,7 @@ func Open(dir string, c Config) (*Store, error) {
 		c.Known = 16 << 20
 	}
 	if c.Cache <= 0 {
-		c.Cache = 32 << 20
+		c.Cache = 16 << 20
 	}
 	if c.FS == nil {
 		c.FS = vfs.Default
@@ -88,7 +88,7 @@ func Open(dir string, c Config) (*Store, error) {
 	cache := pebble.NewCache(c.Cache)
 	opts := &pebble.Options{
 		FS: c.FS, Cache: cache, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Fatal},
-		MemTableSize: 16 << 20, MemTableStopWritesThreshold: 4, MaxOpenFiles: 500,
+		MemTableSize: 8 << 20, MemTableStopWritesThreshold: 3, MaxOpenFiles: 500,
 		L0CompactionThreshold: 4, L0StopWritesThreshold: 24,
 	}
 	for i := range opts.Levels {
