@@ -1,0 +1,220 @@
+package sensor
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/signal"
+)
+
+type collector struct {
+	mu     sync.Mutex
+	events []signal.Event
+}
+
+func (c *collector) add(e signal.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, e)
+}
+
+// Changed makes it a sink.
+func (c *collector) Changed(_ context.Context, _ string, e []signal.Event) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, e...)
+	return len(e), nil
+}
+
+func (c *collector) take() []signal.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.events
+	c.events = nil
+	return e
+}
+
+func TestSensor(t *testing.T) {
+	t.Parallel()
+	var got collector
+	body, status, private := "one", 200, false
+	h := New("http://h.example/", 0, got.add).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if private {
+			w.Header().Set("Cache-Control", "private")
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}))
+	get := func(method string, header ...string) {
+		r := httptest.NewRequest(method, "/p?q=1", nil)
+		for i := 0; i+1 < len(header); i += 2 {
+			r.Header.Set(header[i], header[i+1])
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != status || w.Body.String() != body {
+			t.Errorf("answer %d %q, want %d %q", w.Code, w.Body, status, body)
+		}
+	}
+	steps := []struct {
+		name    string
+		do      func()
+		want    string
+		private bool
+	}{
+		{"first sight", func() { get("GET") }, "", false},
+		{"same", func() { get("GET") }, "", false},
+		{"changed", func() { body = "two"; get("GET") }, "updated", false},
+		{"post", func() { body = "three"; get("POST") }, "", false},
+		{"with credentials", func() { get("GET", "Authorization", "x") }, "", false},
+		{"private", func() { private = true; get("GET"); private = false }, "", false},
+		{"an error is no change", func() { status = 500; get("GET"); status = 200 }, "", false},
+		{"seen at last", func() { get("GET") }, "updated", false},
+		{"gone", func() { status = 404; get("GET") }, "deleted", false},
+		{"gone still", func() { get("GET") }, "", false},
+	}
+	for _, s := range steps {
+		s.do()
+		e := got.take()
+		if (s.want == "") != (len(e) == 0) || (s.want != "" && (len(e) != 1 || e[0].Event != s.want || e[0].URL != "http://h.example/p?q=1")) {
+			t.Errorf("%s: %+v", s.name, e)
+		}
+	}
+}
+
+// A page that is never the same twice does not flood the receiver.
+func TestNoise(t *testing.T) {
+	t.Parallel()
+	var got collector
+	n := 0
+	h := New("http://h", 0, got.add).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { n++; fmt.Fprint(w, n) }))
+	for range 1000 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	}
+	if e := len(got.take()); e < 1 || e > noisy {
+		t.Errorf("%d events of a clock", e)
+	}
+}
+
+// A receiver that is down, then refuses, then works gets every event, across a
+// restart of the sensor, each once.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var sink collector
+	receiver := &signal.Events{Secrets: map[string]string{"s": "k"}, Sink: &sink}
+	var up atomic.Bool
+	var lost atomic.Int64 // answers taken but lost on the way back
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !up.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if lost.Add(1) == 1 {
+			receiver.ServeHTTP(httptest.NewRecorder(), r)
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		receiver.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	const half = 4000
+	run := func(from int, d time.Duration) {
+		spool, err := OpenSpool(dir, 64<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range half {
+			spool.Add(signal.Event{URL: fmt.Sprintf("http://h/%d/%s", from+i, strings.Repeat("x", 200)), Seen: time.Now()})
+		}
+		ctx, stop := context.WithTimeout(t.Context(), d)
+		defer stop()
+		if err := (&Sender{Spool: spool, To: server.URL, Name: "s", Secret: "k", Every: 5 * time.Millisecond}).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := spool.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(0, 100*time.Millisecond)
+	if got := len(sink.take()); got != 0 {
+		t.Fatalf("%d events while down", got)
+	}
+	up.Store(true)
+	run(half, 3*time.Second)
+	seen := map[string]int{}
+	for _, e := range sink.take() {
+		seen[e.URL]++
+	}
+	if len(seen) != 2*half {
+		t.Errorf("%d of %d events arrived", len(seen), 2*half)
+	}
+	for u, n := range seen {
+		if n != 1 {
+			t.Fatalf("%s came %d times", u[:20], n)
+		}
+	}
+}
+
+// A torn last line is cut off, a full spool says so, and neither panics.
+func TestSpool(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s, err := OpenSpool(dir, 400)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Add(signal.Event{URL: "http://h/a"})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "0000000001.ndjson")
+	whole, _ := os.ReadFile(name)
+	if err := os.WriteFile(name, append(whole, `{"url":"torn`...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = OpenSpool(dir, 400); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := s.Next(1 << 20); err != nil || string(b) != string(whole) {
+		t.Errorf("after a crash: %q, %v", b, err)
+	}
+	for range 100 {
+		s.Add(signal.Event{URL: "http://h/b"})
+	}
+	if err := s.Sync(); err == nil || s.Dropped() != 100 {
+		t.Errorf("a full spool: %v, %d dropped", err, s.Dropped())
+	}
+}
+
+// What the sensor costs a page of 12 KB.
+func BenchmarkWrap(b *testing.B) {
+	page := []byte(strings.Repeat("x", 12<<10))
+	plain := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(page) })
+	for name, h := range map[string]http.Handler{"plain": plain, "sensor": New("http://h", 0, func(signal.Event) {}).Wrap(plain)} {
+		b.Run(name, func(b *testing.B) {
+			server := httptest.NewServer(h)
+			defer server.Close()
+			b.RunParallel(func(p *testing.PB) {
+				for p.Next() {
+					res, err := http.Get(server.URL)
+					if err != nil {
+						b.Fatal(err)
+					}
+					io.Copy(io.Discard, res.Body)
+					res.Body.Close()
+				}
+			})
+		})
+	}
+}
