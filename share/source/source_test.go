@@ -182,7 +182,7 @@ func TestShareEnumeration(t *testing.T) {
 	}
 	defer src.Close()
 	entries, err := src.List(t.Context(), "")
-	if err != nil || len(entries) != 1 || entries[0].Name != "share" || !entries[0].Dir {
+	if err != nil || len(entries) != 2 || entries[0].Name != "share" || entries[1].Name != "private" || !entries[0].Dir { // not the hidden one
 		t.Fatalf("shares %v, %v", entries, err)
 	}
 	if entries, err = src.List(t.Context(), "share"); err != nil || len(entries) != 1 || entries[0].Name != "a.txt" {
@@ -242,6 +242,43 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: %v, %v, want denied", s.Name, src, err)
 		} else if strings.Contains(err.Error(), "wrong") {
 			t.Errorf("%s: the error tells the password: %v", s.Name, err)
+		}
+	}
+}
+
+// A share that is closed to guests opens with user and password, wherever they
+// stand, and only with the right ones.
+func TestUserOfShare(t *testing.T) {
+	t.Parallel()
+	root := servers.Reachable(t)
+	servers.Write(t, filepath.Join(root, "тайна.txt"), "x")
+	s := servers.Samba(t, root)
+	list := func(user, password string, o source.Options) ([]source.Entry, error) {
+		u := parse(t, strings.TrimSuffix(s.URL, "share")+"private")
+		if user != "" {
+			u.User = url.UserPassword(user, password)
+		}
+		src, err := source.Dial(t.Context(), u, o)
+		if err != nil {
+			return nil, err
+		}
+		defer src.Close()
+		return src.List(t.Context(), "")
+	}
+	for name, got := range map[string]func() ([]source.Entry, error){
+		"in the URL": func() ([]source.Entry, error) { return list(servers.User, servers.Password, source.Options{}) },
+		"in the options": func() ([]source.Entry, error) {
+			return list("", "", source.Options{User: servers.User, Password: servers.Password})
+		},
+	} {
+		entries, err := got()
+		if err != nil || len(entries) != 1 || entries[0].Name != "тайна.txt" {
+			t.Errorf("%s: %v, %v", name, entries, err)
+		}
+	}
+	for _, bad := range [][2]string{{servers.User, "wrong"}, {"", ""}} {
+		if entries, err := list(bad[0], bad[1], source.Options{}); source.ClassOf(err) != source.Denied {
+			t.Errorf("%q: %v, %v, want denied", bad, entries, err)
 		}
 	}
 }

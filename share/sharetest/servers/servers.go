@@ -14,7 +14,9 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -120,7 +122,27 @@ func Reachable(t testing.TB) string {
 	return dir
 }
 
-// Samba shares root as "share", and as "hidden$".
+// User and Password open the private share of Samba.
+const (
+	User     = "nobody"
+	Password = "geheim 1"
+)
+
+// killAll ends the processes whose command line has a text in it.
+func killAll(text string) {
+	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range lines {
+		b, err := os.ReadFile(name)
+		if err != nil || !strings.Contains(string(b), text) {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && pid != os.Getpid() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// Samba shares root as "share", as "hidden$", and as "private" for User.
 func Samba(t testing.TB, root string) Server {
 	smbd := need(t, "smbd")
 	dir, port := Reachable(t), FreePort(t)
@@ -154,7 +176,17 @@ read only = yes
 [hidden$]
 path = %s
 guest ok = yes
-`, port, dir, paths.String(), root, root))
+[private]
+path = %s
+guest ok = no
+valid users = %s
+`, port, dir, paths.String(), root, root, root, User))
+	t.Cleanup(func() { killAll(conf) }) // smbd leaves its RPC helpers behind; runs after start's
+	addUser := exec.Command(need(t, "smbpasswd"), "-c", conf, "-L", "-a", "-s", User)
+	addUser.Stdin = strings.NewReader(Password + "\n" + Password + "\n")
+	if out, err := addUser.CombinedOutput(); err != nil && os.Getuid() == 0 {
+		t.Fatalf("smbpasswd: %v: %s", err, out)
+	}
 	start(t, port, smbd, "--foreground", "--no-process-group", "-s", conf)
 	return Server{URL: "smb://127.0.0.1:" + port + "/share", Name: "smb"}
 }
