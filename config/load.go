@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/freshet/freshet/spell"
 )
 
 // Load reads the file at path (none if empty) over the defaults, then the
@@ -100,7 +103,7 @@ func unknown(path string, n *yaml.Node, t reflect.Type, errs *[]error) {
 				unknown(path, n.Content[i+1], f.Type, errs)
 				continue
 			}
-			*errs = append(*errs, fmt.Errorf("%s:%d: unknown key %q%s", path, k.Line, k.Value, nearest(k.Value, keys)))
+			*errs = append(*errs, fmt.Errorf("%s:%d: unknown key %q%s", path, k.Line, k.Value, spell.Suggest(k.Value, names(keys))))
 		}
 	}
 }
@@ -113,44 +116,8 @@ func keysOf(t reflect.Type) map[string]reflect.StructField {
 	return out
 }
 
-// nearest names the key that was probably meant, if any is near.
-func nearest(key string, keys map[string]reflect.StructField) string {
-	best, bestDist := "", len(key)/2+2
-	names := make([]string, 0, len(keys))
-	for k := range keys {
-		names = append(names, k)
-	}
-	slices.Sort(names)
-	for _, k := range names {
-		if d := distance(key, k); d < bestDist {
-			best, bestDist = k, d
-		}
-	}
-	if best == "" {
-		return " (known here: " + strings.Join(names, ", ") + ")"
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		prev := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := prev
-			if a[i] != b[j] {
-				cost++
-			}
-			prev, row[j+1] = row[j+1], min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}
+// names lists the keys of a struct.
+func names(keys map[string]reflect.StructField) []string { return slices.Collect(maps.Keys(keys)) }
 
 // setEnv applies FRESHET_SECTION_KEY=value where such a key exists; other
 // variables are not ours.
@@ -194,7 +161,7 @@ func (c *Config) set(path []string, value string) error {
 		}
 		f, ok := keysOf(v.Type())[p]
 		if !ok {
-			return fmt.Errorf("unknown key %q%s", p, nearest(p, keysOf(v.Type())))
+			return fmt.Errorf("unknown key %q%s", p, spell.Suggest(p, names(keysOf(v.Type()))))
 		}
 		v = v.FieldByIndex(f.Index)
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/freshet/freshet/spell"
 )
 
 // Active is a behaviour of a configuration with its name.
@@ -99,7 +101,7 @@ func read(path string, b []byte, options map[string]module, level int) error {
 			for _, k := range kinds {
 				names = append(names, k.Name)
 			}
-			errs = append(errs, fmt.Errorf("%sunknown behaviour %q%s", at(path, key.Line), key.Value, nearest(key.Value, names)))
+			errs = append(errs, fmt.Errorf("%sunknown behaviour %q%s", at(path, key.Line), key.Value, spell.Suggest(key.Value, names)))
 		default:
 			errs = append(errs, readOptions(path, kinds[k], value, options))
 		}
@@ -110,7 +112,7 @@ func read(path string, b []byte, options map[string]module, level int) error {
 func readPreset(path string, value *yaml.Node, options map[string]module, level int) error {
 	b, err := presets.ReadFile("presets/" + value.Value + ".yaml")
 	if err != nil || value.Kind != yaml.ScalarNode {
-		return fmt.Errorf("%sunknown preset %q%s", at(path, value.Line), value.Value, nearest(value.Value, Presets()))
+		return fmt.Errorf("%sunknown preset %q%s", at(path, value.Line), value.Value, spell.Suggest(value.Value, Presets()))
 	}
 	if level > 0 {
 		return fmt.Errorf("%sa preset of a preset", at(path, value.Line))
@@ -144,7 +146,7 @@ func readOptions(path string, k Kind, value *yaml.Node, options map[string]modul
 	var errs []error
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		if key := value.Content[i]; !slices.Contains(known, key.Value) {
-			errs = append(errs, fmt.Errorf("%sunknown key %q of %s%s", at(path, key.Line), key.Value, k.Name, nearest(key.Value, known)))
+			errs = append(errs, fmt.Errorf("%sunknown key %q of %s%s", at(path, key.Line), key.Value, k.Name, spell.Suggest(key.Value, known)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -181,40 +183,6 @@ func keys(t reflect.Type) []string {
 		}
 	}
 	return names
-}
-
-// nearest names the key that was probably meant, or all of them.
-func nearest(key string, known []string) string {
-	best, least := "", len(key)/2+2
-	for _, k := range known {
-		if d := distance(key, k); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" {
-		return " (known here: " + strings.Join(known, ", ") + ")"
-	}
-	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal, row[j+1] = row[j+1], min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // duration is a time.Duration that reads "50ms".
@@ -279,7 +247,7 @@ func variants(list, known []string) error {
 	}
 	for _, v := range list {
 		if !slices.Contains(known, v) {
-			return fmt.Errorf("unknown variant %q%s", v, nearest(v, slices.Compact(slices.Sorted(slices.Values(known)))))
+			return fmt.Errorf("unknown variant %q%s", v, spell.Suggest(v, slices.Compact(slices.Sorted(slices.Values(known)))))
 		}
 	}
 	return nil
