@@ -169,6 +169,11 @@ func (a *agent) commit(ctx context.Context) error {
 		}
 	}
 	a.batch.Host = a.host
+	if o, ok := a.robot.config.Ordering.(Spreader); ok { // by what is known now, after all pages of the batch
+		for i := range a.batch.Found {
+			a.batch.Found[i].Order = o.Order(&a.batch.Found[i])
+		}
+	}
 	added, err := a.robot.config.Store.Commit(ctx, a.lease, &a.batch)
 	if err != nil {
 		return err

@@ -19,7 +19,13 @@ func TestWatch(t *testing.T) {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+				// As editors do: written aside, then put in place. A file that is
+				// written where it stands may be seen half-way, and told of twice.
+				aside := filepath.Join(t.TempDir(), "aside")
+				if err := os.WriteFile(aside, []byte(body), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Rename(aside, path); err != nil {
 					t.Fatal(err)
 				}
 			}
