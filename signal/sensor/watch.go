@@ -6,10 +6,12 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	pathpkg "path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,7 +32,8 @@ type Watch struct {
 	To     func(signal.Event)
 	Log    *slog.Logger // nil is silent
 
-	files map[string]stamp // by path below Root
+	files map[string]stamp // by path
+	young map[string]bool  // written just now: looked at again once they rest
 }
 
 // stamp is what a file was like.
@@ -56,7 +59,7 @@ func (w *Watch) Run(ctx context.Context) error {
 		return err
 	}
 	defer kernel.Close()
-	w.files = map[string]stamp{}
+	w.files, w.young = map[string]stamp{}, map[string]bool{}
 	if err := w.scan(kernel, w.Root, false); err != nil {
 		return err
 	}
@@ -66,6 +69,11 @@ func (w *Watch) Run(ctx context.Context) error {
 	defer wait.Stop()
 	touched := map[string]bool{}
 	for {
+		if len(w.young) > 0 {
+			maps.Copy(touched, w.young)
+			clear(w.young)
+			wait.Reset(settle)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -80,12 +88,13 @@ func (w *Watch) Run(ctx context.Context) error {
 			touched[w.Root] = true
 			wait.Reset(settle)
 		case <-wait.C:
-			for name := range touched {
+			names := slices.Collect(maps.Keys(touched))
+			clear(touched)
+			for _, name := range names {
 				if err := w.scan(kernel, name, true); err != nil {
 					w.Log.Warn("not scanned", "name", name, "err", err)
 				}
 			}
-			clear(touched)
 		case <-rescan.C:
 			if err := w.scan(kernel, w.Root, true); err != nil {
 				w.Log.Warn("not scanned", "name", w.Root, "err", err)
@@ -146,6 +155,10 @@ func (w *Watch) compare(path string, tell bool) {
 	}
 	old, known := w.files[path]
 	if known && old.size == info.Size() && old.time.Equal(info.ModTime()) {
+		return
+	}
+	if age := time.Since(info.ModTime()); tell && age >= 0 && age < settle {
+		w.young[path] = true // perhaps half written
 		return
 	}
 	now := stamp{size: info.Size(), time: info.ModTime()}
