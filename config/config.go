@@ -82,6 +82,7 @@ type Crawl struct {
 // Share configures the share robot.
 type Share struct {
 	Robots      int           `yaml:"robots" doc:"Hosts scanned at the same time."`
+	Policy      string        `yaml:"policy" doc:"Which part next: freshness, likely, loss or sweep (docs/share-robot.md)."`
 	PartTime    time.Duration `yaml:"max_part_time" doc:"Longest scan of one part."`
 	PartMemory  Bytes         `yaml:"max_part_memory" doc:"Most memory for the media of one part."`
 	Media       bool          `yaml:"media" doc:"Read tags and documents' text."`
@@ -127,7 +128,7 @@ func Default() *Config {
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
 		Crawl:   Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
-		Share:   Share{Robots: 10, PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
+		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
 		Archive: Archive{FileSize: 1 << 30},
 		Retain:  Retention{Changes: 90 * 24 * time.Hour},
@@ -158,6 +159,9 @@ func (c *Config) check() error {
 	}
 	if c.Crawl.Agents < 0 || c.Share.Robots < 0 {
 		fail("crawl.agents and share.robots are not negative")
+	}
+	if !slices.Contains([]string{"freshness", "likely", "loss", "sweep"}, c.Share.Policy) {
+		fail("share.policy: %q is none of freshness, likely, loss, sweep", c.Share.Policy)
 	}
 	if !slices.Contains([]string{"grey", "hide"}, c.Share.Offline) {
 		fail("share.offline: %q is neither grey nor hide", c.Share.Offline)

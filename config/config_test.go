@@ -60,6 +60,7 @@ func TestErrors(t *testing.T) {
 		{"not YAML", "crawl: [", "", "freshet.yaml: line 1"},
 		{"no URL", "sources:\n  - url: example\n", "", `sources[0].url: "example" is no URL`},
 		{"scope", "sources:\n  - {url: 'http://x/', scope: all}\n", "", `"all" is none of host`},
+		{"share policy", "share: {policy: best}\n", "", `share.policy: "best" is none of`},
 		{"open to the world", "console: {listen: '0.0.0.0:80'}\n", "", "can be reached from outside: set console.password"},
 		{"proxy header", "console: {listen: ':80', trusted_header: X-User}\n", "", "name the proxies"},
 		{"modes", "throttle: {thresholds: [5, 9], modes: [1, 2]}\n", "", "2 values for 2 thresholds"},

@@ -63,8 +63,8 @@ func newShareRobot(ctx context.Context, c *config.Config, s *Shares, log *slog.L
 		}
 	}
 	return share.New(ctx, s.Store, s.Index, share.Config{
-		Knowledge: known,
-		Robots:    c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log,
+		Knowledge: known, Policy: share.Policy(c.Share.Policy),
+		Robots: c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log,
 	})
 }
 

@@ -17,11 +17,12 @@ type Policy string
 const (
 	Freshness Policy = "freshness" // most freshness for a visit: the default
 	Likely    Policy = "likely"    // most likely changed
+	Loss      Policy = "loss"      // greatest expected loss, by the 2008 thesis
 	Oldest    Policy = "sweep"     // visited longest ago
 )
 
 // Policies returns the names of all policies.
-func Policies() []Policy { return []Policy{Freshness, Likely, Oldest} }
+func Policies() []Policy { return []Policy{Freshness, Likely, Loss, Oldest} }
 
 // item is a part in the schedule: its history of visits.
 type item struct {
@@ -49,7 +50,7 @@ func (it *item) last() int64 {
 }
 
 // rules are the policies' values, which live in package revisit.
-var rules = map[Policy]revisit.Value{Freshness: revisit.Greedy, Likely: revisit.MostLikelyChanged, Oldest: revisit.Sweep}
+var rules = map[Policy]revisit.Value{Freshness: revisit.Greedy, Likely: revisit.MostLikelyChanged, Loss: revisit.Values()["expected-loss"], Oldest: revisit.Sweep}
 
 // value is what a visit at now is worth.
 func (it *item) value(p Policy, now int64) float64 {
