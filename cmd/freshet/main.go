@@ -43,6 +43,7 @@ type cli struct {
 	Scan    scanCmd    `cmd:"" help:"Scan file shares once."`
 	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
 	Revisit revisitCmd `cmd:"" help:"Plan visits by a policy; estimate change rates."`
+	Control controlCmd `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
 	Sensor  sensorCmd  `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
 	Search  searchCmd  `cmd:"" help:"Search from the terminal."`
 	Status  statusCmd  `cmd:"" help:"How a running serve does."`

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/freshet/freshet/lab/control"
+)
+
+type controlCmd struct {
+	Solve controlSolveCmd `cmd:"" help:"Measures of a policy."`
+}
+
+// readModel reads MODEL.json; what is wrong in it is wrong input.
+func (g *globals) readModel(name string) (*control.Model, error) {
+	in := g.stdin
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	m, err := control.Read(in)
+	if err != nil {
+		return nil, usagef("%s: %w", name, err)
+	}
+	return m, nil
+}
+
+type controlSolveCmd struct {
+	Model string `arg:"" name:"model.json" help:"The model with policy or thresholds; - is standard input."`
+}
+
+// Help names the document.
+func (controlSolveCmd) Help() string {
+	return "The formats and formulas are in docs/robot-control.md. Modes count from 1: in mode r, r robots are active."
+}
+
+// Run solves.
+func (c *controlSolveCmd) Run(g *globals) error {
+	m, err := g.readModel(c.Model)
+	if err != nil {
+		return err
+	}
+	if m.Policy() == nil {
+		return usagef("%s: policy: missing; give policy or thresholds", c.Model)
+	}
+	r, err := m.Solve(m.Policy())
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	if g.JSON {
+		return g.printJSON(r)
+	}
+	g.printMeasures(m, r)
+	return nil
+}
+
+// printMeasures prints a result for the eye.
+func (g *globals) printMeasures(m *control.Model, r control.Result) {
+	fmt.Fprintf(g.stdout, "policy %s\n", levels(m.Policy()))
+	for _, l := range []struct {
+		name string
+		v    float64
+	}{
+		{"arrival rate", r.ArrivalRate},
+		{"lost", r.Loss},
+		{"stale", r.Obsolete},
+		{"served", r.Success},
+		{"starvation", r.Starvation},
+		{"mean sojourn", r.Sojourn},
+		{"  of served pages", r.SojournServed},
+		{"  of stale pages", r.SojournObsolete},
+		{"mean robots", r.MeanRobots},
+		{"cost", r.Cost},
+	} {
+		fmt.Fprintf(g.stdout, "%-18s %.6g\n", l.name, l.v)
+	}
+	fmt.Fprintf(g.stdout, "%s, %.6g states, relative error %.1g\n", r.Method, r.States, r.Error)
+}
+
+// levels writes a policy by runs of equal modes: 0-3: 4, 4-9: 1.
+func levels(policy []int) string {
+	var parts []string
+	for i := 0; i < len(policy); {
+		j := i
+		for j+1 < len(policy) && policy[j+1] == policy[i] {
+			j++
+		}
+		run := fmt.Sprint(i)
+		if j > i {
+			run = fmt.Sprintf("%d-%d", i, j)
+		}
+		parts = append(parts, fmt.Sprintf("%s: %d", run, policy[i]))
+		i = j + 1
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,290 @@
+package control
+
+import "errors"
+
+// mat is a dense matrix by rows.
+type mat struct {
+	r, c int
+	a    []float64
+}
+
+func zeros(r, c int) mat { return mat{r, c, make([]float64, r*c)} }
+
+func identity(n int) mat {
+	m := zeros(n, n)
+	for i := range n {
+		m.a[i*n+i] = 1
+	}
+	return m
+}
+
+// fromRows copies rows of equal length.
+func fromRows(rows [][]float64) mat {
+	m := zeros(len(rows), len(rows[0]))
+	for i, r := range rows {
+		copy(m.row(i), r)
+	}
+	return m
+}
+
+func rowVector(v []float64) mat { return mat{1, len(v), v} }
+
+func (m mat) row(i int) []float64     { return m.a[i*m.c : (i+1)*m.c] }
+func (m mat) at(i, j int) float64     { return m.a[i*m.c+j] }
+func (m mat) set(i, j int, v float64) { m.a[i*m.c+j] = v }
+
+func (m mat) clone() mat { return mat{m.r, m.c, append([]float64(nil), m.a...)} }
+
+// add adds b to m in place and returns m.
+func (m mat) add(b mat) mat {
+	for i, v := range b.a {
+		m.a[i] += v
+	}
+	return m
+}
+
+// scale multiplies m in place and returns it.
+func (m mat) scale(f float64) mat {
+	for i := range m.a {
+		m.a[i] *= f
+	}
+	return m
+}
+
+// sums returns the row sums.
+func (m mat) sums() []float64 {
+	s := make([]float64, m.r)
+	for i := range s {
+		for _, v := range m.row(i) {
+			s[i] += v
+		}
+	}
+	return s
+}
+
+// addMul adds a*b to m in place.
+func (m mat) addMul(a, b mat) {
+	n := b.c
+	for i := range a.r {
+		out := m.a[i*n : (i+1)*n]
+		for k, v := range a.row(i) {
+			if v == 0 {
+				continue
+			}
+			for j, w := range b.a[k*n : (k+1)*n] {
+				out[j] += v * w
+			}
+		}
+	}
+}
+
+// mul returns m*b.
+func (m mat) mul(b mat) mat {
+	p := zeros(m.r, b.c)
+	p.addMul(m, b)
+	return p
+}
+
+// kron returns the Kronecker product of the factors, from left to right.
+func kron(f ...mat) mat {
+	p := f[0]
+	for _, b := range f[1:] {
+		q := zeros(p.r*b.r, p.c*b.c)
+		for i := range p.r {
+			for j := range p.c {
+				v := p.at(i, j)
+				if v == 0 {
+					continue
+				}
+				for k := range b.r {
+					out := q.a[(i*b.r+k)*q.c+j*b.c:]
+					for l, w := range b.row(k) {
+						out[l] = v * w
+					}
+				}
+			}
+		}
+		p = q
+	}
+	return p
+}
+
+// kronSum returns the Kronecker sum of two square matrices.
+func kronSum(a, b mat) mat {
+	return kron(a, identity(b.r)).add(kron(identity(a.r), b))
+}
+
+// power returns the n-fold Kronecker power; the 0-fold one is the number 1.
+func power(m mat, n int) mat {
+	p := identity(1)
+	for range n {
+		p = kron(p, m)
+	}
+	return p
+}
+
+var errClosed = errors.New("states of a level are never left downwards")
+
+// mfactor is the LU factorisation of -Q for the rates Q within a set of
+// states that is left at the rates exit. Like elimination by Grassmann, Taksar
+// and Heyman it never subtracts: a diagonal is the sum of what remains to its
+// right and the exit. So every entry has small relative error however stiff Q.
+type mfactor struct {
+	n  int
+	lu mat // below the diagonal minus L, on it U, above it minus U
+}
+
+// factor factorises in place; the diagonal of q is not read, q and exit are
+// overwritten.
+func factor(q mat, exit []float64) (mfactor, error) {
+	n := q.r
+	for k := range n {
+		rk := q.row(k)
+		d := exit[k]
+		for _, v := range rk[k+1:] {
+			d += v
+		}
+		if !(d > 0) {
+			return mfactor{}, errClosed
+		}
+		rk[k] = d
+		for i := k + 1; i < n; i++ {
+			ri := q.row(i)
+			if ri[k] == 0 {
+				continue
+			}
+			l := ri[k] / d
+			ri[k] = l
+			for j := k + 1; j < n; j++ {
+				ri[j] += l * rk[j]
+			}
+			exit[i] += l * exit[k]
+		}
+	}
+	return mfactor{n, q}, nil
+}
+
+// solve overwrites b by (-Q)^{-1} b.
+func (f mfactor) solve(b mat) {
+	n, c := f.n, b.c
+	for i := 1; i < n; i++ {
+		out := b.a[i*c : (i+1)*c]
+		for j, l := range f.lu.row(i)[:i] {
+			if l != 0 {
+				for k, v := range b.a[j*c : (j+1)*c] {
+					out[k] += l * v
+				}
+			}
+		}
+	}
+	for i := n - 1; i >= 0; i-- {
+		out, r := b.a[i*c:(i+1)*c], f.lu.row(i)
+		for j := i + 1; j < n; j++ {
+			if u := r[j]; u != 0 {
+				for k, v := range b.a[j*c : (j+1)*c] {
+					out[k] += u * v
+				}
+			}
+		}
+		for k := range out {
+			out[k] /= r[i]
+		}
+	}
+}
+
+// solveLeft overwrites x by x (-Q)^{-1}.
+func (f mfactor) solveLeft(x []float64) {
+	for j := range f.n {
+		r := f.lu.row(j)
+		x[j] /= r[j]
+		if x[j] != 0 {
+			for k := j + 1; k < f.n; k++ {
+				x[k] += x[j] * r[k]
+			}
+		}
+	}
+	for i := f.n - 1; i > 0; i-- {
+		if x[i] != 0 {
+			for j, l := range f.lu.row(i)[:i] {
+				x[j] += x[i] * l
+			}
+		}
+	}
+}
+
+// errReducible says that the stationary law depends on where the chain begins.
+var errReducible = errors.New("the phases fall into separate classes, so that the long run depends on the start")
+
+// stationary returns the stationary law of the rates q (its diagonal is not
+// read). Transient states get 0; with more than one closed class there is none.
+func stationary(q mat) ([]float64, error) {
+	n := q.r
+	reach := make([][]bool, n)
+	for i := range reach {
+		reach[i] = make([]bool, n)
+		stack := []int{i}
+		reach[i][i] = true
+		for len(stack) > 0 {
+			k := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			for j, v := range q.row(k) {
+				if v > 0 && !reach[i][j] {
+					reach[i][j] = true
+					stack = append(stack, j)
+				}
+			}
+		}
+	}
+	// A state that is reached from everywhere lies in the only closed class.
+	in := make([]int, 0, n)
+	for j := range n {
+		all := true
+		for i := range n {
+			all = all && reach[i][j]
+		}
+		if all {
+			in = append(in, j)
+		}
+	}
+	if len(in) == 0 {
+		return nil, errReducible
+	}
+	m := len(in)
+	a := zeros(m, m)
+	for i, s := range in {
+		for j, t := range in {
+			if i != j {
+				a.set(i, j, q.at(s, t))
+			}
+		}
+	}
+	for k := m - 1; k > 0; k-- {
+		d := 0.0
+		for _, v := range a.row(k)[:k] {
+			d += v
+		}
+		for i := range k {
+			f := a.at(i, k) / d
+			a.set(i, k, f)
+			if f != 0 {
+				for j := range k {
+					a.a[i*m+j] += f * a.at(k, j)
+				}
+			}
+		}
+	}
+	x := make([]float64, m)
+	x[0] = 1
+	total := 1.0
+	for k := 1; k < m; k++ {
+		for i := range k {
+			x[k] += x[i] * a.at(i, k)
+		}
+		total += x[k]
+	}
+	pi := make([]float64, n)
+	for i, s := range in {
+		pi[s] = x[i] / total
+	}
+	return pi, nil
+}

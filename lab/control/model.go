@@ -1,0 +1,550 @@
+// Package control answers how many robots should be active: the queue between
+// robots and indexer, whose arrivals are chosen by the number of pages in it,
+// whose waiting pages go stale. It solves a policy exactly, finds the best
+// one, and simulates any. docs/robot-control.md has the formulas.
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// Batches are the matrices D_0, D_1, ..., D_K of a batch Markovian arrival
+// process, each by rows.
+type Batches struct {
+	D [][][]float64 `json:"d"`
+}
+
+// Marked is one process whose batches carry the mark of a robot.
+type Marked struct {
+	D0     [][]float64     `json:"d0"`
+	Robots [][][][]float64 `json:"robots"` // of each robot D_1, ..., D_K
+}
+
+// Service is a phase-type law of service times.
+type Service struct {
+	Beta []float64   `json:"beta"`
+	S    [][]float64 `json:"s"`
+}
+
+// Obsolescence is a phase-type law of the time until a waiting page is stale.
+type Obsolescence struct {
+	Gamma []float64   `json:"gamma"`
+	G     [][]float64 `json:"g"`
+}
+
+// Cost weighs the measures.
+type Cost struct {
+	Loss       float64 `json:"loss"`
+	Obsolete   float64 `json:"obsolete"`
+	Response   float64 `json:"response"`
+	Starvation float64 `json:"starvation"`
+	Robot      float64 `json:"robot"`
+}
+
+// Spec is MODEL.json: the modes in one of four ways, and the rest.
+type Spec struct {
+	Capacity     int           `json:"capacity"`
+	Modes        []Batches     `json:"modes,omitempty"`
+	Robots       []Batches     `json:"robots,omitempty"`
+	Idle         string        `json:"idle,omitempty"`
+	Common       *Batches      `json:"common,omitempty"`
+	Thinning     []float64     `json:"thinning,omitempty"`
+	Marked       *Marked       `json:"marked,omitempty"`
+	Service      *Service      `json:"service"`
+	Obsolescence *Obsolescence `json:"obsolescence"`
+	Policy       []int         `json:"policy,omitempty"`
+	Thresholds   []int         `json:"thresholds,omitempty"`
+	Cost         Cost          `json:"cost"`
+}
+
+// Model is a checked Spec with the modes worked out.
+type Model struct {
+	N    int // greatest number of pages, the one in service included
+	R    int // modes
+	W    int // phases of arrival
+	M    int // phases of service
+	Q    int // phases of staleness
+	K    int // largest batch
+	Cost Cost
+
+	d     [][]mat // of mode r (from 0) D_0..D_K; the diagonal of D_0 makes rows sum to 0
+	beta  mat
+	s     mat
+	s0    mat
+	gamma mat
+	g     mat
+	g0    mat
+
+	policy []int // modes from 1 by pages present, nil if the file has none
+}
+
+// Read reads MODEL.json.
+func Read(r io.Reader) (*Model, error) {
+	b, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	var s Spec
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&s); err != nil {
+		return nil, explain(b, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the model's object")
+	}
+	return New(s)
+}
+
+// explain puts the place into an error of the JSON decoder.
+func explain(b []byte, err error) error {
+	place := func(at int64) string {
+		head := b[:min(max(at, 0), int64(len(b)))]
+		return fmt.Sprintf("line %d column %d", 1+bytes.Count(head, []byte("\n")), len(head)-bytes.LastIndexByte(head, '\n')-1)
+	}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("%s: %w", place(syntax.Offset), err)
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s: %s: a %s does not belong here", place(kind.Offset), kind.Field, kind.Value)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the model's object is cut short")
+	}
+	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// New checks a specification; an error names the entry that is wrong.
+func New(s Spec) (*Model, error) {
+	m := &Model{N: s.Capacity, Cost: s.Cost}
+	if s.Capacity < 1 {
+		return nil, fmt.Errorf("capacity: %d is less than 1", s.Capacity)
+	}
+	for _, c := range []struct {
+		name string
+		v    float64
+	}{{"loss", s.Cost.Loss}, {"obsolete", s.Cost.Obsolete}, {"response", s.Cost.Response}, {"starvation", s.Cost.Starvation}, {"robot", s.Cost.Robot}} {
+		if c.v < 0 {
+			return nil, fmt.Errorf("cost.%s: %g is negative", c.name, c.v)
+		}
+	}
+	if err := m.arrivals(s); err != nil {
+		return nil, err
+	}
+	if s.Service == nil {
+		return nil, errors.New("service: missing")
+	}
+	var err error
+	if m.beta, m.s, m.s0, err = phaseType("service.beta", "service.s", s.Service.Beta, s.Service.S); err != nil {
+		return nil, err
+	}
+	if p := neverEnds(m.s, m.s0); p >= 0 {
+		return nil, fmt.Errorf("service.s[%d]: service never ends from this phase", p)
+	}
+	gamma, g := []float64{1}, [][]float64{{0}}
+	if s.Obsolescence != nil {
+		gamma, g = s.Obsolescence.Gamma, s.Obsolescence.G
+	}
+	if m.gamma, m.g, m.g0, err = phaseType("obsolescence.gamma", "obsolescence.g", gamma, g); err != nil {
+		return nil, err
+	}
+	m.M, m.Q = m.beta.c, m.gamma.c
+	return m, m.readPolicy(s)
+}
+
+// readPolicy takes policy or thresholds.
+func (m *Model) readPolicy(s Spec) error {
+	switch {
+	case s.Policy != nil && s.Thresholds != nil:
+		return errors.New("policy and thresholds: give one of them")
+	case s.Policy != nil:
+		if len(s.Policy) != m.N+1 {
+			return fmt.Errorf("policy: %d entries, want %d: one for each of 0..%d pages", len(s.Policy), m.N+1, m.N)
+		}
+		for i, r := range s.Policy {
+			if r < 1 || r > m.R {
+				return fmt.Errorf("policy[%d]: no mode %d; there are 1..%d", i, r, m.R)
+			}
+		}
+		m.policy = s.Policy
+	case s.Thresholds != nil:
+		p, err := m.FromThresholds(s.Thresholds)
+		if err != nil {
+			return err
+		}
+		m.policy = p
+	case m.R == 1:
+		m.policy = m.fixed(1)
+	}
+	return nil
+}
+
+// Policy returns the policy of the file, nil if it has none.
+func (m *Model) Policy() []int { return m.policy }
+
+func (m *Model) fixed(mode int) []int {
+	p := make([]int, m.N+1)
+	for i := range p {
+		p[i] = mode
+	}
+	return p
+}
+
+// FromThresholds returns the policy of thresholds j_1 <= ... <= j_{R-1}.
+func (m *Model) FromThresholds(j []int) ([]int, error) {
+	if len(j) != m.R-1 {
+		return nil, fmt.Errorf("thresholds: %d entries, want %d for %d modes", len(j), m.R-1, m.R)
+	}
+	for i, v := range j {
+		if v < -1 || v > m.N {
+			return nil, fmt.Errorf("thresholds[%d]: %d is not in -1..%d", i, v, m.N)
+		}
+		if i > 0 && v < j[i-1] {
+			return nil, fmt.Errorf("thresholds[%d]: %d is less than %d before it", i, v, j[i-1])
+		}
+	}
+	p := m.fixed(1)
+	for i := range p {
+		for k, v := range j {
+			if i <= v {
+				p[i] = m.R - k
+				break
+			}
+		}
+	}
+	return p, nil
+}
+
+// Thresholds returns the thresholds of a policy whose modes do not rise with
+// the number of pages, nil of any other.
+func (m *Model) Thresholds(policy []int) []int {
+	j := make([]int, m.R-1)
+	for k := range j {
+		j[k] = -1
+	}
+	for i, r := range policy {
+		if i > 0 && r > policy[i-1] {
+			return nil
+		}
+		for k := range j {
+			if r >= m.R-k {
+				j[k] = i
+			}
+		}
+	}
+	return j
+}
+
+// arrivals works out the matrices of the modes.
+func (m *Model) arrivals(s Spec) error {
+	ways := 0
+	for _, given := range []bool{s.Modes != nil, s.Robots != nil, s.Common != nil, s.Marked != nil} {
+		if given {
+			ways++
+		}
+	}
+	switch {
+	case ways != 1:
+		return errors.New("modes: give one of modes, robots, common, marked")
+	case s.Robots == nil && s.Idle != "":
+		return errors.New("idle: goes with robots only")
+	case s.Common == nil && s.Thinning != nil:
+		return errors.New("thinning: goes with common only")
+	}
+	var err error
+	switch {
+	case s.Modes != nil:
+		err = m.plainModes(s.Modes)
+	case s.Robots != nil:
+		err = m.robotModes(s.Robots, s.Idle)
+	case s.Common != nil:
+		err = m.thinnedModes(*s.Common, s.Thinning)
+	default:
+		err = m.markedModes(*s.Marked)
+	}
+	if err != nil {
+		return err
+	}
+	m.R, m.W = len(m.d), m.d[0][0].r
+	for _, d := range m.d {
+		m.K = max(m.K, len(d)-1)
+	}
+	for r := range m.d {
+		for len(m.d[r]) <= m.K {
+			m.d[r] = append(m.d[r], zeros(m.W, m.W))
+		}
+	}
+	return nil
+}
+
+func (m *Model) plainModes(modes []Batches) error {
+	if len(modes) == 0 {
+		return errors.New("modes: empty")
+	}
+	for r, b := range modes {
+		d, err := bmap(fmt.Sprintf("modes[%d].d", r), b.D)
+		if err != nil {
+			return err
+		}
+		if r > 0 && d[0].r != m.d[0][0].r {
+			return fmt.Errorf("modes[%d].d[0]: %d phases, modes[0] has %d; all modes share the phases", r, d[0].r, m.d[0][0].r)
+		}
+		m.d = append(m.d, d)
+	}
+	return nil
+}
+
+func (m *Model) robotModes(robots []Batches, idle string) error {
+	if idle != "run" && idle != "freeze" {
+		return fmt.Errorf("idle: %q is neither run nor freeze", idle)
+	}
+	if len(robots) == 0 {
+		return errors.New("robots: empty")
+	}
+	var own [][]mat
+	before, w, k := []int{}, 1, 0
+	for l, b := range robots {
+		d, err := bmap(fmt.Sprintf("robots[%d].d", l), b.D)
+		if err != nil {
+			return err
+		}
+		before = append(before, w)
+		if w *= d[0].r; w > 4096 {
+			return fmt.Errorf("robots[%d].d: %d phases of all robots together are too many", l, w)
+		}
+		own, k = append(own, d), max(k, len(d)-1)
+	}
+	lift := func(l int, x mat) mat {
+		return kron(identity(before[l]), x, identity(w/before[l]/x.r))
+	}
+	for r := 1; r <= len(own); r++ {
+		d := make([]mat, k+1)
+		for j := range d {
+			d[j] = zeros(w, w)
+		}
+		for l, o := range own {
+			for j, x := range o {
+				switch {
+				case l < r:
+					d[j].add(lift(l, x))
+				case idle == "run":
+					d[0].add(lift(l, x))
+				}
+			}
+		}
+		m.d = append(m.d, d)
+	}
+	return nil
+}
+
+func (m *Model) thinnedModes(common Batches, p []float64) error {
+	d, err := bmap("common.d", common.D)
+	if err != nil {
+		return err
+	}
+	if len(p) == 0 {
+		return errors.New("thinning: missing or empty")
+	}
+	for r, v := range p {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("thinning[%d]: %g is not in 0..1", r, v)
+		}
+		x := []mat{d[0].clone()}
+		for _, b := range d[1:] {
+			x[0].add(b.clone().scale(1 - v))
+			x = append(x, b.clone().scale(v))
+		}
+		m.d = append(m.d, x)
+	}
+	return nil
+}
+
+func (m *Model) markedModes(mk Marked) error {
+	if len(mk.Robots) == 0 {
+		return errors.New("marked.robots: missing or empty")
+	}
+	names, all := []string{"marked.d0"}, [][][]float64{mk.D0}
+	k := 0
+	for l, ds := range mk.Robots {
+		for j, x := range ds {
+			names, all = append(names, fmt.Sprintf("marked.robots[%d][%d]", l, j)), append(all, x)
+		}
+		k = max(k, len(ds))
+	}
+	flat, err := generator(names, all)
+	if err != nil {
+		return err
+	}
+	for r := 1; r <= len(mk.Robots); r++ {
+		d := []mat{flat[0].clone()}
+		for range k {
+			d = append(d, zeros(flat[0].r, flat[0].r))
+		}
+		at := 1
+		for l, ds := range mk.Robots {
+			for j := range ds {
+				if l < r {
+					d[j+1].add(flat[at])
+				} else {
+					d[0].add(flat[at])
+				}
+				at++
+			}
+		}
+		m.d = append(m.d, d)
+	}
+	return nil
+}
+
+// bmap checks D_0, ..., D_K.
+func bmap(name string, d [][][]float64) ([]mat, error) {
+	if len(d) < 2 {
+		return nil, fmt.Errorf("%s: %d matrices, want D_0 and at least D_1", name, len(d))
+	}
+	names := make([]string, len(d))
+	for k := range d {
+		names[k] = fmt.Sprintf("%s[%d]", name, k)
+	}
+	return generator(names, d)
+}
+
+// slack is how far sums in a file may be from what they should be: files are
+// rounded. What is left is put right on the diagonal.
+const slack = 1e-6
+
+// generator checks matrices of which the first has negative diagonal and
+// whose sum has rows that sum to 0.
+func generator(names []string, all [][][]float64) ([]mat, error) {
+	w := len(all[0])
+	if w == 0 {
+		return nil, fmt.Errorf("%s: missing or empty", names[0])
+	}
+	out := make([]mat, len(all))
+	for k, x := range all {
+		if err := square(names[k], x, w); err != nil {
+			return nil, err
+		}
+		for i, row := range x {
+			for j, v := range row {
+				if v < 0 && (k > 0 || i != j) {
+					return nil, fmt.Errorf("%s[%d][%d]: rate %g is negative", names[k], i, j, v)
+				}
+			}
+		}
+		out[k] = fromRows(x)
+	}
+	for i := range w {
+		sum := 0.0
+		for k := range out {
+			for j, v := range out[k].row(i) {
+				if k > 0 || j != i {
+					sum += v
+				}
+			}
+		}
+		if d := all[0][i][i]; math.Abs(d+sum) > slack*max(sum, math.Abs(d)) {
+			return nil, fmt.Errorf("%s[%d][%d]: %g, want %g so that the row sums to 0 over all matrices", names[0], i, i, d, -sum)
+		}
+		out[0].set(i, i, -sum)
+	}
+	return out, nil
+}
+
+// square checks a matrix of w rows and columns of finite numbers.
+func square(name string, x [][]float64, w int) error {
+	if len(x) != w {
+		return fmt.Errorf("%s: %d rows, want %d", name, len(x), w)
+	}
+	for i, row := range x {
+		if len(row) != w {
+			return fmt.Errorf("%s[%d]: %d entries, want %d", name, i, len(row), w)
+		}
+		for j, v := range row {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("%s[%d][%d]: not a finite number", name, i, j)
+			}
+		}
+	}
+	return nil
+}
+
+// phaseType checks an initial law and the rates within, and returns them with
+// the rates out.
+func phaseType(aName, tName string, a []float64, t [][]float64) (alpha, rates, out mat, err error) {
+	if len(a) == 0 {
+		return alpha, rates, out, fmt.Errorf("%s: missing or empty", aName)
+	}
+	sum := 0.0
+	for i, v := range a {
+		if !(v >= 0 && v <= 1+slack) {
+			return alpha, rates, out, fmt.Errorf("%s[%d]: %g is no probability", aName, i, v)
+		}
+		sum += v
+	}
+	if math.Abs(sum-1) > slack {
+		return alpha, rates, out, fmt.Errorf("%s: the sum is %g, not 1", aName, sum)
+	}
+	if err := square(tName, t, len(a)); err != nil {
+		return alpha, rates, out, err
+	}
+	alpha = rowVector(append([]float64(nil), a...)).scale(1 / sum)
+	rates, out = fromRows(t), zeros(len(a), 1)
+	for i, row := range t {
+		within := 0.0
+		for j, v := range row {
+			if i == j {
+				continue
+			}
+			if v < 0 {
+				return alpha, rates, out, fmt.Errorf("%s[%d][%d]: rate %g is negative", tName, i, j, v)
+			}
+			within += v
+		}
+		switch e := -row[i] - within; {
+		case row[i] > 0:
+			return alpha, rates, out, fmt.Errorf("%s[%d][%d]: %g on the diagonal is positive", tName, i, i, row[i])
+		case e < -slack*within:
+			return alpha, rates, out, fmt.Errorf("%s[%d]: the row sums to %g, more than 0", tName, i, -e)
+		case e > slack*within:
+			out.set(i, 0, e)
+		}
+		rates.set(i, i, -within-out.at(i, 0))
+	}
+	return alpha, rates, out, nil
+}
+
+// neverEnds returns a phase from which no way leads out, or -1.
+func neverEnds(t, out mat) int {
+	ends := make([]bool, t.r)
+	for range t.r {
+		for i := range ends {
+			for j, v := range t.row(i) {
+				ends[i] = ends[i] || out.at(i, 0) > 0 || (j != i && v > 0 && ends[j])
+			}
+		}
+	}
+	for i, e := range ends {
+		if !e {
+			return i
+		}
+	}
+	return -1
+}
+
+// States returns the number of states of the chain, as a float as it may be
+// beyond any integer.
+func (m *Model) States() float64 {
+	n, level := 1.0, float64(m.M)
+	for range m.N {
+		n += level
+		level *= float64(m.Q)
+	}
+	return n * float64(m.W)
+}

@@ -1,0 +1,486 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Result holds the measures of one policy. Arrivals are offered pages; a
+// probability is a share of them.
+type Result struct {
+	QueueLength     []float64 `json:"queue_length"`
+	ArrivalRate     float64   `json:"arrival_rate"`
+	Loss            float64   `json:"p_loss"`
+	Obsolete        float64   `json:"p_obsolete"`
+	Success         float64   `json:"p_success"`
+	Starvation      float64   `json:"p_starvation"`
+	Sojourn         float64   `json:"mean_sojourn"` // a lost page counts as 0
+	SojournServed   float64   `json:"mean_sojourn_served"`
+	SojournObsolete float64   `json:"mean_sojourn_obsolete"`
+	MeanRobots      float64   `json:"mean_robots"`
+	Cost            float64   `json:"cost"`
+	Method          string    `json:"method"`
+	Error           float64   `json:"error"` // relative, of the worst measure, as the method estimates it
+	States          float64   `json:"states"`
+}
+
+// What accrues while the chain runs: rates of each state, summed in the long run.
+const (
+	accTime = iota
+	accPages
+	accLoss
+	accObsolete
+	accSuccess
+	accStarvation
+	accRobots
+	accServedTime // sojourn of the arriving pages that get served, by the tagged page
+	accStaleTime
+	accServed // arriving pages that get served, by the tagged page
+	accLength
+	accruals
+)
+
+// maxLevel is the largest number of states of a level that is treated by
+// dense matrices, maxDense the largest number of their entries.
+const (
+	maxLevel = 6000
+	maxDense = 2.5e8
+)
+
+// ErrTooLarge says that dense matrices will not do.
+var ErrTooLarge = errors.New("too many states for the exact method")
+
+// solver holds what all policies of a model share.
+type solver struct {
+	m    *Model
+	dim  []int                   // states of a level
+	down []mat                   // rates from level i to i-1
+	exit [][]float64             // their row sums
+	rate [][]mat                 // [level][mode] accruals of each state
+	memo map[[2]int][]mat        // (level, mode) -> rates to the levels i, i+1, ..., i+K
+	lev  []level                 // of the present policy, from the top down
+	tag  []struct{ h, y, z mat } // of the page at the last place of level i
+}
+
+// level is the elimination of all levels above.
+type level struct {
+	up []mat   // rates into levels i, i+1, ... with those above censored
+	lu mfactor // of up[0], for i >= 1
+	g  mat     // where level i-1 is entered
+	u  mat     // accruals until it is
+}
+
+func newSolver(m *Model) (*solver, error) {
+	s := &solver{m: m, dim: make([]int, m.N+1), memo: map[[2]int][]mat{}, lev: make([]level, m.N+1)}
+	n := float64(m.W * m.M)
+	dense := 0.0
+	s.dim[0] = m.W
+	for i := 1; i <= m.N; i++ {
+		dense += n * n * float64(2+m.R) * float64(1+min(m.K, m.N-i))
+		if n > maxLevel || dense > maxDense {
+			return nil, fmt.Errorf("%w: %.4g of them, %.4g with %d pages present", ErrTooLarge, m.States(), n, i)
+		}
+		s.dim[i] = int(n)
+		n *= float64(m.Q)
+	}
+	s.down, s.exit = make([]mat, m.N+1), make([][]float64, m.N+1)
+	for i := 1; i <= m.N; i++ {
+		s.down[i] = m.downward(i)
+		s.exit[i] = s.down[i].sums()
+	}
+	if err := s.tagged(); err != nil {
+		return nil, err
+	}
+	s.rate = make([][]mat, m.N+1)
+	for i := range s.rate {
+		s.rate[i] = make([]mat, m.R)
+		for r := range s.rate[i] {
+			s.rate[i][r] = s.accrual(i, r)
+		}
+	}
+	return s, nil
+}
+
+// rest returns the staleness phases of n waiting pages as one identity.
+func (m *Model) rest(n int) mat { return power(identity(m.Q), n) }
+
+// leave returns the rates at which a page leaves with n waiting, without the
+// arrival phases: the first waiting page enters service, or one goes stale.
+func (m *Model) leave(n int) mat {
+	out := kron(m.s0.mul(m.beta), ones(m.Q), m.rest(n-1))
+	for k := 1; k <= n; k++ {
+		out.add(kron(identity(m.M), m.rest(k-1), m.g0, m.rest(n-k)))
+	}
+	return out
+}
+
+// downward returns Q(i, i-1).
+func (m *Model) downward(i int) mat {
+	if i == 1 {
+		return kron(identity(m.W), m.s0)
+	}
+	return kron(identity(m.W), m.leave(i-1))
+}
+
+// phases returns S (+) Gamma (+) ... (+) Gamma for n waiting pages.
+func (m *Model) phases(n int) mat {
+	p := m.s
+	for range n {
+		p = kronSum(p, m.g)
+	}
+	return p
+}
+
+// upward returns Q(i, i), Q(i, i+1), ..., Q(i, min(i+K, N)) in mode r (from 0).
+// The diagonal of Q(i, i) is not to be read.
+func (m *Model) upward(i, r int) []mat {
+	room := m.N - i
+	out := make([]mat, 1+min(m.K, room))
+	if i == 0 {
+		out[0] = m.d[r][0].clone()
+	} else {
+		out[0] = kronSum(m.d[r][0], m.phases(i-1))
+	}
+	for k := 1; k <= m.K; k++ {
+		c := min(k, room)
+		var b mat
+		if i == 0 {
+			b = kron(m.d[r][k], m.beta, power(m.gamma, c-1))
+		} else {
+			b = kron(m.d[r][k], identity(m.M), m.rest(i-1), power(m.gamma, c))
+		}
+		if out[c].a == nil {
+			out[c] = b
+		} else {
+			out[c].add(b) // beyond the room
+		}
+	}
+	return out
+}
+
+// tagged computes for the page at the last place of level i, from all states
+// without arrival phases, the probability h of being served and the mean times
+// y = E[time; served], z = E[time; stale]. What comes after it does not matter.
+func (s *solver) tagged() error {
+	m := s.m
+	s.tag = make([]struct{ h, y, z mat }, m.N+1)
+	for i := 1; i <= m.N; i++ {
+		n := s.dim[i] / m.W
+		t := &s.tag[i]
+		t.h, t.y, t.z = zeros(n, 1), zeros(n, 1), zeros(n, 1)
+		exit := make([]float64, n)
+		var ahead mat // the head enters service or one ahead goes stale
+		if i == 1 {
+			copy(exit, m.s0.a)
+		} else {
+			copy(exit, m.leave(i-1).sums())
+			// Without the tagged page's own staleness, which ends the story.
+			if i == 2 {
+				ahead = kron(m.s0.mul(m.beta), ones(m.Q))
+			} else {
+				ahead = kron(m.leave(i-2), identity(m.Q))
+			}
+		}
+		f, err := factor(m.phases(i-1).clone(), exit)
+		if err != nil {
+			return fmt.Errorf("%d pages present: %w", i, err)
+		}
+		if i == 1 {
+			for k := range t.h.a {
+				t.h.a[k], t.y.a[k] = 1, 1
+			}
+			f.solve(t.y)
+			continue
+		}
+		p := s.tag[i-1]
+		t.h.addMul(ahead, p.h)
+		f.solve(t.h)
+		t.y.addMul(ahead, p.y)
+		t.z.addMul(ahead, p.z)
+		for k, h := range t.h.a {
+			t.y.a[k] += h
+			t.z.a[k] += max(0, 1-h)
+		}
+		f.solve(t.y)
+		f.solve(t.z)
+	}
+	return nil
+}
+
+// entering averages a vector on the states of level i+j over the staleness
+// phases with which j pages arrive at level i.
+func (m *Model) entering(v mat, i, j int) mat {
+	fold := func(v mat, p mat) mat {
+		out := zeros(v.r/p.c, 1)
+		for a := range out.a {
+			for b, w := range p.a {
+				out.a[a] += w * v.a[a*p.c+b]
+			}
+		}
+		return out
+	}
+	if i == 0 {
+		for range j - 1 {
+			v = fold(v, m.gamma)
+		}
+		return fold(v, m.beta)
+	}
+	for range j {
+		v = fold(v, m.gamma)
+	}
+	return v
+}
+
+// accrual returns the accruals of the states of level i in mode r (from 0).
+func (s *solver) accrual(i, r int) mat {
+	m := s.m
+	out := zeros(s.dim[i], accruals)
+	inner := s.dim[i] / m.W
+	room := m.N - i
+	stale := make([]float64, inner)
+	if i >= 2 {
+		for k := 1; k < i; k++ {
+			v := kron(ones(m.M), ones(intPower(m.Q, k-1)), m.g0, ones(intPower(m.Q, i-1-k)))
+			for x, w := range v.a {
+				stale[x] += w
+			}
+		}
+	}
+	// tails[j]: rate of batches of at least j pages, by arrival phase.
+	type entry struct{ h, y, z mat }
+	enter := make([]entry, min(m.K, room)+1)
+	for j := 1; j < len(enter); j++ {
+		t := s.tag[i+j]
+		enter[j] = entry{m.entering(t.h, i, j), m.entering(t.y, i, j), m.entering(t.z, i, j)}
+	}
+	for a := range m.W {
+		var pages, lost float64
+		tail := make([]float64, m.K+2)
+		for k := m.K; k >= 1; k-- {
+			sum := 0.0
+			for _, v := range m.d[r][k].row(a) {
+				sum += v
+			}
+			tail[k] = tail[k+1] + sum
+			pages += float64(k) * sum
+			lost += float64(max(0, k-room)) * sum
+		}
+		for x := range inner {
+			o := out.row(a*inner + x)
+			o[accTime], o[accPages], o[accLoss], o[accRobots], o[accLength] = 1, pages, lost, float64(r+1), float64(i)
+			if i == 0 {
+				o[accStarvation] = 1
+			} else {
+				o[accObsolete] = stale[x]
+				o[accSuccess] = m.s0.a[x*m.M/inner]
+			}
+			for j := 1; j < len(enter); j++ {
+				o[accServed] += tail[j] * enter[j].h.a[x]
+				o[accServedTime] += tail[j] * enter[j].y.a[x]
+				o[accStaleTime] += tail[j] * enter[j].z.a[x]
+			}
+		}
+	}
+	return out
+}
+
+func ones(n int) mat {
+	v := zeros(n, 1)
+	for i := range v.a {
+		v.a[i] = 1
+	}
+	return v
+}
+
+func intPower(b, n int) int {
+	p := 1
+	for range n {
+		p *= b
+	}
+	return p
+}
+
+// rates returns upward(i, r), remembered.
+func (s *solver) rates(i, r int) []mat {
+	k := [2]int{i, r}
+	b, ok := s.memo[k]
+	if !ok {
+		b = s.m.upward(i, r)
+		s.memo[k] = b
+	}
+	return b
+}
+
+// descend eliminates what is above level i, whose mode is r (from 0). The
+// levels above must be in place.
+func (s *solver) descend(i, r int) error {
+	l := &s.lev[i]
+	q := s.rates(i, r)
+	if l.up == nil {
+		l.up = make([]mat, len(q))
+		for k := range q {
+			l.up[k] = zeros(q[k].r, q[k].c)
+		}
+		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], accruals)
+	}
+	for k := len(q) - 1; k >= 0; k-- {
+		copy(l.up[k].a, q[k].a)
+		if k < len(q)-1 {
+			l.up[k].addMul(l.up[k+1], s.lev[i+k+1].g)
+		}
+	}
+	copy(l.u.a, s.rate[i][r].a)
+	for k := 1; k < len(q); k++ {
+		l.u.addMul(l.up[k], s.lev[i+k].u)
+	}
+	if i == 0 {
+		return nil
+	}
+	exit := append([]float64(nil), s.exit[i]...)
+	f, err := factor(l.up[0], exit)
+	if err != nil {
+		return err
+	}
+	l.lu = f
+	copy(l.g.a, s.down[i].a)
+	f.solve(l.g)
+	f.solve(l.u)
+	return nil
+}
+
+// finish returns the long-run rates of the accruals once level 0 is reached,
+// and the unnormalised law of level 0.
+func (s *solver) finish() (acc [accruals]float64, pi0 []float64, err error) {
+	l := &s.lev[0]
+	if pi0, err = stationary(l.up[0]); err != nil {
+		return acc, nil, err
+	}
+	for a, p := range pi0 {
+		for k, v := range l.u.row(a) {
+			acc[k] += p * v
+		}
+	}
+	t := acc[accTime]
+	for k := range acc {
+		acc[k] /= t
+	}
+	for a := range pi0 {
+		pi0[a] /= t
+	}
+	return acc, pi0, nil
+}
+
+var errNoArrivals = errors.New("no page ever arrives under this policy")
+
+// measures fills a Result from long-run rates.
+func (m *Model) measures(acc [accruals]float64) (Result, error) {
+	var r Result
+	r.ArrivalRate = acc[accPages]
+	if !(r.ArrivalRate > 0) {
+		return r, errNoArrivals
+	}
+	r.Loss, r.Obsolete, r.Success = acc[accLoss]/r.ArrivalRate, acc[accObsolete]/r.ArrivalRate, acc[accSuccess]/r.ArrivalRate
+	r.Starvation, r.MeanRobots = acc[accStarvation], acc[accRobots]
+	r.SojournServed = acc[accServedTime] / acc[accServed]
+	if acc[accObsolete] > 0 {
+		r.SojournObsolete = acc[accStaleTime] / acc[accObsolete]
+	}
+	r.Sojourn = (acc[accServedTime] + acc[accStaleTime]) / r.ArrivalRate
+	r.Cost = m.Cost.of(r)
+	return r, nil
+}
+
+// of returns the cost of measures.
+func (c Cost) of(r Result) float64 {
+	return r.ArrivalRate*(c.Loss*r.Loss+c.Obsolete*r.Obsolete) + c.Response*r.SojournServed + c.Starvation*r.Starvation + c.Robot*r.MeanRobots
+}
+
+// Solve computes the measures of a policy (modes from 1 for 0..N pages
+// present) exactly, and checks them against each other.
+func (m *Model) Solve(policy []int) (Result, error) {
+	s, err := newSolver(m)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.solve(policy)
+}
+
+func (s *solver) solve(policy []int) (Result, error) {
+	m := s.m
+	for i := m.N; i >= 0; i-- {
+		if err := s.descend(i, policy[i]-1); err != nil {
+			return Result{}, fmt.Errorf("%d pages present: %w", i, err)
+		}
+	}
+	acc, pi0, err := s.finish()
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := m.measures(acc)
+	if err != nil {
+		return r, err
+	}
+	pi := s.law(pi0)
+	r.QueueLength = make([]float64, m.N+1)
+	var direct [accruals]float64
+	for i, x := range pi {
+		for a, p := range x {
+			r.QueueLength[i] += p
+			for k, v := range s.rate[i][policy[i]-1].row(a) {
+				direct[k] += p * v
+			}
+		}
+	}
+	r.Method, r.States = "exact", m.States()
+	r.Error, err = check(acc, direct)
+	return r, err
+}
+
+// law returns the stationary law by levels from that of level 0.
+func (s *solver) law(pi0 []float64) [][]float64 {
+	pi := [][]float64{pi0}
+	for l := 1; l <= s.m.N; l++ {
+		x := make([]float64, s.dim[l])
+		row := rowVector(x)
+		for i := max(0, l-s.m.K); i < l; i++ {
+			row.addMul(rowVector(pi[i]), s.lev[i].up[l-i])
+		}
+		s.lev[l].lu.solveLeft(x)
+		pi = append(pi, x)
+	}
+	return pi
+}
+
+// tolerance is how far two ways to the same figure may lie apart, relative to
+// the larger scale of the two.
+const tolerance = 1e-8
+
+// check compares what must agree: the accruals by first passages (acc) and by
+// the stationary law (direct), the fates of pages, Little's law, the tagged
+// page. It returns the greatest relative distance.
+func check(acc, direct [accruals]float64) (float64, error) {
+	worst := 0.0
+	near := func(what string, a, b, scale float64) error {
+		if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {
+			return nil
+		}
+		d := math.Abs(a-b) / scale
+		worst = max(worst, d)
+		if !(d <= tolerance) {
+			return fmt.Errorf("self-check: %s: %.12g and %.12g", what, a, b)
+		}
+		return nil
+	}
+	lambda := acc[accPages]
+	errs := []error{
+		near("probabilities add to", direct[accTime], 1, 1),
+		near("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0),
+		near("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0),
+		near("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda),
+	}
+	for k := range acc {
+		errs = append(errs, near(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0))
+	}
+	return worst, errors.Join(errs...)
+}
