@@ -1,0 +1,103 @@
+package webgraph
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/zeebo/xxh3"
+)
+
+// numberFile is a file of numbers that is being written.
+type numberFile[T Number] struct {
+	f    *os.File
+	name string
+	hash *xxh3.Hasher
+	buf  []T
+	n    int64 // numbers written, those in buf included
+}
+
+// bufferBytes is the size of the buffer of a numberFile.
+const bufferBytes = 1 << 20
+
+func createNumbers[T Number](dir, name string) (*numberFile[T], error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	var t T
+	return &numberFile[T]{f: f, name: name, hash: xxh3.New(), buf: make([]T, 0, bufferBytes/sizeOf(t))}, nil
+}
+
+// add writes one number.
+func (w *numberFile[T]) add(v T) error {
+	if len(w.buf) == cap(w.buf) {
+		if err := w.flush(); err != nil {
+			return err
+		}
+	}
+	w.buf = append(w.buf, v)
+	w.n++
+	return nil
+}
+
+// write writes numbers.
+func (w *numberFile[T]) write(v []T) error {
+	w.n += int64(len(v))
+	if len(v) <= cap(w.buf)-len(w.buf) {
+		w.buf = append(w.buf, v...)
+		return nil
+	}
+	if err := w.flush(); err != nil {
+		return err
+	}
+	if len(v) < cap(w.buf) {
+		w.buf = append(w.buf, v...)
+		return nil
+	}
+	for len(v) > 0 { // in pieces, so that what is hashed is still in the cache when it is written
+		k := min(len(v), cap(w.buf))
+		if err := w.put(v[:k]); err != nil {
+			return err
+		}
+		v = v[k:]
+	}
+	return nil
+}
+
+func (w *numberFile[T]) flush() error {
+	err := w.put(w.buf)
+	w.buf = w.buf[:0]
+	return err
+}
+
+func (w *numberFile[T]) put(v []T) error {
+	b := bytesOf(v)
+	_, _ = w.hash.Write(b) // never fails
+	_, err := w.f.Write(b)
+	return err
+}
+
+// info returns what graph.json tells of the file; call it after flush.
+func (w *numberFile[T]) info() FileInfo {
+	var t T
+	return FileInfo{Name: w.name, Bytes: w.n * int64(sizeOf(t)), XXH3: sumString(w.hash.Sum64())}
+}
+
+// finish flushes, syncs and closes the file.
+func (w *numberFile[T]) finish() (FileInfo, error) {
+	err := w.flush()
+	return w.info(), errors.Join(err, w.f.Sync(), w.f.Close())
+}
+
+// writeNumbers writes a whole file.
+func writeNumbers[T Number](dir, name string, v []T) (FileInfo, error) {
+	w, err := createNumbers[T](dir, name)
+	if err != nil {
+		return FileInfo{}, err
+	}
+	if err := w.write(v); err != nil {
+		return FileInfo{}, errors.Join(err, w.f.Close())
+	}
+	return w.finish()
+}

@@ -1,0 +1,269 @@
+package webgraph
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/freshet/freshet/space"
+)
+
+// Options say how a graph is written.
+type Options struct {
+	// Nodes and Links are what will come, as far as it is known: Create refuses to
+	// begin when the disk has no room for it.
+	Nodes, Links int64
+	// Made is put into graph.json to tell what made the graph; anything that
+	// encoding/json takes.
+	Made any
+	// Memory is how many bytes may be taken for sorting, 1 GB if 0; 12 bytes a page
+	// are taken besides.
+	Memory int64
+	// Progress is told what is done of the work of Finish, in links; nil: nobody.
+	Progress func(what string, done, total int64)
+}
+
+func (o *Options) memory() uint64 {
+	if o.Memory <= 0 {
+		return 1 << 30
+	}
+	return uint64(max(o.Memory, 1<<20))
+}
+
+func (o *Options) progress(what string, done, total int64) {
+	if o.Progress != nil {
+		o.Progress(what, done, total)
+	}
+}
+
+// Writer writes a graph page by page. It is not safe for concurrent use.
+type Writer struct {
+	dir, tmp string
+	opt      Options
+	meta     Meta
+	starts   *numberFile[uint64]
+	links    *numberFile[uint32]
+	sites    []uint32
+	greatest uint32 // page that is linked to
+	ended    bool
+}
+
+// ErrExists is wrapped by the error of Create for a folder that is not empty.
+var ErrExists = errors.New("it exists already; remove it or choose another name")
+
+// Create begins a graph that will be dir. Until Finish has done everything it is
+// a folder beside dir whose name tells that it is partial.
+func Create(dir string, opt Options) (_ *Writer, err error) {
+	if err := free(dir, opt.Nodes, opt.Links); err != nil {
+		return nil, err
+	}
+	parent, base := filepath.Split(filepath.Clean(dir))
+	if err := os.MkdirAll(filepath.Clean(parent+"."), 0o777); err != nil {
+		return nil, err
+	}
+	made, err := json.Marshal(opt.Made)
+	if err != nil {
+		return nil, fmt.Errorf("description of the graph: %w", err)
+	}
+	if opt.Made == nil {
+		made = nil
+	}
+	tmp, err := os.MkdirTemp(filepath.Clean(parent+"."), base+".partial-*")
+	if err != nil {
+		return nil, err
+	}
+	w := &Writer{dir: dir, tmp: tmp, opt: opt, meta: Meta{Format: formatName, Version: formatVersion, Sorted: true, Made: made}}
+	defer func() {
+		if err != nil {
+			w.Abort()
+		}
+	}()
+	if err = os.Chmod(tmp, 0o755); err != nil { // MkdirTemp lets nobody else read
+		return nil, err
+	}
+	if w.starts, err = createNumbers[uint64](tmp, outStartsFile); err != nil {
+		return nil, err
+	}
+	if w.links, err = createNumbers[uint32](tmp, outLinksFile); err != nil {
+		return nil, err
+	}
+	return w, w.starts.add(0)
+}
+
+// Bytes returns the size of a stored graph, without sites and columns.
+func Bytes(nodes, links int64) int64 { return 2 * (8*(nodes+1) + 4*links) }
+
+// free checks that dir is not taken and that its disk has room.
+func free(dir string, nodes, links int64) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(entries) > 0 {
+		return fmt.Errorf("%s: %w", dir, ErrExists)
+	}
+	if nodes > MaxNodes {
+		return fmt.Errorf("%d pages: a stored graph has %d at most; `web serve --virtual` goes beyond", nodes, uint64(MaxNodes))
+	}
+	return room(dir, uint64(Bytes(nodes, links)))
+}
+
+// room checks that the disk of a folder that may not exist yet has room.
+func room(dir string, need uint64) error {
+	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
+		have, err := space.Free(at)
+		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("free space of %s: %w", at, err)
+		}
+		if have < need+64<<20 {
+			return fmt.Errorf("%s: the graph needs %s and %s are free; make room or choose another disk", dir, size(need), size(have))
+		}
+		return nil
+	}
+}
+
+// size prints a number of bytes.
+func size(b uint64) string {
+	if b < 1e9 {
+		return fmt.Sprintf("%.1f MB", float64(b)/1e6)
+	}
+	return fmt.Sprintf("%.1f GB", float64(b)/1e9)
+}
+
+// Nodes returns the number of pages so far.
+func (w *Writer) Nodes() int64 { return w.starts.n - 1 }
+
+// Links returns the number of links so far.
+func (w *Writer) Links() int64 { return w.links.n }
+
+// Append adds the next page with its links, in the order of the page. They may
+// lead to pages that come later.
+func (w *Writer) Append(links []uint32) error {
+	for i, v := range links {
+		w.greatest = max(w.greatest, v)
+		if i > 0 && v <= links[i-1] {
+			w.meta.Sorted = false
+		}
+	}
+	if err := w.links.write(links); err != nil {
+		return w.failed(err)
+	}
+	return w.failed(w.starts.add(uint64(w.links.n)))
+}
+
+// SetSites tells the first page of each site, in ascending order from 0.
+func (w *Writer) SetSites(first []uint32) { w.sites = first }
+
+func (w *Writer) failed(err error) error {
+	if err != nil {
+		return fmt.Errorf("write graph %s: %w", w.dir, err)
+	}
+	return nil
+}
+
+// Abort removes what was written. After Finish it does nothing, so that it can
+// be deferred.
+func (w *Writer) Abort() {
+	if w.ended {
+		return
+	}
+	w.ended = true
+	if w.starts != nil {
+		_ = w.starts.f.Close()
+	}
+	if w.links != nil {
+		_ = w.links.f.Close()
+	}
+	_ = os.RemoveAll(w.tmp)
+}
+
+// Finish writes the links the other way round, the sites and graph.json, and
+// gives the folder its name. If it fails or ctx ends nothing is left.
+func (w *Writer) Finish(ctx context.Context) error {
+	defer w.Abort()
+	n := w.Nodes()
+	switch {
+	case n == 0:
+		return fmt.Errorf("graph %s: it has no pages", w.dir)
+	case n > MaxNodes:
+		return fmt.Errorf("graph %s: %d pages: a stored graph has %d at most", w.dir, n, uint64(MaxNodes))
+	case w.links.n > 0 && int64(w.greatest) >= n:
+		return fmt.Errorf("graph %s: a link goes to page %d of %d", w.dir, w.greatest, n)
+	}
+	w.meta.Nodes, w.meta.Links = n, w.links.n
+	for _, end := range []func() (FileInfo, error){w.starts.finish, w.links.finish} {
+		if err := w.file(end()); err != nil {
+			return err
+		}
+	}
+	if err := w.reverse(ctx); err != nil {
+		return w.failed(err)
+	}
+	if w.sites != nil {
+		if err := checkSites(w.sites, uint64(n)); err != nil {
+			return w.failed(err)
+		}
+		w.meta.Sites = int64(len(w.sites))
+		if err := w.file(writeNumbers(w.tmp, sitesFile, append(w.sites[:len(w.sites):len(w.sites)], uint32(n)))); err != nil {
+			return err
+		}
+	}
+	if err := w.meta.write(w.tmp); err != nil {
+		return w.failed(err)
+	}
+	if err := ctx.Err(); err != nil {
+		return w.failed(err)
+	}
+	if err := os.Rename(w.tmp, w.dir); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = fmt.Errorf("%s: %w", w.dir, ErrExists)
+		}
+		return err
+	}
+	w.ended = true
+	return nil
+}
+
+func (w *Writer) file(f FileInfo, err error) error {
+	w.meta.Files = append(w.meta.Files, f)
+	return w.failed(err)
+}
+
+// reverse writes the links to each page.
+func (w *Writer) reverse(ctx context.Context) (err error) {
+	g := Graph{dir: w.tmp, meta: w.meta}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	n, m := w.meta.Nodes, w.meta.Links
+	if g.out.starts, err = mapNumbers[uint64](&g, outStartsFile, n+1); err != nil {
+		return err
+	}
+	if g.out.links, err = mapNumbers[uint32](&g, outLinksFile, m); err != nil {
+		return err
+	}
+	starts := inStarts(g.out)
+	if err := w.file(writeNumbers(w.tmp, inStartsFile, starts)); err != nil {
+		return err
+	}
+	in, err := createNumbers[uint32](w.tmp, inLinksFile)
+	if err != nil {
+		return err
+	}
+	budget := w.opt.memory() / 4
+	pass, all := int64(0), int64(passes(starts, budget))*m
+	emit := func(links []uint32) error {
+		pass++
+		return in.write(links)
+	}
+	done := func(links int64) { w.opt.progress("links the other way round", pass*m+links, all) }
+	if err := transpose(ctx, g.out, starts, budget, emit, done); err != nil {
+		return errors.Join(err, in.f.Close())
+	}
+	return w.file(in.finish())
+}
