@@ -9,7 +9,8 @@ import (
 )
 
 type controlCmd struct {
-	Solve controlSolveCmd `cmd:"" help:"Measures of a policy."`
+	Solve    controlSolveCmd    `cmd:"" help:"Measures of a policy."`
+	Optimize controlOptimizeCmd `cmd:"" help:"The best thresholds, of every subset of the modes, and the best policy of any form."`
 }
 
 // readModel reads MODEL.json; what is wrong in it is wrong input.
@@ -98,4 +99,40 @@ func levels(policy []int) string {
 		i = j + 1
 	}
 	return strings.Join(parts, ", ")
+}
+
+type controlOptimizeCmd struct {
+	Model string `arg:"" name:"model.json" help:"The model; a policy in it is not read. - is standard input."`
+}
+
+// Help says what is compared.
+func (controlOptimizeCmd) Help() string {
+	return "All threshold sets are looked at. unrestricted is the best policy found that depends on the number of pages only, any mode at any level; its gap says by which part of its cost the best thresholds are dearer."
+}
+
+// Run optimises.
+func (c *controlOptimizeCmd) Run(g *globals) error {
+	m, err := g.readModel(c.Model)
+	if err != nil {
+		return err
+	}
+	o, err := m.Optimize()
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	if g.JSON {
+		return g.printJSON(o)
+	}
+	fmt.Fprintf(g.stdout, "%d threshold sets\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
+	for _, f := range o.Fixed {
+		fmt.Fprintf(g.stdout, "always mode %d: cost %.6g (%+.2f %%)\n", f.Mode, f.Cost, 100*control.Gap(f.Cost, o.Best.Cost))
+	}
+	for _, b := range o.ByModes {
+		if len(b.Modes) > 1 {
+			fmt.Fprintf(g.stdout, "modes %v: thresholds %v, cost %.6g (%+.2f %%)\n", b.Modes, b.Thresholds, b.Cost, 100*control.Gap(b.Cost, o.Best.Cost))
+		}
+	}
+	u := o.Unrestricted
+	fmt.Fprintf(g.stdout, "any mode at any level: %s, cost %.6g, thresholds are %.3f %% dearer\n", levels(u.Policy), u.Cost, 100*u.Gap)
+	return nil
 }

@@ -253,38 +253,56 @@ func stationary(q mat) ([]float64, error) {
 	a := zeros(m, m)
 	for i, s := range in {
 		for j, t := range in {
-			if i != j {
-				a.set(i, j, q.at(s, t))
-			}
+			a.set(i, j, q.at(s, t))
 		}
 	}
+	x := make([]float64, m)
+	if !gth(a, x) {
+		return nil, errReducible
+	}
+	pi := make([]float64, n)
+	for i, s := range in {
+		pi[s] = x[i]
+	}
+	return pi, nil
+}
+
+// gth puts the stationary law of the rates or probabilities a (the diagonal is
+// not read) into x by elimination without subtraction and overwrites a. It
+// says false if some state is never left towards those before it.
+func gth(a mat, x []float64) bool {
+	m := a.r
 	for k := m - 1; k > 0; k-- {
+		rk := a.row(k)[:k]
 		d := 0.0
-		for _, v := range a.row(k)[:k] {
+		for _, v := range rk {
 			d += v
 		}
+		if !(d > 0) {
+			return false
+		}
 		for i := range k {
-			f := a.at(i, k) / d
-			a.set(i, k, f)
+			ri := a.row(i)
+			f := ri[k] / d
+			ri[k] = f
 			if f != 0 {
-				for j := range k {
-					a.a[i*m+j] += f * a.at(k, j)
+				for j, v := range rk {
+					ri[j] += f * v
 				}
 			}
 		}
 	}
-	x := make([]float64, m)
-	x[0] = 1
 	total := 1.0
+	x[0] = 1
 	for k := 1; k < m; k++ {
+		x[k] = 0
 		for i := range k {
 			x[k] += x[i] * a.at(i, k)
 		}
 		total += x[k]
 	}
-	pi := make([]float64, n)
-	for i, s := range in {
-		pi[s] = x[i] / total
+	for i := range x {
+		x[i] /= total
 	}
-	return pi, nil
+	return true
 }

@@ -60,6 +60,7 @@ type solver struct {
 	rate [][]mat                 // [level][mode] accruals of each state
 	memo map[[2]int][]mat        // (level, mode) -> rates to the levels i, i+1, ..., i+K
 	lev  []level                 // of the present policy, from the top down
+	left []float64               // room for the rates out of a level
 	tag  []struct{ h, y, z mat } // of the page at the last place of level i
 }
 
@@ -322,7 +323,7 @@ func (s *solver) descend(i, r int) error {
 		for k := range q {
 			l.up[k] = zeros(q[k].r, q[k].c)
 		}
-		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], accruals)
+		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], s.rate[i][r].c)
 	}
 	for k := len(q) - 1; k >= 0; k-- {
 		copy(l.up[k].a, q[k].a)
@@ -337,8 +338,8 @@ func (s *solver) descend(i, r int) error {
 	if i == 0 {
 		return nil
 	}
-	exit := append([]float64(nil), s.exit[i]...)
-	f, err := factor(l.up[0], exit)
+	s.left = append(s.left[:0], s.exit[i]...)
+	f, err := factor(l.up[0], s.left)
 	if err != nil {
 		return err
 	}
@@ -351,11 +352,12 @@ func (s *solver) descend(i, r int) error {
 
 // finish returns the long-run rates of the accruals once level 0 is reached,
 // and the unnormalised law of level 0.
-func (s *solver) finish() (acc [accruals]float64, pi0 []float64, err error) {
+func (s *solver) finish() (acc, pi0 []float64, err error) {
 	l := &s.lev[0]
 	if pi0, err = stationary(l.up[0]); err != nil {
 		return acc, nil, err
 	}
+	acc = make([]float64, l.u.c)
 	for a, p := range pi0 {
 		for k, v := range l.u.row(a) {
 			acc[k] += p * v
@@ -374,7 +376,7 @@ func (s *solver) finish() (acc [accruals]float64, pi0 []float64, err error) {
 var errNoArrivals = errors.New("no page ever arrives under this policy")
 
 // measures fills a Result from long-run rates.
-func (m *Model) measures(acc [accruals]float64) (Result, error) {
+func (m *Model) measures(acc []float64) (Result, error) {
 	var r Result
 	r.ArrivalRate = acc[accPages]
 	if !(r.ArrivalRate > 0) {
@@ -423,7 +425,7 @@ func (s *solver) solve(policy []int) (Result, error) {
 	}
 	pi := s.law(pi0)
 	r.QueueLength = make([]float64, m.N+1)
-	var direct [accruals]float64
+	direct := make([]float64, accruals)
 	for i, x := range pi {
 		for a, p := range x {
 			r.QueueLength[i] += p
@@ -459,7 +461,7 @@ const tolerance = 1e-8
 // check compares what must agree: the accruals by first passages (acc) and by
 // the stationary law (direct), the fates of pages, Little's law, the tagged
 // page. It returns the greatest relative distance.
-func check(acc, direct [accruals]float64) (float64, error) {
+func check(acc, direct []float64) (float64, error) {
 	worst := 0.0
 	near := func(what string, a, b, scale float64) error {
 		if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {

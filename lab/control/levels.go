@@ -1,0 +1,159 @@
+package control
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// Unrestricted is the best policy found that depends on the number of pages
+// only: any mode at any level.
+type Unrestricted struct {
+	Policy []int   `json:"policy"`
+	Cost   float64 `json:"cost"`
+	Gap    float64 `json:"gap"` // by which part of its cost the best thresholds are dearer
+}
+
+// randomStarts is the number of random policies that the search for the best
+// one starts from, beside the good ones it is given.
+const randomStarts = 8
+
+// unrestricted improves policies (modes from 1) by one level at a time, then by
+// one run of levels at a time, until neither helps. Each trial is exact.
+func (s *solver) unrestricted(starts [][]int) Unrestricted {
+	best := Unrestricted{Cost: math.Inf(1)}
+	r := rng.New(1, "control", "unrestricted")
+	for range randomStarts {
+		starts = append(starts, s.randomPolicy(r))
+	}
+	seen := map[string]bool{}
+	h := &climb{solver: s}
+	for i := range s.m.N {
+		h.at = append(h.at, s.newClosing(i))
+	}
+	for _, p := range starts {
+		h.policy = slices.Clone(p)
+		for i := range h.policy {
+			h.policy[i]--
+		}
+		h.cost = math.Inf(1)
+		for h.sweep() {
+		}
+		key := string(runesOf(h.policy))
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		for h.runs() {
+			for h.sweep() {
+			}
+		}
+		if h.cost < best.Cost {
+			best.Cost, best.Policy = h.cost, slices.Clone(h.policy)
+		}
+	}
+	for i := range best.Policy {
+		best.Policy[i]++
+	}
+	return best
+}
+
+func runesOf(policy []int) []rune {
+	out := make([]rune, len(policy))
+	for i, r := range policy {
+		out[i] = rune(r)
+	}
+	return out
+}
+
+func (s *solver) randomPolicy(r *rand.Rand) []int {
+	p := make([]int, s.m.N+1)
+	for i := range p {
+		p[i] = 1 + r.IntN(s.m.R)
+	}
+	return p
+}
+
+// climb is a local search.
+type climb struct {
+	*solver
+	at     []closing
+	policy []int // modes from 0
+	cost   float64
+}
+
+// better says whether a is less than b by more than rounding.
+func better(a, b float64) bool { return a < b-1e-13*math.Abs(b) }
+
+// try evaluates the policy with mode r at level i, whose upper levels have been
+// eliminated and whose lower ones are feet.
+func (h *climb) try(i, r int, feet []foot) float64 {
+	if h.descend(i, r) != nil {
+		return math.Inf(1)
+	}
+	if i == 0 {
+		acc, _, err := h.finish()
+		if err != nil {
+			return math.Inf(1)
+		}
+		return costOf(acc)
+	}
+	if i-1 >= len(feet) {
+		return math.Inf(1)
+	}
+	c := &h.at[i-1]
+	h.open(c, i-1)
+	return costOf(c.close(&feet[i-1]))
+}
+
+// sweep goes down once and takes at each level the best mode; it says whether
+// something changed.
+func (h *climb) sweep() bool {
+	feet := h.column(h.policy)
+	changed := false
+	for i := h.m.N; i >= 0; i-- {
+		for r := range h.m.R {
+			if c := h.try(i, r, feet); better(c, h.cost) || math.IsInf(h.cost, 1) && !math.IsInf(c, 1) {
+				changed = changed || r != h.policy[i]
+				h.cost, h.policy[i] = c, r
+			}
+		}
+		if h.descend(i, h.policy[i]) != nil {
+			return false
+		}
+	}
+	return changed
+}
+
+// runs looks for a run of levels that is better in one other mode, takes the
+// best of them and says whether there is any.
+func (h *climb) runs() bool {
+	feet := h.column(h.policy)
+	best, from, to, mode := h.cost, 0, 0, -1
+	for top := h.m.N; top >= 0; top-- {
+		for r := range h.m.R {
+			for i := top; i >= 0; i-- {
+				c := h.try(i, r, feet)
+				if better(c, best) {
+					best, from, to, mode = c, i, top, r
+				}
+				if math.IsInf(c, 1) && h.descend(i, r) != nil {
+					break
+				}
+			}
+		}
+		if h.descend(top, h.policy[top]) != nil {
+			break
+		}
+	}
+	if mode < 0 {
+		return false
+	}
+	for i := from; i <= to; i++ {
+		h.policy[i] = mode
+	}
+	h.cost = best
+	return true
+}

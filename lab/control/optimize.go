@@ -1,0 +1,337 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// maxSets is the largest number of threshold sets that are all looked at.
+const maxSets = 5e7
+
+// Choice is the best threshold policy that uses the listed modes only.
+type Choice struct {
+	Modes      []int   `json:"modes"`
+	Thresholds []int   `json:"thresholds"` // between the listed modes, from the one with most robots down
+	Cost       float64 `json:"cost"`
+}
+
+// Fixed is the cost of one mode at every level.
+type Fixed struct {
+	Mode int     `json:"mode"`
+	Cost float64 `json:"cost"`
+}
+
+// Best is the best policy by thresholds.
+type Best struct {
+	Policy     []int   `json:"policy"`
+	Thresholds []int   `json:"thresholds"`
+	Modes      []int   `json:"modes"` // those that it uses
+	Cost       float64 `json:"cost"`
+	Measures   Result  `json:"measures"`
+}
+
+// Optimum is what Optimize found.
+type Optimum struct {
+	Best         Best         `json:"best"`
+	Fixed        []Fixed      `json:"fixed"`
+	ByModes      []Choice     `json:"by_modes"`
+	Unrestricted Unrestricted `json:"unrestricted"`
+	PhaseAware   *PhaseAware  `json:"phase_aware,omitempty"`
+	Sets         int          `json:"sets"` // threshold sets looked at
+}
+
+// Thresholds policies are enumerated over four accruals: those of the cost.
+const (
+	costTime       = iota
+	costRate       // all that is paid by time
+	costServedTime // their quotient is V_served
+	costServed
+	costs
+)
+
+// weights projects the accruals onto those of the cost.
+func (c Cost) weights() mat {
+	w := zeros(accruals, costs)
+	w.set(accTime, costTime, 1)
+	w.set(accLoss, costRate, c.Loss)
+	w.set(accObsolete, costRate, c.Obsolete)
+	w.set(accStarvation, costRate, c.Starvation)
+	w.set(accRobots, costRate, c.Robot)
+	w.set(accServedTime, costServedTime, c.Response)
+	w.set(accServed, costServed, 1)
+	return w
+}
+
+// costOf returns the cost by the projected accruals, +Inf of a policy without a
+// long run or without arrivals.
+func costOf(acc []float64) float64 {
+	if acc == nil || !(acc[costServed] > 0) {
+		return math.Inf(1)
+	}
+	return acc[costRate] + acc[costServedTime]/acc[costServed]
+}
+
+// project returns a solver that accrues rate*w only and shares the rest.
+func (s *solver) project(w mat) *solver {
+	p := &solver{m: s.m, dim: s.dim, down: s.down, exit: s.exit, memo: s.memo, tag: s.tag, lev: make([]level, len(s.lev)), rate: make([][]mat, len(s.rate))}
+	for i, modes := range s.rate {
+		for _, u := range modes {
+			p.rate[i] = append(p.rate[i], u.mul(w))
+		}
+	}
+	return p
+}
+
+// search looks at all threshold policies depth first from the top level.
+type search struct {
+	*solver
+	feet  [][]foot // [mode][level]
+	at    []closing
+	mode  []int // of the levels above the present one, from 0
+	found func(mask uint64, bottom, level int, acc []float64)
+}
+
+func (s *solver) newSearch() *search {
+	h := &search{solver: s, mode: make([]int, s.m.N+1)}
+	for i := range s.m.N {
+		h.at = append(h.at, s.newClosing(i))
+	}
+	for r := range s.m.R {
+		h.feet = append(h.feet, s.column(h.constant(r)))
+	}
+	return h
+}
+
+func (s *solver) constant(r int) []int {
+	p := make([]int, s.m.N+1)
+	for i := range p {
+		p[i] = r
+	}
+	return p
+}
+
+// column eliminates upwards under a policy (modes from 0), as far as that is
+// possible: under a level that is never left upwards there is no foot above.
+func (s *solver) column(policy []int) []foot {
+	var feet []foot
+	for i := range s.m.N {
+		f := s.newFoot(i)
+		var under *foot
+		if i > 0 {
+			under = &feet[i-1]
+		}
+		if s.ascend(&f, under, i, policy[i]) != nil {
+			break
+		}
+		feet = append(feet, f)
+	}
+	return feet
+}
+
+// all calls found for every policy whose mode does not rise with the number of
+// pages: once each.
+func (h *search) all() {
+	for r := range h.m.R {
+		h.found(1<<r, r, h.m.N, h.walkDown(r))
+	}
+	for r := range h.m.R - 1 {
+		h.below(h.m.N, r, 0)
+	}
+}
+
+// walkDown evaluates a fixed mode.
+func (h *search) walkDown(r int) []float64 {
+	for i := h.m.N; i >= 0; i-- {
+		if h.descend(i, r) != nil {
+			return nil
+		}
+	}
+	acc, _, err := h.finish()
+	if err != nil {
+		return nil
+	}
+	return acc
+}
+
+// below gives level i mode r, and the levels under it every continuation.
+func (h *search) below(i, r int, mask uint64) {
+	if i == 0 || h.descend(i, r) != nil {
+		return
+	}
+	h.mode[i] = r
+	mask |= 1 << r
+	c := &h.at[i-1]
+	h.open(c, i-1)
+	for b := r + 1; b < h.m.R; b++ {
+		var acc []float64
+		if i-1 < len(h.feet[b]) {
+			acc = c.close(&h.feet[b][i-1])
+		} else {
+			acc = h.walkOn(i-1, b)
+		}
+		h.found(mask|1<<b, b, i-1, acc)
+	}
+	for b := r; b < h.m.R-1; b++ {
+		h.below(i-1, b, mask)
+	}
+}
+
+// walkOn is for the rare policy whose lower part is never left upwards.
+func (h *search) walkOn(i, b int) []float64 {
+	for ; i >= 0; i-- {
+		if h.descend(i, b) != nil {
+			return nil
+		}
+	}
+	acc, _, err := h.finish()
+	if err != nil {
+		return nil
+	}
+	return acc
+}
+
+// sets returns how many policies all looks at.
+func (m *Model) sets() float64 {
+	n := 1.0
+	for k := 1; k < m.R; k++ {
+		n *= float64(m.N+1+k) / float64(k)
+	}
+	return math.Round(n)
+}
+
+// Optimize finds the best policy by thresholds, the best of every subset of the
+// modes, and the best that depends on the number of pages only.
+func (m *Model) Optimize() (*Optimum, error) {
+	if m.R > 16 {
+		return nil, fmt.Errorf("%d modes: an optimum is sought over 16 at most", m.R)
+	}
+	if n := m.sets(); n > maxSets {
+		return nil, fmt.Errorf("%.3g threshold sets: %.0g at most", n, float64(maxSets))
+	}
+	full, err := newSolver(m)
+	if err != nil {
+		return nil, err
+	}
+	s := full.project(m.Cost.weights())
+	o := &Optimum{}
+	by := m.enumerate(s, o)
+	if o.Best.Policy == nil {
+		return nil, errors.New("no policy has a long run in which pages arrive")
+	}
+	if o.Best.Measures, err = full.solve(o.Best.Policy); err != nil {
+		return nil, err
+	}
+	var starts [][]int
+	for _, c := range by {
+		if c.policy != nil {
+			starts = append(starts, c.policy)
+		}
+	}
+	o.Unrestricted = s.unrestricted(starts)
+	o.Unrestricted.Gap = Gap(o.Best.Cost, o.Unrestricted.Cost)
+	return o, nil
+}
+
+// Gap returns by which part of b, the lower cost, a is dearer.
+func Gap(a, b float64) float64 {
+	if a <= b {
+		return 0
+	}
+	return (a - b) / math.Abs(b)
+}
+
+// subset is the best policy of those that use exactly a set of modes.
+type subset struct {
+	cost   float64
+	policy []int // modes from 1
+}
+
+// enumerate fills in what looking at all threshold policies tells, and returns
+// the best policy of each subset of modes, by mask, the empty one left out.
+func (m *Model) enumerate(s *solver, o *Optimum) []subset {
+	exact := make([]subset, 1<<m.R)
+	for i := range exact {
+		exact[i].cost = math.Inf(1)
+	}
+	h := s.newSearch()
+	h.found = func(mask uint64, bottom, level int, acc []float64) {
+		o.Sets++
+		c := costOf(acc)
+		if level == m.N {
+			o.Fixed = append(o.Fixed, Fixed{bottom + 1, c})
+		}
+		b := &exact[mask]
+		if !(c < b.cost) {
+			return
+		}
+		if b.policy == nil {
+			b.policy = make([]int, m.N+1)
+		}
+		b.cost = c
+		for i := range b.policy {
+			b.policy[i] = bottom + 1
+			if i > level {
+				b.policy[i] = h.mode[i] + 1
+			}
+		}
+	}
+	h.all()
+	o.Fixed = slices.DeleteFunc(o.Fixed, func(f Fixed) bool { return math.IsInf(f.Cost, 1) })
+	best := m.within(exact)
+	for mask := 1; mask < len(best); mask++ {
+		if b := best[mask]; b.policy != nil {
+			o.ByModes = append(o.ByModes, Choice{modesOf(uint64(mask)), thresholdsAmong(uint64(mask), b.policy), b.cost})
+		}
+	}
+	slices.SortStableFunc(o.ByModes, func(a, b Choice) int { return len(a.Modes) - len(b.Modes) })
+	if b := best[len(best)-1]; b.policy != nil {
+		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Cost: b.cost}
+		used := uint64(0)
+		for _, r := range b.policy {
+			used |= 1 << (r - 1)
+		}
+		o.Best.Modes = modesOf(used)
+	}
+	return best[1:]
+}
+
+// within takes the best over the subsets of each set.
+func (m *Model) within(exact []subset) []subset {
+	best := slices.Clone(exact)
+	for r := range m.R {
+		for mask := range best {
+			if mask>>r&1 == 1 {
+				if b := best[mask^1<<r]; b.cost < best[mask].cost {
+					best[mask] = b
+				}
+			}
+		}
+	}
+	return best
+}
+
+func modesOf(mask uint64) []int {
+	var out []int
+	for ; mask != 0; mask &= mask - 1 {
+		out = append(out, 1+bits.TrailingZeros64(mask))
+	}
+	return out
+}
+
+// thresholdsAmong returns the thresholds between the modes of mask.
+func thresholdsAmong(mask uint64, policy []int) []int {
+	modes := modesOf(mask)
+	j := make([]int, len(modes)-1)
+	for k := range j {
+		j[k] = -1
+		for i, r := range policy {
+			if r >= modes[len(modes)-1-k] {
+				j[k] = i
+			}
+		}
+	}
+	return j
+}

@@ -1,0 +1,4 @@
+package control
+
+// PhaseAware is the best policy found that also sees the phases.
+type PhaseAware struct{}
