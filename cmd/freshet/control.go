@@ -11,6 +11,7 @@ import (
 type controlCmd struct {
 	Solve    controlSolveCmd    `cmd:"" help:"Measures of a policy."`
 	Optimize controlOptimizeCmd `cmd:"" help:"The best thresholds, of every subset of the modes, and the best policy of any form."`
+	Fit      controlFitCmd      `cmd:"" help:"Arrivals and service of a model from logs."`
 }
 
 // readModel reads MODEL.json; what is wrong in it is wrong input.

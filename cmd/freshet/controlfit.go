@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/freshet/freshet/lab/control/fit"
+)
+
+// controlFitCmd fits the processes of a model to logs.
+type controlFitCmd struct {
+	Log string `arg:"" optional:"" name:"log" help:"CSV or JSON lines; column time: arrivals, column seconds or bytes: service; - is standard input."`
+
+	As       string    `help:"Which process: arrivals or service; auto tells by the columns." enum:"auto,arrivals,service" default:"auto"`
+	Column   string    `help:"Column to read instead." placeholder:"NAME"`
+	Moments  []float64 `help:"Fit a service law to one to three moments about zero instead of a log." placeholder:"M1,M2,M3"`
+	Mean     float64   `help:"Scale service to this mean."`
+	Rate     float64   `help:"Bytes that the indexer handles a second: service = bytes / rate."`
+	Method   string    `help:"Service: by moments, em (likelihood), or auto." enum:"auto,moments,em" default:"auto"`
+	MaxOrder int       `help:"Most phases of a fit by likelihood." default:"30"`
+	MaxRows  int       `help:"Most rows read." default:"5000000"`
+}
+
+// Help names the document.
+func (controlFitCmd) Help() string {
+	return "Fits the arrivals or the service of a model to a log and says how well. Formulas and examples are in docs/robot-control-fitting.md."
+}
+
+// Columns that a log is known by.
+var (
+	timeColumns    = []string{"time"}
+	serviceColumns = []string{"seconds", "bytes"}
+)
+
+// Run reads the log and fits.
+func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
+	switch {
+	case c.Moments != nil && c.Log != "":
+		return usagef("give a log or --moments, not both")
+	case c.Moments == nil && c.Log == "":
+		return usagef("give a log or --moments m1,m2,m3")
+	case c.Mean < 0 || c.Rate < 0:
+		return usagef("--mean and --rate are positive")
+	case c.Mean > 0 && c.Rate > 0:
+		return usagef("give --mean or --rate, not both")
+	case c.MaxOrder < 1 || c.MaxRows < 1:
+		return usagef("--max-order and --max-rows are at least 1")
+	case c.Moments != nil:
+		return c.byMoments(g)
+	}
+	t, err := c.read(g)
+	if err != nil {
+		return err
+	}
+	return c.service(ctx, g, t)
+}
+
+// read reads the column that decides on what is fitted.
+func (c *controlFitCmd) read(g *globals) (*fit.Table, error) {
+	in := g.stdin
+	if c.Log != "-" {
+		f, err := os.Open(c.Log)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	t, err := fit.ReadTable(io.Reader(in), c.MaxRows, c.columns()...)
+	if err != nil {
+		return nil, usagef("%s: %w", c.Log, err)
+	}
+	return t, nil
+}
+
+// columns are the names to look for, the first found is taken.
+func (c *controlFitCmd) columns() []string {
+	switch {
+	case c.Column != "":
+		return []string{strings.ToLower(c.Column)}
+	default:
+		return serviceColumns
+	}
+}
+
+// fittedService is what a fit of service prints.
+type fittedService struct {
+	fit.PH
+	Method   string         `json:"method"`
+	Words    []string       `json:"words,omitempty"`
+	Goodness fit.Goodness   `json:"goodness"`
+	Tried    []triedService `json:"tried,omitempty"`
+}
+
+type triedService struct {
+	Method   string       `json:"method"`
+	Order    int          `json:"order"`
+	Goodness fit.Goodness `json:"goodness"`
+}
+
+// byMoments fits to given moments.
+func (c *controlFitCmd) byMoments(g *globals) error {
+	m := append([]float64(nil), c.Moments...)
+	if _, err := fit.Moments(m...); err != nil {
+		return usagef("--moments: %w", err)
+	}
+	factor := 1.0
+	switch {
+	case c.Mean > 0:
+		factor = c.Mean / m[0]
+	case c.Rate > 0:
+		factor = 1 / c.Rate
+	}
+	power := 1.0
+	for k := range m {
+		power *= factor
+		m[k] *= power
+	}
+	l, err := fit.Moments(m...)
+	if err != nil {
+		return usagef("--moments: %w", err)
+	}
+	out := fittedService{PH: l.PH, Method: l.Method, Words: l.Notes}
+	got := l.Moments(len(m))
+	for k := range m {
+		out.Goodness.Moments = append(out.Goodness.Moments, fit.Pair{Sample: m[k], Fit: got[k]})
+	}
+	if len(m) > 1 {
+		out.Goodness.SCV = &fit.Pair{Sample: m[1]/(m[0]*m[0]) - 1, Fit: l.SCV()}
+	}
+	return g.printService(&out)
+}
+
+// service fits to a column of times or sizes.
+func (c *controlFitCmd) service(ctx context.Context, g *globals, t *fit.Table) error {
+	x := make([]float64, 0, len(t.Values))
+	zeros := 0
+	var sum float64
+	for i, v := range t.Values {
+		switch {
+		case v < 0:
+			return usagef("%s: line %d: %s: %g is negative", c.Log, t.Lines[i], t.Column, v)
+		case v == 0:
+			zeros++
+			continue
+		}
+		sum += v
+		x = append(x, v)
+	}
+	if len(x) < 2 {
+		return usagef("%s: %d positive values of %s: at least two are needed", c.Log, len(x), t.Column)
+	}
+	factor := 1.0
+	switch {
+	case c.Mean > 0:
+		factor = c.Mean * float64(len(x)) / sum
+	case c.Rate > 0:
+		factor = 1 / c.Rate
+	}
+	for i := range x {
+		x[i] *= factor
+	}
+	s, err := fit.NewSample(x)
+	if err != nil {
+		return usagef("%s: %s: %w", c.Log, t.Column, err)
+	}
+	v, err := fit.FitService(ctx, s, fit.ServiceOptions{Method: fit.Method(c.Method), Order: c.MaxOrder})
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Log, err)
+	}
+	out := fittedService{PH: v.PH, Method: v.Law.Method, Words: v.Words, Goodness: v.Goodness}
+	if n := zeros + t.Empty; n > 0 {
+		out.Words = append(out.Words, fmt.Sprintf("%d rows of %s were empty or 0 and left out.", n, t.Column))
+	}
+	if t.Column == "bytes" && factor == 1 {
+		out.Words = append(out.Words, "The law is of bytes, not seconds: give --mean or --rate.")
+	}
+	for _, tried := range v.Tried {
+		out.Tried = append(out.Tried, triedService{tried.Law.Method, tried.Order(), tried.Goodness})
+	}
+	return g.printService(&out)
+}
+
+// printService prints a fitted service.
+func (g *globals) printService(s *fittedService) error {
+	if g.JSON {
+		return g.printJSON(s)
+	}
+	fmt.Fprintf(g.stdout, "%s, order %d\n", s.Method, s.Order())
+	for _, w := range s.Words {
+		fmt.Fprintln(g.stdout, w)
+	}
+	fmt.Fprintf(g.stdout, "beta %.6g\n", s.Beta)
+	for _, row := range s.S {
+		fmt.Fprintf(g.stdout, "   s %.6g\n", row)
+	}
+	g.printGoodness(s.Goodness)
+	return nil
+}
+
+// printGoodness prints figures of log and fit side by side.
+func (g *globals) printGoodness(v fit.Goodness) {
+	fmt.Fprintf(g.stdout, "%-12s %14s %14s\n", "", "log", "fit")
+	line := func(name string, p fit.Pair) {
+		fmt.Fprintf(g.stdout, "%-12s %14.6g %14.6g\n", name, p.Sample, p.Fit)
+	}
+	for k, p := range v.Moments {
+		line(fmt.Sprint("moment ", k+1), p)
+	}
+	if v.SCV != nil {
+		line("SCV", *v.SCV)
+	}
+	for k, p := range v.Lags {
+		line(fmt.Sprint("lag ", k+1), p)
+	}
+	if v.KS != nil {
+		fmt.Fprintf(g.stdout, "distribution functions differ by at most %.4f, at %.6g (chance alone, 5 %%: %.4f)\n", v.KS.Distance, v.KS.At, v.KS.Critical)
+	}
+}
