@@ -1,0 +1,141 @@
+package field
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+)
+
+// clock says when the next event is and on which page: for ever, in order.
+type clock interface {
+	next() (t float64, page uint32)
+}
+
+// merged is the superposition of independent Poisson clocks of equal rate.
+type merged struct {
+	r     *rand.Rand
+	gap   float64 // mean gap of the whole
+	pages uint64
+	t     float64
+}
+
+func (m *merged) next() (float64, uint32) {
+	m.t += m.r.ExpFloat64() * m.gap
+	return m.t, uint32(below(m.r, m.pages))
+}
+
+// below returns an integer in [0, n), uniform but for n/2^64.
+func below(r *rand.Rand, n uint64) uint64 {
+	hi, _ := bits.Mul64(r.Uint64(), n)
+	return hi
+}
+
+// weighted is merged with clocks of different rates: the page is drawn by
+// Walker's alias method.
+type weighted struct {
+	merged
+	keep  []float64
+	alias []uint32
+}
+
+func newWeighted(r *rand.Rand, rates []float64) *weighted {
+	n := len(rates)
+	var sum float64
+	for _, v := range rates {
+		sum += v
+	}
+	w := &weighted{merged{r: r, gap: 1 / sum, pages: uint64(n)}, make([]float64, n), make([]uint32, n)}
+	var small, large []uint32
+	for i, v := range rates {
+		w.keep[i], w.alias[i] = v/sum*float64(n), uint32(i)
+		if w.keep[i] < 1 {
+			small = append(small, uint32(i))
+		} else {
+			large = append(large, uint32(i))
+		}
+	}
+	for len(small) > 0 && len(large) > 0 {
+		s, l := small[len(small)-1], large[len(large)-1]
+		small = small[:len(small)-1]
+		w.alias[s] = l
+		w.keep[l] -= 1 - w.keep[s]
+		if w.keep[l] < 1 {
+			large = large[:len(large)-1]
+			small = append(small, l)
+		}
+	}
+	for _, i := range append(small, large...) { // what rounding left
+		w.keep[i] = 1
+	}
+	return w
+}
+
+func (w *weighted) next() (float64, uint32) {
+	t, p := w.merged.next()
+	if w.r.Float64() >= w.keep[p] {
+		p = w.alias[p]
+	}
+	return t, p
+}
+
+// clocks merges one clock a page in a heap of four children a node: it is half
+// as deep as a binary one, and the children lie in one cache line.
+type clocks struct {
+	r    *rand.Rand
+	law  Law
+	mean []float64 // gap of each page
+	heap []tick
+}
+
+type tick struct {
+	t    float64
+	page uint32
+}
+
+// newClocks starts a clock a page; a page of rate 0 has none.
+func newClocks(r *rand.Rand, law Law, rates []float64, horizon float64) *clocks {
+	c := &clocks{r: r, law: law, mean: make([]float64, len(rates))}
+	for i, v := range rates {
+		c.mean[i] = 1 / v
+		if t := law.Residual(r) / v; t < horizon { // an infinite one or a NaN is left out
+			c.heap = append(c.heap, tick{t, uint32(i)})
+		}
+	}
+	for i := (len(c.heap) - 2) / 4; i >= 0; i-- {
+		c.down(i)
+	}
+	return c
+}
+
+func (c *clocks) next() (float64, uint32) {
+	if len(c.heap) == 0 {
+		return math.Inf(1), 0
+	}
+	top := c.heap[0]
+	c.heap[0].t += c.law.Draw(c.r) * c.mean[top.page]
+	c.down(0)
+	return top.t, top.page
+}
+
+func (c *clocks) down(i int) {
+	h := c.heap
+	x := h[i]
+	for {
+		first := 4*i + 1
+		if first >= len(h) {
+			break
+		}
+		best := first
+		for j := first + 1; j < min(first+4, len(h)); j++ {
+			if h[j].t < h[best].t {
+				best = j
+			}
+		}
+		if h[best].t >= x.t {
+			break
+		}
+		h[i] = h[best]
+		i = best
+	}
+	h[i] = x
+}

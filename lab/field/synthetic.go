@@ -1,0 +1,320 @@
+package field
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// KindShares are the probabilities of the kinds, from Forbidden on.
+type KindShares [kinds]float64
+
+// Defaults of a dissertation of 2005, whose experiments ours repeat.
+const (
+	MinSize = 65     // bytes
+	MaxSize = 122880 // bytes
+)
+
+// Classic returns its kinds.
+func Classic() KindShares { return KindShares{.083, .125, .125, .25, .25, .167} }
+
+// RealShare returns the long-run share of events that are real changes when
+// kinds are drawn independently: one minus the probability of a pair of kinds
+// that makes none.
+func (k KindShares) RealShare() float64 {
+	p := 1.
+	for a := Forbidden; a <= Same; a++ {
+		for b := Forbidden; b <= Same; b++ {
+			if !Real(a, b) {
+				p -= k[a-1] * k[b-1]
+			}
+		}
+	}
+	return p
+}
+
+// FreshAfter returns the probability that a resource whose events come at rate
+// lambda has no real change within x of a random moment. The kind then stays as
+// it is: errors and Same repeat themselves, a new size lets Same follow.
+func (k KindShares) FreshAfter(lambda, x float64) float64 {
+	var p float64
+	for i, share := range k {
+		p += share * math.Exp(-lambda*(1-k.quiet(Kind(i+1)))*x)
+	}
+	return p
+}
+
+// Cycle returns the mean of FreshAfter on [0, x]: the freshness of resources
+// that a robot visits at intervals x.
+func (k KindShares) Cycle(lambda, x float64) float64 {
+	var p float64
+	for i, share := range k {
+		y := lambda * (1 - k.quiet(Kind(i+1))) * x
+		if y == 0 {
+			p += share
+			continue
+		}
+		p -= share * math.Expm1(-y) / y
+	}
+	return p
+}
+
+// quiet is the probability that an event at a resource of a kind is no real change.
+func (k KindShares) quiet(kind Kind) float64 {
+	if kind.Gone() {
+		return k[kind-1]
+	}
+	return k[Same-1]
+}
+
+// Spec says how a field is made. The zero value of every field but the first
+// four means its default.
+type Spec struct {
+	PageCount int     // N
+	Length    float64 // horizon, units
+	Changed   float64 // mean number of change events of a resource within Length
+	Requested float64 // mean number of requests of a resource within Length
+
+	ChangeLaw     Law // of gaps; Exponential
+	RequestLaw    Law
+	ChangeSpread  Law // of rates across resources; nil: all the same
+	RequestSpread Law
+	Kinds         KindShares // Classic
+	Least, Most   uint32     // sizes, bytes; MinSize, MaxSize
+
+	Seed        uint64
+	Number      int // of the field within a plan
+	Replication int
+}
+
+// MaxPages bounds N: a resource costs some 50 bytes while it is simulated.
+const MaxPages = 100_000_000
+
+// Synthetic is a field made from laws.
+type Synthetic struct {
+	spec     Spec
+	sizes    []uint32
+	changes  []float64 // events a unit
+	requests []float64
+	rates    []float64     // real changes a unit
+	cut      [kinds]uint64 // of 32 random bits, running
+}
+
+// New makes a field. The error says which number makes no sense.
+func New(s Spec) (*Synthetic, error) {
+	if err := s.complete(); err != nil {
+		return nil, err
+	}
+	f := &Synthetic{spec: s, sizes: make([]uint32, s.PageCount)}
+	r := f.stream("sizes")
+	for i := range f.sizes {
+		f.sizes[i] = s.Least + uint32(below(r, uint64(s.Most-s.Least)+1))
+	}
+	f.changes = f.spread("change rates", s.Changed/s.Length, s.ChangeSpread)
+	f.requests = f.spread("request rates", s.Requested/s.Length, s.RequestSpread)
+	share := s.Kinds.RealShare()
+	f.rates = make([]float64, s.PageCount)
+	for i, v := range f.changes {
+		f.rates[i] = v * share
+	}
+	var sum float64
+	for i, p := range s.Kinds {
+		sum += p
+		f.cut[i] = uint64(math.Round(sum * (1 << 32)))
+	}
+	return f, nil
+}
+
+// complete checks and sets the defaults.
+func (s *Spec) complete() error {
+	switch {
+	case s.PageCount < 1 || s.PageCount > MaxPages:
+		return fmt.Errorf("%w: %d pages; there must be 1 to %d", ErrInput, s.PageCount, MaxPages)
+	case !(s.Length > 0) || s.Length > 1e12:
+		return fmt.Errorf("%w: time %g is not a number of units in (0, 1e12]", ErrInput, s.Length)
+	case !(s.Changed >= 0) || s.Changed > 1e9:
+		return fmt.Errorf("%w: %g changes a page", ErrInput, s.Changed)
+	case !(s.Requested >= 0) || s.Requested > 1e9:
+		return fmt.Errorf("%w: %g requests a page", ErrInput, s.Requested)
+	}
+	if s.ChangeLaw == nil {
+		s.ChangeLaw = Exponential{}
+	}
+	if s.RequestLaw == nil {
+		s.RequestLaw = Exponential{}
+	}
+	if s.Kinds == (KindShares{}) {
+		s.Kinds = Classic()
+	}
+	var sum float64
+	for i, p := range s.Kinds {
+		if !(p >= 0) {
+			return fmt.Errorf("%w: probability %g of kind %q", ErrInput, p, Kind(i+1))
+		}
+		sum += p
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		return fmt.Errorf("%w: the probabilities of the kinds sum to %g, not 1", ErrInput, sum)
+	}
+	if s.Least == 0 && s.Most == 0 {
+		s.Least, s.Most = MinSize, MaxSize
+	}
+	if s.Least > s.Most {
+		return fmt.Errorf("%w: sizes from %d to %d", ErrInput, s.Least, s.Most)
+	}
+	return nil
+}
+
+func (f *Synthetic) stream(name string) *rand.Rand {
+	return rng.New(f.spec.Seed, "field", f.spec.Number, f.spec.Replication, name)
+}
+
+// spread returns each page's rate about a mean.
+func (f *Synthetic) spread(name string, mean float64, law Law) []float64 {
+	out := make([]float64, f.spec.PageCount)
+	if law == nil {
+		for i := range out {
+			out[i] = mean
+		}
+		return out
+	}
+	r := f.stream(name)
+	for i := range out {
+		out[i] = mean * law.Draw(r)
+	}
+	return out
+}
+
+// Pages returns N.
+func (f *Synthetic) Pages() int { return f.spec.PageCount }
+
+// Horizon returns the length in units.
+func (f *Synthetic) Horizon() float64 { return f.spec.Length }
+
+// Sizes returns the sizes at the start.
+func (f *Synthetic) Sizes() []uint32 { return f.sizes }
+
+// Rates returns the rate of real changes of each page.
+func (f *Synthetic) Rates() []float64 { return f.rates }
+
+// RequestRates returns the rate of requests of each page.
+func (f *Synthetic) RequestRates() []float64 { return f.requests }
+
+// clock returns a clock of the given law and rates.
+func (f *Synthetic) clock(name string, law Law, spread Law, rates []float64) clock {
+	r := f.stream(name)
+	if _, ok := law.(Exponential); !ok {
+		return newClocks(r, law, rates, f.spec.Length)
+	}
+	if spread != nil {
+		return newWeighted(r, rates)
+	}
+	return &merged{r: r, gap: 1 / (rates[0] * float64(len(rates))), pages: uint64(len(rates))}
+}
+
+// Changes returns the change history from its start.
+func (f *Synthetic) Changes() ChangeReader {
+	s := &changes{
+		f: f, r: f.stream("kinds"), size: append([]uint32(nil), f.sizes...), kind: make([]Kind, len(f.sizes)),
+		clock: f.clock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.changes),
+	}
+	for i := range s.kind {
+		s.kind[i] = Same
+	}
+	return s
+}
+
+// changes draws the events of a clock.
+type changes struct {
+	f     *Synthetic
+	clock clock
+	r     *rand.Rand
+	size  []uint32
+	kind  []Kind
+	ended bool
+}
+
+// Read fills buf with the next changes.
+func (s *changes) Read(buf []Change) int {
+	if s.ended {
+		return 0
+	}
+	for i := range buf {
+		t, p := s.clock.next()
+		if !(t < s.f.spec.Length) {
+			s.ended = true
+			return i
+		}
+		bits := s.r.Uint64()
+		k := s.f.kind(uint32(bits >> 32))
+		size := s.f.resize(k, s.size[p], uint32(bits))
+		buf[i] = Change{t, p, size, k, Real(s.kind[p], k)}
+		s.size[p], s.kind[p] = size, k
+	}
+	return len(buf)
+}
+
+// kind draws a kind from 32 random bits.
+func (f *Synthetic) kind(bits uint32) Kind {
+	k := 0
+	for k < kinds-1 && uint64(bits) >= f.cut[k] {
+		k++
+	}
+	return Kind(k + 1)
+}
+
+// resize returns the size after an event, from 32 random bits: uniform below or
+// above the present one, within the bounds; at a bound it stays.
+func (f *Synthetic) resize(k Kind, size, bits uint32) uint32 {
+	switch {
+	case k == Shrunk && size > f.spec.Least:
+		return f.spec.Least + uint32(uint64(bits)*uint64(size-f.spec.Least)>>32)
+	case k == Grown && size < f.spec.Most:
+		return size + 1 + uint32(uint64(bits)*uint64(f.spec.Most-size)>>32)
+	}
+	return size
+}
+
+// Requests returns the request history from its start.
+func (f *Synthetic) Requests() RequestReader {
+	return &requests{f: f, clock: f.clock("requests", f.spec.RequestLaw, f.spec.RequestSpread, f.requests)}
+}
+
+type requests struct {
+	f     *Synthetic
+	clock clock
+	ended bool
+}
+
+// Read fills buf with the next requests.
+func (s *requests) Read(buf []Request) int {
+	if s.ended {
+		return 0
+	}
+	if m, ok := s.clock.(*merged); ok { // most of all events are these: no call through the interface
+		return s.merged(m, buf)
+	}
+	for i := range buf {
+		t, p := s.clock.next()
+		if !(t < s.f.spec.Length) {
+			s.ended = true
+			return i
+		}
+		buf[i] = Request{t, p}
+	}
+	return len(buf)
+}
+
+func (s *requests) merged(m *merged, buf []Request) int {
+	for i := range buf {
+		t, p := m.next()
+		if !(t < s.f.spec.Length) {
+			s.ended = true
+			return i
+		}
+		buf[i] = Request{t, p}
+	}
+	return len(buf)
+}
