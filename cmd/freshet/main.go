@@ -19,6 +19,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/revisit"
 )
 
@@ -44,6 +46,7 @@ type cli struct {
 	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
 	Revisit revisitCmd `cmd:"" help:"Plan visits by a policy; estimate change rates."`
 	Control controlCmd `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
+	Monitor monitorCmd `cmd:"" help:"Simulate ways of watching for changes."`
 	Sensor  sensorCmd  `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
 	Search  searchCmd  `cmd:"" help:"Search from the terminal."`
 	Status  statusCmd  `cmd:"" help:"How a running serve does."`
@@ -90,6 +93,7 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
 	exit := -1 // set when the parser itself wants to end (--help)
+	variants, _ := monitor.Variants()
 	parser, err := kong.New(
 		&c,
 		kong.Name("freshet"),
@@ -97,7 +101,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "policies": strings.Join(revisit.Names(), ", ")},
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "policies": strings.Join(revisit.Names(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -1,0 +1,223 @@
+package monitor
+
+import "math"
+
+// Delay sums up the times from a change to the end of the download that
+// learned it, in units; zeros if there was none. Quantiles are from a histogram
+// of relative width 1/128.
+type Delay struct {
+	Min   float64 `json:"min"`
+	Mean  float64 `json:"mean"`
+	Max   float64 `json:"max"`
+	P50   float64 `json:"p50"`
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+	Count int64   `json:"count"`
+}
+
+// Result is what a run measured. Means, delays and ages are of the time after
+// the warm-up; everything else is of the whole run.
+type Result struct {
+	FreshnessEnd  float64   `json:"freshness_end"`   // percent
+	FreshnessMean float64   `json:"freshness_mean"`  // percent, over time
+	StaleEnd      int       `json:"stale_end"`       // resources
+	Bytes         int64     `json:"bytes"`           // of downloads that have ended
+	Cycles        []float64 `json:"cycles"`          // of each robot
+	Delay         Delay     `json:"delay"`           // units
+	AgeMean       float64   `json:"age_mean"`        // units, over resources and time; a fresh one has age 0
+	InProgress    int       `json:"in_progress"`     // downloads at the end
+	MaxInProgress int       `json:"max_in_progress"` // at any time
+	Downloads     int64     `json:"downloads"`       // those of resources in error included
+	Probes        int64     `json:"probes"`          // or alerts
+	Dropped       int64     `json:"dropped"`         // alerts lost to a full queue
+	Real          int64     `json:"real_changes"`    // = Detected + Overwritten + StaleEnd
+	Detected      int64     `json:"detected"`
+	Overwritten   int64     `json:"overwritten"` // came to a resource that was stale already
+	Events        int64     `json:"events"`
+	Seconds       float64   `json:"seconds"` // that the run took
+
+	Series Series `json:"-"`
+
+	meanStale float64 // for tests: over the whole run
+	waited    float64
+}
+
+// Series are samples at multiples of SampleEvery and VolumeEvery, from 0 on: of
+// the state before the events of that moment.
+type Series struct {
+	Stale  []int32 `json:"stale"`
+	Volume []int64 `json:"volume"` // bytes since the start
+}
+
+// meter integrates and counts.
+type meter struct {
+	pages   int
+	horizon float64
+	warmup  float64
+	next    float64 // when look wants to be called
+
+	stale  int
+	since  float64 // sum over stale pages of when they became so
+	last   float64 // up to when the integrals are
+	area   float64 // integral of stale
+	ages   float64 // integral of the sum of ages
+	before float64 // of area, up to the end of the warm-up
+	warm   bool    // it is over
+
+	bytes                                          int64
+	in, most                                       int
+	downloads, probes, detected, real, overwritten int64
+	waited                                         float64
+	delays                                         histogram
+	series                                         Series
+}
+
+func (m *meter) start(pages int, horizon, warmup float64) {
+	m.pages, m.horizon, m.warmup = pages, horizon, warmup
+	m.delays.min = math.Inf(1)
+	m.next = m.look(0)
+}
+
+// integrate brings the integrals up to t.
+func (m *meter) integrate(t float64) {
+	d := t - m.last
+	n := float64(m.stale)
+	m.area += n * d
+	m.ages += d * (n*(m.last+d/2) - m.since)
+	m.last = t
+}
+
+func (m *meter) staler(t float64) {
+	m.integrate(t)
+	m.stale++
+	m.since += t
+}
+
+func (m *meter) fresher(t, since float64) {
+	m.integrate(t)
+	m.stale--
+	m.since -= since
+	m.detected++
+}
+
+func (m *meter) delay(t, d float64) {
+	m.waited += d
+	if t >= m.warmup {
+		m.delays.add(d)
+	}
+}
+
+func (m *meter) begin() {
+	m.downloads++
+	m.in++
+	m.most = max(m.most, m.in)
+}
+
+func (m *meter) end(size int64) {
+	m.in--
+	m.bytes += size
+}
+
+// look takes the samples due up to t and returns when the next one is. The
+// present state holds since before the oldest of them.
+func (m *meter) look(t float64) float64 {
+	for {
+		sample := float64(len(m.series.Stale)) * SampleEvery
+		volume := float64(len(m.series.Volume)) * VolumeEvery
+		warm := math.Inf(1)
+		if !m.warm {
+			warm = m.warmup
+		}
+		at := min(sample, volume, warm, m.horizon)
+		if at > t || at >= m.horizon {
+			return at
+		}
+		if at == warm {
+			m.integrate(m.warmup)
+			m.before, m.ages, m.warm = m.area, 0, true
+		}
+		if at == sample {
+			m.series.Stale = append(m.series.Stale, int32(m.stale))
+		}
+		if at == volume {
+			m.series.Volume = append(m.series.Volume, m.bytes)
+		}
+	}
+}
+
+// finish ends the integrals and takes the last samples.
+func (m *meter) finish(t float64) {
+	m.look(t)
+	m.integrate(t)
+	if t == float64(len(m.series.Stale))*SampleEvery {
+		m.series.Stale = append(m.series.Stale, int32(m.stale))
+	}
+	if t == float64(len(m.series.Volume))*VolumeEvery {
+		m.series.Volume = append(m.series.Volume, m.bytes)
+	}
+}
+
+func (s *Sim) result() *Result {
+	m := &s.meter
+	n, t := float64(m.pages), m.horizon-m.warmup
+	r := &Result{
+		FreshnessEnd:  100 * (n - float64(m.stale)) / n,
+		FreshnessMean: 100 * (1 - (m.area-m.before)/(n*t)),
+		StaleEnd:      m.stale, Bytes: m.bytes, Cycles: []float64{}, AgeMean: m.ages / (n * t),
+		InProgress: m.in, MaxInProgress: m.most, Downloads: m.downloads, Probes: m.probes,
+		Real: m.real, Detected: m.detected, Overwritten: m.overwritten, Events: s.events,
+		Delay: m.delays.summary(), Series: m.series, meanStale: m.area / m.horizon, waited: m.waited,
+	}
+	if c, ok := s.strategy.(cycler); ok {
+		r.Cycles = c.Cycles()
+	}
+	if w, ok := s.strategy.(waster); ok {
+		r.Dropped = w.Dropped()
+	}
+	return r
+}
+
+// histogram counts positive numbers in cells of equal ratio: the exponent and
+// the first 7 bits of the fraction of a float64.
+type histogram struct {
+	cell     [cells]int64
+	n        int64
+	sum      float64
+	min, max float64
+}
+
+const (
+	fraction = 7
+	lowest   = -10 // exponent of the least number told apart
+	highest  = 44
+	cells    = (highest - lowest) << fraction
+	offset   = (1023 + lowest) << fraction
+)
+
+func (h *histogram) add(v float64) {
+	i := int(math.Float64bits(v)>>(52-fraction)) - offset
+	h.cell[min(max(i, 0), cells-1)]++
+	h.n++
+	h.sum += v
+	h.min, h.max = min(h.min, v), max(h.max, v)
+}
+
+// quantile returns the middle of the cell in which it lies, within the extremes.
+func (h *histogram) quantile(q float64) float64 {
+	rank := int64(math.Ceil(q * float64(h.n)))
+	for i, c := range h.cell {
+		if rank -= c; rank <= 0 {
+			low := math.Float64frombits(uint64(i+offset) << (52 - fraction))
+			high := math.Float64frombits(uint64(i+offset+1) << (52 - fraction))
+			return min(max((low+high)/2, h.min), h.max)
+		}
+	}
+	return h.max
+}
+
+func (h *histogram) summary() Delay {
+	if h.n == 0 {
+		return Delay{}
+	}
+	return Delay{h.min, h.sum / float64(h.n), h.max, h.quantile(.5), h.quantile(.9), h.quantile(.99), h.n}
+}

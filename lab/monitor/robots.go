@@ -1,0 +1,106 @@
+package monitor
+
+import (
+	"fmt"
+
+	"github.com/freshet/freshet/lab/field"
+)
+
+// robots are the plain and the modified robot: each has a contiguous share of
+// the resources and goes through it in order, for ever. The plain one fetches
+// every resource; the modified one asks first and fetches what is stale.
+type robots struct {
+	ask    bool
+	shares []share
+}
+
+// share is what one robot goes through.
+type share struct {
+	first, next, end uint32
+	visits           int64 // that have ended
+}
+
+// What robots have under way.
+const (
+	asked  = Own + iota // the answer to a probe is there
+	paused              // a share with nothing but errors was waited out
+)
+
+// pause is how long a robot waits that went through its whole share without
+// anything taking time: it must not spin at one moment for ever. Only shares
+// of a few resources ever come to it.
+const pause = 1
+
+func readRobots(ask bool) func([]string) (func(field.Field) (Strategy, error), error) {
+	return func(args []string) (func(field.Field) (Strategy, error), error) {
+		if len(args) != 1 {
+			return nil, fmt.Errorf("it has one argument")
+		}
+		k, err := count(args[0])
+		if err != nil {
+			return nil, err
+		}
+		return func(f field.Field) (Strategy, error) {
+			n := f.Pages()
+			if k > n {
+				return nil, fmt.Errorf("%d robots for %d pages", k, n)
+			}
+			r := &robots{ask: ask, shares: make([]share, k)}
+			for i := range r.shares {
+				first, end := uint32(i*n/k), uint32((i+1)*n/k)
+				r.shares[i] = share{first: first, next: first, end: end}
+			}
+			return r, nil
+		}, nil
+	}
+}
+
+// Start sends out every robot.
+func (r *robots) Start(s *Sim) {
+	for i := range r.shares {
+		r.visit(s, uint32(i))
+	}
+}
+
+// Done goes on with the robot whose probe or download has ended.
+func (r *robots) Done(s *Sim, e Event) {
+	switch e.What {
+	case asked:
+		if s.Stale(e.Page) && s.Download(e.Agent, e.Page) {
+			return
+		}
+		r.shares[e.Agent].visits++
+	case download:
+		r.shares[e.Agent].visits++
+	}
+	r.visit(s, e.Agent)
+}
+
+// visit begins the next visit of a robot that takes time.
+func (r *robots) visit(s *Sim, agent uint32) {
+	sh := &r.shares[agent]
+	for range sh.end - sh.first {
+		p := sh.next
+		if sh.next++; sh.next == sh.end {
+			sh.next = sh.first
+		}
+		if r.ask {
+			s.Probe(asked, agent, p)
+			return
+		}
+		if s.Download(agent, p) {
+			return
+		}
+		sh.visits++
+	}
+	s.After(pause, paused, agent, sh.next)
+}
+
+// Cycles returns how often each robot has gone through its share.
+func (r *robots) Cycles() []float64 {
+	out := make([]float64, len(r.shares))
+	for i, sh := range r.shares {
+		out[i] = float64(sh.visits) / float64(sh.end-sh.first)
+	}
+	return out
+}

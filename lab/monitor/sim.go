@@ -1,0 +1,394 @@
+// Package monitor simulates ways of watching a field of resources: which of
+// them keeps an index fresh for the least traffic?
+//
+// A simulation is one loop over three sorted sources of events: the field's
+// changes, its visitors' requests, and a small heap of what the strategy has
+// under way. No process, goroutine or closure stands for a robot: a strategy is
+// called when something that it began has ended, and begins the next thing.
+// Means over time are exact integrals, not samples. The model (sizes, times of
+// downloads, kinds of changes, robots and the sensor) is that of a dissertation
+// of 2005; strategies of ours and the policies of package revisit run in it
+// beside its own.
+//
+// A run is reproducible bit for bit: its only randomness is the field's streams
+// and one stream for durations, all named by (seed, field, replication).
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"time"
+
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// Times of the model, in units; draws are uniform integers from 1 to these.
+const (
+	downloadTime = 40
+	probeTime    = 3
+)
+
+// Sampling of series, in units.
+const (
+	SampleEvery = 5_000  // stale resources
+	VolumeEvery = 10_000 // bytes
+)
+
+// ErrInput is in every error about plans, variants and results that make no sense.
+var ErrInput = errors.New("monitor")
+
+// Config says what is simulated.
+type Config struct {
+	Field   field.Field
+	Variant Variant
+	Warmup  float64 // units from the start that means, delays and ages leave out
+
+	Seed        uint64 // with Number and Replication: the name of the durations' stream
+	Number      int
+	Replication int
+
+	Log Log // if not nil, is told of every event that changes what is known
+}
+
+// Log receives single events. It is slow: for looking closely at small fields.
+type Log interface {
+	Changed(t float64, c field.Change)
+	Learned(t float64, page uint32, since float64)
+	Fetched(t float64, page, agent uint32, bytes int64)
+}
+
+// Strategy decides what is fetched when. Start is called once, Done whenever
+// something that it began with Sim.Download or Sim.After has ended.
+type Strategy interface {
+	Start(s *Sim)
+	Done(s *Sim, e Event)
+}
+
+// requested is a strategy that sees the requests of visitors.
+type requested interface{ Requested(s *Sim, page uint32) }
+
+// changed is a strategy that is told of real changes by the site.
+type changed interface{ Changed(s *Sim, page uint32) }
+
+// cycler is a strategy that goes through its pages in cycles.
+type cycler interface{ Cycles() []float64 }
+
+// waster is a strategy that loses some of what it is told.
+type waster interface{ Dropped() int64 }
+
+// page is what the simulation knows of a resource.
+type page struct {
+	since float64 // of the first change that is not known; known if it is
+	size  uint32
+	kind  field.Kind
+}
+
+const (
+	known   = -1 // the since of a page whose latest real change is known
+	nothing = -2 // the since of a download that makes nothing known
+)
+
+// Sim is a simulation under way. Strategies use its methods.
+type Sim struct {
+	now     float64
+	horizon float64
+	queue   queue
+	pages   []page
+	unknown []uint64 // one bit a page: stale; small enough for the nearest cache
+	rand    *rand.ChaCha8
+	spare   uint64 // random bits not yet used, the lower 32 of them
+	left    bool
+	rate    float64 // bytes a unit of a shared line; 0: downloads take uniform times
+	field   field.Field
+	log     Log
+
+	strategy Strategy
+	meter    meter
+	mark     float64 // when the meter wants to look next
+	events   int64
+}
+
+// Now returns the time.
+func (s *Sim) Now() float64 { return s.now }
+
+// Pages returns the number of resources.
+func (s *Sim) Pages() int { return len(s.pages) }
+
+// Stale tells whether the latest real change of a page is unknown. A robot
+// knows this only by asking: see After for the time that it takes.
+func (s *Sim) Stale(p uint32) bool { return s.unknown[p/64]>>(p%64)&1 != 0 }
+
+// uniform returns an integer from 1 to n, uniform but for n/2^32.
+func (s *Sim) uniform(n uint64) float64 {
+	if s.left = !s.left; s.left {
+		s.spare = s.rand.Uint64()
+		return float64(1 + s.spare>>32*n>>32)
+	}
+	return float64(1 + s.spare&math.MaxUint32*n>>32)
+}
+
+// Unit returns a random number in [0, 1).
+func (s *Sim) Unit() float64 { return rng.Unit(s.rand.Uint64()) }
+
+// After makes Done be called d units from now, with what the strategy says.
+func (s *Sim) After(d float64, what What, agent, page uint32) {
+	s.queue.push(Event{Time: s.now + d, What: what, Agent: agent, Page: page})
+}
+
+// Probe makes Done be called when the page's server has answered whether it
+// changed, or when a sensor's alert of it has arrived.
+func (s *Sim) Probe(what What, agent, page uint32) {
+	s.meter.probes++
+	s.After(s.uniform(probeTime), what, agent, page)
+}
+
+// Download begins to fetch a page and tells whether that takes time: Done is
+// called at its end. A page in error takes none and no bytes; it is dealt with
+// at once. The page becomes known at the end, also by a change that came
+// meanwhile.
+func (s *Sim) Download(agent, p uint32) bool {
+	if s.pages[p].kind.Gone() {
+		s.events++
+		s.meter.downloads++
+		s.learn(p)
+		return false
+	}
+	s.begin(Event{Agent: agent, Page: p, Since: known})
+	return true
+}
+
+// DownloadKnown is Download by a strategy that knows the page from the start of
+// the download: a change that comes meanwhile is unknown.
+func (s *Sim) DownloadKnown(agent, p uint32) bool {
+	since := s.pages[p].since
+	if since == known {
+		since = nothing
+	}
+	s.forget(p)
+	if s.pages[p].kind.Gone() {
+		s.events++
+		s.meter.downloads++
+		s.delay(p, since)
+		return false
+	}
+	s.begin(Event{Agent: agent, Page: p, Since: since})
+	return true
+}
+
+// begin puts a download under way.
+func (s *Sim) begin(e Event) {
+	e.What, e.Size = download, s.pages[e.Page].size
+	d := 0.
+	if s.rate > 0 {
+		d = float64(e.Size) / s.rate
+	} else {
+		d = s.uniform(downloadTime)
+	}
+	e.Time = s.now + d
+	s.meter.begin()
+	s.queue.push(e)
+}
+
+// end counts a download that has ended.
+func (s *Sim) end(e *Event) {
+	s.meter.end(int64(e.Size))
+	if s.log != nil {
+		s.log.Fetched(s.now, e.Page, e.Agent, int64(e.Size))
+	}
+	if e.Since != known {
+		s.delay(e.Page, e.Since)
+		return
+	}
+	s.learn(e.Page)
+}
+
+// learn makes a page known.
+func (s *Sim) learn(p uint32) {
+	if since := s.pages[p].since; since != known {
+		s.forget(p)
+		s.delay(p, since)
+	}
+}
+
+// forget takes a page out of the stale ones.
+func (s *Sim) forget(p uint32) {
+	if since := s.pages[p].since; since != known {
+		s.meter.fresher(s.now, since)
+		s.pages[p].since = known
+		s.unknown[p/64] &^= 1 << (p % 64)
+	}
+}
+
+// delay records that a change of old became known now.
+func (s *Sim) delay(p uint32, since float64) {
+	if since < 0 {
+		return
+	}
+	s.meter.delay(s.now, s.now-since)
+	if s.log != nil {
+		s.log.Learned(s.now, p, since)
+	}
+}
+
+// change applies an event of the field.
+func (s *Sim) change(c *field.Change) {
+	p := &s.pages[c.Page]
+	p.size, p.kind = c.Size, c.Kind
+	if s.log != nil {
+		s.log.Changed(s.now, *c)
+	}
+	if !c.Real {
+		return
+	}
+	s.meter.real++
+	if p.since != known {
+		s.meter.overwritten++
+		return
+	}
+	p.since = s.now
+	s.unknown[c.Page/64] |= 1 << (c.Page % 64)
+	s.meter.staler(s.now)
+}
+
+// Run simulates one variant on one field. The error is the context's, or says
+// why the variant does not fit the field.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	began := time.Now()
+	s, err := newSim(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.loop(ctx); err != nil {
+		return nil, err
+	}
+	res := s.result()
+	res.Seconds = time.Since(began).Seconds()
+	return res, nil
+}
+
+func newSim(c Config) (*Sim, error) {
+	if !(c.Warmup >= 0) || c.Warmup >= c.Field.Horizon() {
+		return nil, fmt.Errorf("%w: warm-up %g is not within the time %g", ErrInput, c.Warmup, c.Field.Horizon())
+	}
+	strategy, err := c.Variant.strategy(c.Field)
+	if err != nil {
+		return nil, fmt.Errorf("%w: variant %s: %w", ErrInput, c.Variant, err)
+	}
+	s := &Sim{
+		horizon: c.Field.Horizon(), pages: make([]page, c.Field.Pages()), unknown: make([]uint64, (c.Field.Pages()+63)/64),
+		rand: rng.Source(c.Seed, "durations", c.Number, c.Replication), rate: c.Variant.rate * field.Unit, field: c.Field, log: c.Log, strategy: strategy,
+	}
+	for i, size := range c.Field.Sizes() {
+		s.pages[i] = page{known, size, field.Same}
+	}
+	s.meter.start(len(s.pages), s.horizon, c.Warmup)
+	s.mark = s.meter.next
+	return s, nil
+}
+
+// batch is how many events of a history are read at a time.
+const batch = 1024
+
+// loop runs to the horizon. At equal times a change comes before a request, and
+// both before what the strategy has under way; what falls on the horizon does
+// not happen.
+func (s *Sim) loop(ctx context.Context) error {
+	ch := newTape(s.field.Changes().Read, field.Change{Time: math.Inf(1)})
+	rq := tape[field.Request]{at: field.Request{Time: math.Inf(1)}}
+	visited, sees := s.strategy.(requested)
+	if sees {
+		rq = newTape(s.field.Requests().Read, rq.at)
+	}
+	told, _ := s.strategy.(changed)
+	s.strategy.Start(s)
+	for {
+		if s.events%(1<<16) == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		s.events++
+		tq := s.queue.first()
+		switch {
+		case ch.at.Time <= rq.at.Time && ch.at.Time <= tq:
+			if !s.advance(ch.at.Time) {
+				return nil
+			}
+			s.change(&ch.at)
+			if told != nil && ch.at.Real {
+				told.Changed(s, ch.at.Page)
+			}
+			ch.next()
+		case rq.at.Time <= tq:
+			if !s.advance(rq.at.Time) {
+				return nil
+			}
+			visited.Requested(s, rq.at.Page)
+			rq.next()
+		default:
+			if !s.advance(tq) {
+				return nil
+			}
+			e := s.queue.pop()
+			if e.What == download {
+				s.end(&e)
+			}
+			s.strategy.Done(s, e)
+		}
+	}
+}
+
+// advance sets the clock and tells whether the event there still happens. The
+// meter looks before it does.
+func (s *Sim) advance(t float64) bool {
+	if t >= s.mark {
+		if !(t < s.horizon) {
+			s.meter.finish(s.horizon)
+			s.now = s.horizon
+			s.events--
+			return false
+		}
+		s.mark = s.meter.look(t)
+	}
+	s.now = t
+	return true
+}
+
+// tape reads a history batch by batch; at is its next event.
+type tape[E any] struct {
+	at   E
+	end  E
+	read func([]E) int
+	buf  []E
+	i, n int
+}
+
+func newTape[E any](read func([]E) int, end E) tape[E] {
+	t := tape[E]{end: end, read: read, buf: make([]E, batch)}
+	t.next()
+	return t
+}
+
+func (t *tape[E]) next() {
+	if t.i == t.n {
+		t.i, t.n = 0, t.read(t.buf)
+		if t.n == 0 {
+			t.at = t.end
+			return
+		}
+	}
+	t.at = t.buf[t.i]
+	t.i++
+}
+
+// count returns how many bits of the stale set are set: the meter's number by
+// another way.
+func (s *Sim) count() (n int) {
+	for _, w := range s.unknown {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}

@@ -1,0 +1,88 @@
+package monitor
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/spell"
+)
+
+// maker reads the arguments of a variant, the parts of its text after colons,
+// and returns what makes its strategy for a field.
+type maker struct {
+	use  string // how it is written
+	help string
+	read func(args []string) (make func(field.Field) (Strategy, error), err error)
+}
+
+// makers lists the variants by name; a new one is a file and a line here.
+func makers() map[string]maker {
+	return map[string]maker{
+		"plain":       {"plain:K", "K robots fetch their shares of the resources in cycles", readRobots(false)},
+		"conditional": {"conditional:K", "K robots ask first and download what changed", readRobots(true)},
+		"sensor":      {"sensor", "a module in the server alerts of what visitors see changed; no limit on downloads", readSensor},
+	}
+}
+
+// Variant is a way of watching, read from its text.
+type Variant struct {
+	text string
+	make func(field.Field) (Strategy, error)
+	rate float64 // bytes a second of a shared line; 0: downloads take the model's times
+}
+
+// String returns the text that Parse reads.
+func (v Variant) String() string { return v.text }
+
+func (v Variant) strategy(f field.Field) (Strategy, error) {
+	if v.make == nil {
+		return nil, fmt.Errorf("no variant was given")
+	}
+	return v.make(f)
+}
+
+// Variants returns how each variant is written and what it does, in order.
+func Variants() (use, help []string) {
+	m := makers()
+	names := make([]string, 0, len(m))
+	for n := range m {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	for _, n := range names {
+		use, help = append(use, m[n].use), append(help, m[n].help)
+	}
+	return use, help
+}
+
+// Parse reads a variant: its name and arguments, with colons between.
+func Parse(text string) (Variant, error) {
+	parts := strings.Split(text, ":")
+	m := makers()
+	mk, ok := m[parts[0]]
+	if !ok {
+		names := make([]string, 0, len(m))
+		for n := range m {
+			names = append(names, n)
+		}
+		use, _ := Variants()
+		return Variant{}, fmt.Errorf("%w: no variant %q%s; there are %s", ErrInput, text, spell.Suggest(parts[0], names), strings.Join(use, ", "))
+	}
+	f, err := mk.read(parts[1:])
+	if err != nil {
+		return Variant{}, fmt.Errorf("%w: variant %q: %w; it is written %s", ErrInput, text, err, mk.use)
+	}
+	return Variant{text: text, make: f}, nil
+}
+
+// count reads a number of robots or downloaders.
+func count(s string) (int, error) {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > 1_000_000 {
+		return 0, fmt.Errorf("%q is no number from 1 to 1000000", s)
+	}
+	return n, nil
+}
