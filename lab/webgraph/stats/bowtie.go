@@ -1,0 +1,110 @@
+package stats
+
+import "context"
+
+// BowTie divides the pages by the largest strong component (Broder et al. 2000).
+// The counts sum to the number of pages.
+type BowTie struct {
+	Core         int64 // the largest strong component
+	In           int64 // reach the core and cannot be reached from it
+	Out          int64 // are reached from the core and cannot reach it
+	Tubes        int64 // reached from In and reach Out, past the core
+	Tendrils     int64 // the rest of the weak component around the core
+	Disconnected int64 // other weak components
+}
+
+// set is a set of pages, a bit each.
+type set []uint64
+
+func newSet(n int) set          { return make(set, (n+63)/64) }
+func (s set) has(u uint32) bool { return s[u>>6]>>(u&63)&1 != 0 }
+func (s set) add(u uint32)      { s[u>>6] |= 1 << (u & 63) }
+func (s set) union(t set, not set) { // adds what is in t but not in not
+	for i := range s {
+		s[i] |= t[i] &^ not[i]
+	}
+}
+
+// spread adds to s all pages that are reached from its pages along next,
+// breadth first. Pages in block are not entered.
+func (s set) spread(ctx context.Context, n int, next func(u uint32) []uint32, block set) error {
+	var queue, later []uint32
+	for u := range uint32(n) {
+		if s.has(u) {
+			queue = append(queue, u)
+		}
+	}
+	t := ticker{ctx: ctx}
+	done := int64(0)
+	for len(queue) > 0 {
+		later = later[:0]
+		for _, u := range queue {
+			done++
+			if err := t.at(done); err != nil {
+				return err
+			}
+			for _, v := range next(u) {
+				if !s.has(v) && (block == nil || !block.has(v)) {
+					s.add(v)
+					later = append(later, v)
+				}
+			}
+		}
+		queue, later = later, queue
+	}
+	return nil
+}
+
+// FindBowTie divides the pages, given both kinds of components.
+func FindBowTie(ctx context.Context, g Graph, strong, weak *Components) (BowTie, error) {
+	n := g.Nodes()
+	var b BowTie
+	if n == 0 {
+		return b, nil
+	}
+	core := newSet(n)
+	home := uint32(0) // weak component of the core
+	for u, c := range strong.Of {
+		if c == strong.Largest {
+			core.add(uint32(u))
+			home = weak.Of[u]
+		}
+	}
+	down, up := newSet(n), newSet(n)
+	copy(down, core)
+	copy(up, core)
+	if err := down.spread(ctx, n, g.Out, nil); err != nil {
+		return b, err
+	}
+	if err := up.spread(ctx, n, g.In, nil); err != nil {
+		return b, err
+	}
+	// What is reached from In and reaches Out, without entering the core or
+	// leaving the rest: a path from In to the rest never meets Out before.
+	fromIn, toOut := newSet(n), newSet(n)
+	fromIn.union(up, core)
+	toOut.union(down, core)
+	if err := fromIn.spread(ctx, n, g.Out, down); err != nil {
+		return b, err
+	}
+	if err := toOut.spread(ctx, n, g.In, up); err != nil {
+		return b, err
+	}
+	for u := range uint32(n) {
+		switch {
+		case core.has(u):
+			b.Core++
+		case up.has(u):
+			b.In++
+		case down.has(u):
+			b.Out++
+		case fromIn.has(u) && toOut.has(u):
+			b.Tubes++
+		case weak.Of[u] == home:
+			b.Tendrils++
+		default:
+			b.Disconnected++
+		}
+	}
+	return b, nil
+}
