@@ -2,6 +2,8 @@ package main
 
 // webCmd groups the commands of the test web.
 type webCmd struct {
-	Serve webServeCmd `cmd:"" help:"Serve a synthetic web to any robot over DNS, HTTP and HTTPS."`
-	Score webScoreCmd `cmd:"" help:"Judge a robot from the truth log of a served web."`
+	Import webImportCmd `cmd:"" help:"Store a graph that others made."`
+	Cat    webCatCmd    `cmd:"" help:"Print the links of a stored graph."`
+	Serve  webServeCmd  `cmd:"" help:"Serve a synthetic web to any robot over DNS, HTTP and HTTPS."`
+	Score  webScoreCmd  `cmd:"" help:"Judge a robot from the truth log of a served web."`
 }

@@ -2,10 +2,12 @@ package webgraph
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/zeebo/xxh3"
+	"golang.org/x/sys/unix"
 )
 
 // numberFile is a file of numbers that is being written.
@@ -100,4 +102,45 @@ func writeNumbers[T Number](dir, name string, v []T) (FileInfo, error) {
 		return FileInfo{}, errors.Join(err, w.f.Close())
 	}
 	return w.finish()
+}
+
+// mapped is a file of numbers that is written in any order, mapped into memory:
+// the system writes it out when memory is short.
+type mapped[T Number] struct {
+	v    []T
+	f    *os.File
+	name string
+	data []byte
+}
+
+// newMapped makes a file of n zeros.
+func newMapped[T Number](dir, name string, n int64) (_ *mapped[T], err error) {
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	var t T
+	m := &mapped[T]{f: f, name: name}
+	if n > 0 {
+		size := n * int64(sizeOf(t))
+		// Fallocate and not Truncate: a write to a mapped hole that the disk has no
+		// room for kills the program.
+		if err = unix.Fallocate(int(f.Fd()), 0, 0, size); err == nil {
+			m.data, err = unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+		}
+	}
+	m.v = numbers[T](m.data)
+	return m, nil
+}
+
+// info hashes and syncs the file.
+func (m *mapped[T]) info() (FileInfo, error) {
+	return FileInfo{Name: m.name, Bytes: int64(len(m.data)), XXH3: sumString(xxh3.Hash(m.data))}, m.f.Sync()
+}
+
+func (m *mapped[T]) close() error {
+	return errors.Join(mapping{m.data}.close(), m.f.Close())
 }

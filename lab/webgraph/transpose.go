@@ -4,7 +4,8 @@ import "context"
 
 // transposed returns the links the other way round, in memory.
 func transposed(r rows) rows {
-	t := rows{inStarts(r), make([]uint32, len(r.links))}
+	t := rows{make([]uint64, len(r.starts)), make([]uint32, len(r.links))}
+	countIn(r, t.starts)
 	next := append([]uint64(nil), t.starts...)
 	for u := range len(r.starts) - 1 {
 		for _, v := range r.of(uint32(u)) {
@@ -15,20 +16,19 @@ func transposed(r rows) rows {
 	return t
 }
 
-// inStarts counts the links to each page and adds them up.
-func inStarts(r rows) []uint64 {
-	starts := make([]uint64, len(r.starts))
+// countIn counts the links to each page and adds them up, into starts, which is
+// zero.
+func countIn(r rows, starts []uint64) {
 	for _, v := range r.links {
 		starts[v+1]++
 	}
 	for i := 1; i < len(starts); i++ {
 		starts[i] += starts[i-1]
 	}
-	return starts
 }
 
 // transpose gives the links to all pages to emit, in the order of the pages, in
-// slices of about budget links at most (more if one page has more). Instead of
+// slices of budget links (more if one page has more) and pages at most. Instead of
 // sorting on disk it reads the links once for each slice: the readings are in
 // order and cost less than writing the links once. done is told of progress, in
 // links read.
@@ -38,7 +38,7 @@ func transpose(ctx context.Context, r rows, starts []uint64, budget uint64, emit
 	var next []uint32
 	for a := 0; a < n; {
 		b := a + 1
-		for b < n && starts[b+1]-starts[a] <= budget && b-a < 1<<32-1 {
+		for b < n && starts[b+1]-starts[a] <= budget && uint64(b-a) < budget {
 			b++
 		}
 		size := starts[b] - starts[a]
@@ -71,7 +71,6 @@ func transpose(ctx context.Context, r rows, starts []uint64, budget uint64, emit
 }
 
 // passes returns how many times transpose will read the links.
-func passes(starts []uint64, budget uint64) int {
-	total := starts[len(starts)-1]
-	return int((total + budget - 1) / max(budget, 1))
+func passes(starts []uint64, budget uint64) int64 {
+	return int64(max(starts[len(starts)-1], uint64(len(starts)))/budget) + 1
 }

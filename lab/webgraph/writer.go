@@ -20,8 +20,7 @@ type Options struct {
 	// Made is put into graph.json to tell what made the graph; anything that
 	// encoding/json takes.
 	Made any
-	// Memory is how many bytes may be taken for sorting, 1 GB if 0; 12 bytes a page
-	// are taken besides.
+	// Memory is how many bytes may be taken for sorting, 1 GB if 0.
 	Memory int64
 	// Progress is told what is done of the work of Finish, in links; nil: nobody.
 	Progress func(what string, done, total int64)
@@ -247,8 +246,13 @@ func (w *Writer) reverse(ctx context.Context) (err error) {
 	if g.out.links, err = mapNumbers[uint32](&g, outLinksFile, m); err != nil {
 		return err
 	}
-	starts := inStarts(g.out)
-	if err := w.file(writeNumbers(w.tmp, inStartsFile, starts)); err != nil {
+	starts, err := newMapped[uint64](w.tmp, inStartsFile, n+1)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, starts.close()) }()
+	countIn(g.out, starts.v)
+	if err := w.file(starts.info()); err != nil {
 		return err
 	}
 	in, err := createNumbers[uint32](w.tmp, inLinksFile)
@@ -256,13 +260,13 @@ func (w *Writer) reverse(ctx context.Context) (err error) {
 		return err
 	}
 	budget := w.opt.memory() / 4
-	pass, all := int64(0), int64(passes(starts, budget))*m
+	pass, all := int64(0), passes(starts.v, budget)*m
 	emit := func(links []uint32) error {
 		pass++
 		return in.write(links)
 	}
 	done := func(links int64) { w.opt.progress("links the other way round", pass*m+links, all) }
-	if err := transpose(ctx, g.out, starts, budget, emit, done); err != nil {
+	if err := transpose(ctx, g.out, starts.v, budget, emit, done); err != nil {
 		return errors.Join(err, in.f.Close())
 	}
 	return w.file(in.finish())

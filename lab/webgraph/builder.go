@@ -1,0 +1,276 @@
+package webgraph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Builder makes a stored graph from links in any order, by external sorting:
+// links are sorted in memory as many as it may hold, written out in runs, and the
+// runs are merged. The sort is stable, so the links of a page stay in the order
+// in which they came. It is not safe for concurrent use.
+type Builder struct {
+	w      *Writer
+	simple bool
+	nodes  int64    // at least
+	buf    []uint64 // links: page << 32 | page that it links to
+	spare  []uint64 // second array of the sort
+	runs   []string // files
+	links  int64
+}
+
+// BuilderOptions say how a graph is built.
+type BuilderOptions struct {
+	Options
+	// Simple leaves out links of a page to itself and all but one of those to the
+	// same page, and sorts the links of each page.
+	Simple bool
+	// MinNodes is the number of pages if no link tells of more.
+	MinNodes int64
+}
+
+// link packs a link so that links sort by their page.
+func link(u, v uint32) uint64 { return uint64(u)<<32 | uint64(v) }
+
+// NewBuilder begins the graph that will be dir.
+func NewBuilder(dir string, opt BuilderOptions) (*Builder, error) {
+	chunk := max(opt.memory()/16, 1024) // two arrays of 8 bytes a link
+	if opt.Links > int64(chunk) {
+		if err := room(dir, uint64(Bytes(opt.Nodes, opt.Links)+8*opt.Links)); err != nil {
+			return nil, err
+		}
+	}
+	w, err := Create(dir, opt.Options)
+	if err != nil {
+		return nil, err
+	}
+	b := &Builder{w: w, simple: opt.Simple, nodes: opt.MinNodes}
+	b.buf = make([]uint64, 0, chunk) // the system gives pages of it as they are used
+	return b, nil
+}
+
+// Add adds a link from page u to page v.
+func (b *Builder) Add(u, v uint32) error {
+	if len(b.buf) == cap(b.buf) {
+		if err := b.spill(); err != nil {
+			return b.w.failed(err)
+		}
+	}
+	b.buf = append(b.buf, link(u, v))
+	b.links++
+	b.nodes = max(b.nodes, int64(u)+1, int64(v)+1)
+	return nil
+}
+
+// SetSites tells the first page of each site, in ascending order from 0.
+func (b *Builder) SetSites(first []uint32) { b.w.SetSites(first) }
+
+// Abort removes what was written; after Finish it does nothing.
+func (b *Builder) Abort() {
+	b.w.Abort()
+	b.buf, b.spare = nil, nil
+}
+
+// runsDir is a folder in the partial graph for sorted runs.
+func (b *Builder) runsDir() string { return filepath.Join(b.w.tmp, "runs") }
+
+// spill writes the links in memory as a sorted run.
+func (b *Builder) spill() error {
+	if err := os.MkdirAll(b.runsDir(), 0o755); err != nil {
+		return err
+	}
+	b.sort()
+	name := fmt.Sprintf("run.%d", len(b.runs))
+	w, err := createNumbers[uint64](b.runsDir(), name)
+	if err != nil {
+		return err
+	}
+	b.runs = append(b.runs, w.f.Name())
+	err = w.write(b.buf)
+	b.buf = b.buf[:0]
+	return errors.Join(err, w.flush(), w.f.Close())
+}
+
+// sort sorts the links in memory by page, stably.
+func (b *Builder) sort() {
+	if b.spare == nil {
+		b.spare = make([]uint64, cap(b.buf))
+	}
+	b.buf, b.spare = sortByPage(b.buf, b.spare)
+}
+
+// digitBits is the width of a digit of the radix sort.
+const digitBits = 11
+
+// sortByPage sorts links by their page with a least-significant-digit radix sort,
+// which is stable; digits that all links share cost no pass. It returns the
+// sorted array first, the other second.
+func sortByPage(a, spare []uint64) (sorted, other []uint64) {
+	var or uint64
+	for _, x := range a {
+		or |= x
+	}
+	for shift := 32; shift < 64; shift += digitBits {
+		if or>>shift == 0 {
+			break
+		}
+		var count [1 << digitBits]int
+		for _, x := range a {
+			count[x>>shift&(1<<digitBits-1)]++
+		}
+		at := 0
+		for d, n := range count {
+			count[d] = at
+			at += n
+		}
+		to := spare[:len(a)]
+		for _, x := range a {
+			d := x >> shift & (1<<digitBits - 1)
+			to[count[d]] = x
+			count[d]++
+		}
+		a, spare = to, a[:cap(a)]
+	}
+	return a, spare
+}
+
+// Finish sorts, writes the graph and gives it its name.
+func (b *Builder) Finish(ctx context.Context) (err error) {
+	defer b.Abort()
+	if b.nodes > MaxNodes {
+		return b.w.failed(fmt.Errorf("page %d: the greatest number is %d", b.nodes-1, uint64(MaxNodes-1)))
+	}
+	if err := room(b.w.dir, uint64(Bytes(b.nodes, b.links))); err != nil {
+		return err
+	}
+	b.sort()
+	b.spare = nil
+	m := merger{runs: make([][]uint64, 0, len(b.runs)+1)}
+	var mappings []mapping
+	defer func() {
+		for _, m := range mappings {
+			err = errors.Join(err, m.close())
+		}
+	}()
+	for _, name := range b.runs {
+		st, err := os.Stat(name)
+		if err != nil {
+			return b.w.failed(err)
+		}
+		run, err := mapFile(name, st.Size())
+		if err != nil {
+			return b.w.failed(err)
+		}
+		mappings = append(mappings, run)
+		m.runs = append(m.runs, numbers[uint64](run.data))
+	}
+	m.runs = append(m.runs, b.buf)
+	if err := b.merge(ctx, &m); err != nil {
+		return err
+	}
+	b.buf = nil
+	if err := os.RemoveAll(b.runsDir()); err != nil {
+		return b.w.failed(err)
+	}
+	return b.w.Finish(ctx)
+}
+
+// merge writes the pages in order.
+func (b *Builder) merge(ctx context.Context, m *merger) error {
+	m.init()
+	var list []uint32
+	done := int64(0)
+	for u := range b.nodes {
+		if u&(1<<16-1) == 0 {
+			if err := ctx.Err(); err != nil {
+				return b.w.failed(err)
+			}
+			b.w.opt.progress("links sorted", done, b.links)
+		}
+		list = m.take(uint32(u), list[:0])
+		done += int64(len(list))
+		if b.simple {
+			list = simplify(uint32(u), list)
+		}
+		if err := b.w.Append(list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// simplify sorts a list and leaves out u and what is there twice.
+func simplify(u uint32, list []uint32) []uint32 {
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if i, ok := slices.BinarySearch(list, u); ok {
+		list = slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+// merger merges sorted runs: a heap of the runs by the page of their first link
+// and, among equals, their age.
+type merger struct {
+	runs [][]uint64
+	heap []int // runs that are not empty
+}
+
+func (m *merger) less(a, b int) bool {
+	ua, ub := m.runs[a][0]>>32, m.runs[b][0]>>32
+	return ua < ub || ua == ub && a < b
+}
+
+func (m *merger) init() {
+	for i, r := range m.runs {
+		if len(r) > 0 {
+			m.heap = append(m.heap, i)
+		}
+	}
+	for i := len(m.heap)/2 - 1; i >= 0; i-- {
+		m.down(i)
+	}
+}
+
+func (m *merger) down(i int) {
+	for {
+		c := 2*i + 1
+		if c >= len(m.heap) {
+			return
+		}
+		if c+1 < len(m.heap) && m.less(m.heap[c+1], m.heap[c]) {
+			c++
+		}
+		if m.less(m.heap[i], m.heap[c]) {
+			return
+		}
+		m.heap[i], m.heap[c] = m.heap[c], m.heap[i]
+		i = c
+	}
+}
+
+// take appends the links of page u, which is the next one, to list.
+func (m *merger) take(u uint32, list []uint32) []uint32 {
+	for len(m.heap) > 0 {
+		top := m.heap[0]
+		run := m.runs[top]
+		if uint32(run[0]>>32) != u {
+			break
+		}
+		for len(run) > 0 && uint32(run[0]>>32) == u {
+			list = append(list, uint32(run[0]))
+			run = run[1:]
+		}
+		m.runs[top] = run
+		if len(run) == 0 {
+			m.heap[0] = m.heap[len(m.heap)-1]
+			m.heap = m.heap[:len(m.heap)-1]
+		}
+		m.down(0)
+	}
+	return list
+}
