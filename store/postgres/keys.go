@@ -1,0 +1,172 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// half turns eight bytes of a key into an integer that sorts as they do.
+func half(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ 1<<63) }
+
+func hostKey(name string) int64 {
+	k := weburl.HostKey(name)
+	return half(k[:])
+}
+
+func split(k weburl.Key) (host, url int64) { return half(k[:8]), half(k[8:]) }
+
+func join(host, url int64) (k weburl.Key) {
+	binary.BigEndian.PutUint64(k[:8], uint64(host)^1<<63)
+	binary.BigEndian.PutUint64(k[8:], uint64(url)^1<<63)
+	return k
+}
+
+// never is later than any time: the host has nothing to visit.
+const never = math.MaxInt64
+
+// millis maps times to integers in order; the zero time is 0.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(1, t.UnixMilli())
+}
+
+func timeOf(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// order maps places in the queue to what a column holds.
+func order(o uint64) int64 { return int64(min(max(1, o), math.MaxInt64)) }
+
+// columns returns a slot as its two columns.
+func columns(s store.Slot) (ord, due int64) {
+	if s.Order > 0 {
+		return order(s.Order), 0
+	}
+	return 0, millis(s.Due)
+}
+
+func slotOf(ord, due int64) store.Slot {
+	if ord > 0 {
+		return store.Slot{Order: uint64(ord)}
+	}
+	return store.Slot{Due: timeOf(due)}
+}
+
+// states are the numbers of the states in a column.
+var states = [...]store.State{store.Queued, store.OK, store.Redirect, store.Gone, store.Blocked, store.Failed, store.Excluded}
+
+func stateCode(s store.State) (int16, error) {
+	for i, known := range states {
+		if s == known {
+			return int16(i), nil
+		}
+	}
+	return 0, fmt.Errorf("state %q: %w", s, errInput)
+}
+
+// row is a row of pages.
+type row struct {
+	host, url       int64
+	state           int16
+	depth           int32
+	ord, due        int64
+	address, origin string
+	record          []byte
+}
+
+const rowColumns = "host, url, state, depth, ord, due, address, origin, record"
+
+func (r *row) fields() []any {
+	return []any{&r.host, &r.url, &r.state, &r.depth, &r.ord, &r.due, &r.address, &r.origin, &r.record}
+}
+
+// page makes the record of a row. What has a column is not in the JSON.
+func (r *row) page() (store.Page, error) {
+	var p store.Page
+	if r.record != nil {
+		if err := json.Unmarshal(r.record, &p); err != nil {
+			return p, fmt.Errorf("page %s: %w: %w", r.address, errInput, err)
+		}
+	}
+	if int(r.state) >= len(states) || r.state < 0 {
+		return p, fmt.Errorf("page %s: state %d: %w", r.address, r.state, errInput)
+	}
+	p.URL, p.State, p.Depth, p.From, p.Slot = r.address, states[r.state], int(r.depth), r.origin, slotOf(r.ord, r.due)
+	return p, nil
+}
+
+// rowOf is the other way round.
+func rowOf(p store.Page) (r row, err error) {
+	u, err := weburl.Parse(p.URL)
+	if err != nil {
+		return r, fmt.Errorf("page %q: %w: %w", p.URL, errInput, err)
+	}
+	r.host, r.url = split(u.Key())
+	if r.state, err = stateCode(p.State); err != nil {
+		return r, fmt.Errorf("page %s: %w", p.URL, err)
+	}
+	r.ord, r.due = columns(p.Slot)
+	r.depth, r.address, r.origin = int32(min(p.Depth, math.MaxInt32)), p.URL, p.From
+	p.URL, p.State, p.Depth, p.From, p.Slot = "", "", 0, "", store.Slot{}
+	if r.record, err = json.Marshal(&p); err != nil {
+		return r, fmt.Errorf("page %s: %w: %w", r.address, errInput, err)
+	}
+	return r, nil
+}
+
+// known remembers keys of URLs that are in the database for certain: a page is
+// never deleted. Each key has one place; a later one with the same place takes
+// it over.
+type known struct {
+	mu    sync.Mutex
+	slots []weburl.Key
+}
+
+func newKnown(n int) *known { return &known{slots: make([]weburl.Key, max(1, n))} }
+
+func (k *known) place(key weburl.Key) *weburl.Key {
+	h := binary.BigEndian.Uint64(key[:8])*0x9e3779b97f4a7c15 ^ binary.BigEndian.Uint64(key[8:])
+	return &k.slots[h%uint64(len(k.slots))]
+}
+
+func (k *known) has(key weburl.Key) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return *k.place(key) == key
+}
+
+func (k *known) add(keys []weburl.Key) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, key := range keys {
+		*k.place(key) = key
+	}
+}
+
+// random is a key that spreads over all ranges.
+func random() int64 { return int64(rand.Uint64()) }
+
+// expect checks how many rows a statement touched.
+func expect(n int64) func(pgconn.CommandTag) error {
+	return func(tag pgconn.CommandTag) error {
+		if tag.RowsAffected() != n {
+			return fmt.Errorf("%w: %d of %d", errRows, tag.RowsAffected(), n)
+		}
+		return nil
+	}
+}

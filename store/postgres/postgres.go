@@ -1,0 +1,271 @@
+// Package postgres is the store that many processes share: PostgreSQL, or an
+// engine that speaks its protocol.
+//
+// There is no coordinator. A process claims a host by updating its row (FOR
+// UPDATE SKIP LOCKED, so that claims do not wait for each other), which raises
+// the host's fencing token; every write of a host's pages first locks that row
+// and compares the token, so that whoever lost the lease writes nothing. A
+// process that dies keeps its hosts until their leases run out; then they are
+// claimed like any other.
+//
+// Commits of different hosts share no row that they write: URLs found on a
+// foreign host take a shared lock of its row, counters and the feed of changes
+// are tables that commits append to and readers fold together. Links are mostly
+// to pages known already; each process remembers the keys it has seen stored
+// and sends only the others.
+//
+// Every method tries again when the connection breaks, the server restarts, or
+// the engine asks for it (serialisation failure, deadlock), for as long as
+// Config.Patience. A batch has a number under its lease, so that one whose
+// answer was lost is not written twice.
+//
+// Statements keep to what CockroachDB and YugabyteDB document to accept as
+// well: no advisory locks, LISTEN, extensions or server functions.
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Config are the options of a store. The zero value is usable.
+type Config struct {
+	// Node names this process in leases, the registry and its lane of the feed.
+	// Two live processes must not share a name. Default: host name and process
+	// number.
+	Node string
+	// Known is how many keys of stored URLs are remembered, 16 bytes each.
+	// Default 1 million.
+	Known int
+	// Connections bounds the connections of this process. Default 16.
+	Connections int
+	// Patience is for how long an operation is tried again while the server
+	// cannot be reached. Default 2 minutes.
+	Patience time.Duration
+}
+
+// Store implements store.Store. It is safe for concurrent use.
+type Store struct {
+	pool   *pgxpool.Pool
+	config Config
+	known  *known
+
+	mu    sync.Mutex
+	held  map[held]*work
+	close sync.Once
+}
+
+// held names a lease of this process.
+type held struct {
+	host  int64
+	token uint64
+}
+
+// work is what is remembered of a lease while it is held.
+type work struct {
+	taken map[weburl.Key]place // pages out
+	batch int64                // number of the next batch
+}
+
+// place is where a page stood when it was taken.
+type place struct {
+	slot  store.Slot
+	state store.State
+}
+
+var _ store.Store = (*Store)(nil)
+
+// maxSkew is how far the clocks of two nodes may be apart: leases and
+// politeness are judged by the clock of whoever asks.
+const maxSkew = 5 * time.Second
+
+// Open connects to a database (postgres://user:password@host/name), brings its
+// schema up to date and checks the clock. The error is store.ErrVersion when a
+// newer program has been there.
+func Open(ctx context.Context, address string, c Config) (*Store, error) {
+	pool, err := Connect(ctx, address, c.Connections)
+	if err != nil {
+		return nil, err
+	}
+	s, err := New(ctx, pool, c)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Connect makes the pool of connections that Open and index/postgres work on.
+func Connect(ctx context.Context, address string, connections int) (*pgxpool.Pool, error) {
+	pc, err := pgxpool.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("database address: %w", err)
+	}
+	if connections <= 0 {
+		connections = 16
+	}
+	pc.MaxConns = int32(min(connections, 1000))
+	pc.HealthCheckPeriod = 15 * time.Second
+	if pc.ConnConfig.ConnectTimeout == 0 {
+		pc.ConnConfig.ConnectTimeout = 5 * time.Second
+	}
+	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
+		pc.ConnConfig.RuntimeParams["application_name"] = "freshet"
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return pool, nil
+}
+
+// New is Open on connections that others may use as well; Close ends them.
+func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
+	if c.Node == "" {
+		c.Node = NodeName()
+	}
+	if c.Known <= 0 {
+		c.Known = 1 << 20
+	}
+	if c.Patience <= 0 {
+		c.Patience = 2 * time.Minute
+	}
+	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}}
+	if err := pool.Ping(ctx); err != nil {
+		return nil, fmt.Errorf("database %s: %w", where(pool), err)
+	}
+	if err := migrate(ctx, pool); err != nil {
+		return nil, fmt.Errorf("database %s: %w", where(pool), err)
+	}
+	if err := s.checkClock(ctx); err != nil {
+		return nil, fmt.Errorf("database %s: %w", where(pool), err)
+	}
+	return s, nil
+}
+
+// NodeName is the default name of a process: host name and process number.
+func NodeName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		name = "node"
+	}
+	return fmt.Sprintf("%s-%d", name, os.Getpid())
+}
+
+// where is the address without the password.
+func where(pool *pgxpool.Pool) string {
+	c := pool.Config().ConnConfig
+	return fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)
+}
+
+// checkClock compares this machine's clock with the database's.
+func (s *Store) checkClock(ctx context.Context) error {
+	var theirs time.Time
+	asked := time.Now()
+	if err := s.pool.QueryRow(ctx, "select now()").Scan(&theirs); err != nil {
+		return err
+	}
+	took := time.Since(asked)
+	if skew := theirs.Sub(asked.Add(took / 2)).Abs(); skew > maxSkew+took {
+		return fmt.Errorf("this machine's clock and the database's are %v apart: set both by NTP, leases depend on it", skew.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// Pool returns the connections, for parts that live in the same database.
+func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// Node is the name of this process.
+func (s *Store) Node() string { return s.config.Node }
+
+// Close implements store.Store: it gives back the leases and disconnects.
+func (s *Store) Close() error {
+	s.close.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		s.mu.Lock()
+		var leases []held
+		for h := range s.held {
+			leases = append(leases, h)
+		}
+		s.mu.Unlock()
+		for _, h := range leases { // best effort: leases end by themselves
+			if s.release(ctx, h) != nil {
+				break
+			}
+		}
+		s.pool.Close()
+	})
+	return nil
+}
+
+// retry runs f until it succeeds, fails for good, or patience ends.
+func (s *Store) retry(ctx context.Context, f func() error) error {
+	return Retry(ctx, s.config.Patience, f)
+}
+
+// Retry runs f again and again while its error is one that passes: a broken
+// connection, a server that restarts, a conflict of transactions.
+func Retry(ctx context.Context, patience time.Duration, f func() error) error {
+	end := time.Now().Add(patience)
+	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		err := f()
+		if err == nil || !passing(err) || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		t := time.NewTimer(wait/2 + rand.N(wait))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		case <-t.C:
+		}
+	}
+}
+
+// errAgain is the error of a transaction that found the world changed between
+// its statements.
+var errAgain = errors.New("the database changed meanwhile")
+
+// passing reports whether an error may be gone at the next attempt.
+func passing(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case "40001", "40P01", "40003": // serialisation failure, deadlock, outcome unknown
+			return true
+		case "57P01", "57P02", "57P03", "53300": // shutting down, crashed, starting, too many connections
+			return true
+		}
+		return strings.HasPrefix(pg.Code, "08") // connection exceptions
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.Is(err, errAgain) || errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET)
+}
+
+// errInput marks errors of what the caller gave, and of records that cannot be
+// decoded.
+var errInput = errors.New("bad record")
+
+// tx runs f in a transaction, again while that may help.
+func (s *Store) tx(ctx context.Context, f func(pgx.Tx) error) error {
+	return s.retry(ctx, func() error { return pgx.BeginFunc(ctx, s.pool, f) })
+}

@@ -1,0 +1,259 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Page implements store.Store.
+func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
+	r, err := s.row(ctx, u.Key())
+	if err != nil {
+		return nil, fmt.Errorf("store: %s: %w", u, err)
+	}
+	p, err := r.page()
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return &p, nil
+}
+
+func (s *Store) row(ctx context.Context, k weburl.Key) (r row, err error) {
+	host, url := split(k)
+	err = s.retry(ctx, func() error {
+		err := s.pool.QueryRow(ctx, "select "+rowColumns+" from pages where host = $1 and url = $2", host, url).Scan(r.fields()...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		return err
+	})
+	return r, err
+}
+
+// URL implements store.Store.
+func (s *Store) URL(ctx context.Context, k weburl.Key) (string, error) {
+	r, err := s.row(ctx, k)
+	if err != nil {
+		return "", fmt.Errorf("store: key %x: %w", k, err)
+	}
+	return r.address, nil
+}
+
+// slice is how many rows are read at once. Long reads go slice by slice, each a
+// query of its own: none holds a snapshot for hours, none holds a connection
+// while the caller works.
+const slice = 2000
+
+// Pages implements store.Store.
+func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
+	host, url := int64(math.MinInt64), int64(math.MinInt64)
+	for first := true; ; first = false {
+		var pages []store.Page
+		var last row
+		err := s.retry(ctx, func() error {
+			rows, err := s.pool.Query(ctx, "select "+rowColumns+" from pages where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
+			if err != nil {
+				return err
+			}
+			pages, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Page, error) {
+				last = row{}
+				if err := r.Scan(last.fields()...); err != nil {
+					return store.Page{}, err
+				}
+				return last.page()
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("store: pages: %w", err)
+		}
+		if !first && len(pages) > 0 {
+			pages = pages[1:] // the last of the slice before
+		}
+		if len(pages) == 0 {
+			return nil
+		}
+		for i := range pages {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(&pages[i]); err != nil {
+				return err
+			}
+		}
+		host, url = last.host, last.url
+	}
+}
+
+// Hosts implements store.Store.
+func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
+	after := int64(math.MinInt64) // no host has this key, or one in 2^64
+	for {
+		var hosts []store.Host
+		err := s.retry(ctx, func() error {
+			rows, err := s.pool.Query(ctx, "select host, name, record from hosts where host > $1 order by host limit $2", after, slice)
+			if err != nil {
+				return err
+			}
+			hosts = hosts[:0]
+			var key int64
+			var name string
+			var record []byte
+			_, err = pgx.ForEachRow(rows, []any{&key, &name, &record}, func() error {
+				var h store.Host
+				if record != nil {
+					if err := json.Unmarshal(record, &h); err != nil {
+						return fmt.Errorf("host %s: %w: %w", name, errInput, err)
+					}
+				}
+				h.Name = name
+				hosts = append(hosts, h)
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("store: hosts: %w", err)
+		}
+		if len(hosts) == 0 {
+			return nil
+		}
+		for i := range hosts {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(&hosts[i]); err != nil {
+				return err
+			}
+		}
+		after = hostKey(hosts[len(hosts)-1].Name)
+	}
+}
+
+// Links implements store.Store.
+func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
+	type line struct {
+		host, url int64
+		targets   []byte
+	}
+	host, url := int64(math.MinInt64), int64(math.MinInt64)
+	var to []weburl.Key
+	for first := true; ; first = false {
+		var lines []line
+		err := s.retry(ctx, func() error {
+			rows, err := s.pool.Query(ctx, "select host, url, targets from links where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
+			if err != nil {
+				return err
+			}
+			lines, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (l line, err error) {
+				return l, r.Scan(&l.host, &l.url, &l.targets)
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("store: links: %w", err)
+		}
+		if !first && len(lines) > 0 {
+			lines = lines[1:]
+		}
+		if len(lines) == 0 {
+			return nil
+		}
+		for _, l := range lines {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			to = to[:0]
+			for t := l.targets; len(t) >= 16; t = t[16:] {
+				to = append(to, weburl.Key(t[:16]))
+			}
+			if err := f(join(l.host, l.url), to); err != nil {
+				return err
+			}
+		}
+		host, url = lines[len(lines)-1].host, lines[len(lines)-1].url
+	}
+}
+
+const readVisits = `
+select v.at, v.host, v.url, v.changed, v.status, v.bytes, v.took, p.address
+from visits v join pages p on p.host = v.host and p.url = v.url
+where (v.at, v.host, v.url) > ($1, $2, $3) order by v.at, v.host, v.url limit $4`
+
+// Visits implements store.Store.
+func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
+	at, host, url := millis(since)-1, int64(math.MaxInt64), int64(math.MaxInt64)
+	for {
+		var logs []store.VisitLog
+		a, h, u := at, host, url
+		err := s.retry(ctx, func() error {
+			rows, err := s.pool.Query(ctx, readVisits, at, host, url, slice)
+			if err != nil {
+				return err
+			}
+			logs = logs[:0]
+			var l store.VisitLog
+			var took int64
+			_, err = pgx.ForEachRow(rows, []any{&a, &h, &u, &l.Changed, &l.Status, &l.Bytes, &took, &l.URL}, func() error {
+				l.Time, l.Took = timeOf(a), time.Duration(took)
+				logs = append(logs, l)
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("store: visits: %w", err)
+		}
+		if len(logs) == 0 {
+			return nil
+		}
+		at, host, url = a, h, u
+		for i := range logs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := f(&logs[i]); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// Get implements store.Store.
+func (s *Store) Get(ctx context.Context, name string) (value []byte, err error) {
+	err = s.retry(ctx, func() error {
+		err := s.pool.QueryRow(ctx, "select value from settings where name = $1", name).Scan(&value)
+		if errors.Is(err, pgx.ErrNoRows) {
+			value, err = nil, nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: get %s: %w", name, err)
+	}
+	return value, nil
+}
+
+// Put implements store.Store.
+func (s *Store) Put(ctx context.Context, name string, value []byte) error {
+	if value == nil {
+		value = []byte{}
+	}
+	err := s.retry(ctx, func() error {
+		_, err := s.pool.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", name, value)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store: put %s: %w", name, err)
+	}
+	return nil
+}
