@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/freshet/freshet/lab/control"
@@ -103,37 +106,95 @@ func levels(policy []int) string {
 }
 
 type controlOptimizeCmd struct {
-	Model string `arg:"" name:"model.json" help:"The model; a policy in it is not read. - is standard input."`
+	PhaseAware bool     `help:"Also find the best policy that sees the phases of arrival, service and staleness."`
+	Bound      []string `help:"Keep MEASURE=VALUE, such as p_starvation=0.01: at most that; may be repeated. Measures: ${bound_measures}." placeholder:"MEASURE=VALUE"`
+	Model      string   `arg:"" name:"model.json" help:"The model; a policy in it is not read. - is standard input."`
 }
 
 // Help says what is compared.
 func (controlOptimizeCmd) Help() string {
-	return "All threshold sets are looked at. unrestricted is the best policy found that depends on the number of pages only, any mode at any level; its gap says by which part of its cost the best thresholds are dearer."
+	return "All threshold sets are looked at. unrestricted is the best policy found that depends on the number of pages only, any mode at any level; its gap says by which part of its cost the best thresholds are dearer. With bounds the cheapest thresholds that keep them are sought, and the multipliers: what a unit of each measure would have to cost for the bound to be kept by itself."
+}
+
+// optimum is the JSON of control optimize.
+type optimum struct {
+	*control.Optimum
+	Bounded *control.Bounded `json:"bounded,omitempty"`
 }
 
 // Run optimises.
 func (c *controlOptimizeCmd) Run(g *globals) error {
+	bounds, err := parseBounds(c.Bound)
+	if err != nil {
+		return err
+	}
 	m, err := g.readModel(c.Model)
 	if err != nil {
 		return err
 	}
-	o, err := m.Optimize()
-	if err != nil {
+	o := optimum{}
+	if o.Optimum, err = m.Optimize(); err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
+	}
+	if c.PhaseAware {
+		if o.PhaseAware, err = m.PhaseAware(o.Best.Policy, o.Unrestricted.Policy); err != nil {
+			return fmt.Errorf("%s: phase-aware: %w", c.Model, err)
+		}
+		o.PhaseAware.Gap = control.Gap(o.Best.Cost, o.PhaseAware.Cost)
+	}
+	if bounds != nil {
+		o.Bounded, err = m.OptimizeBounded(bounds)
+		if errors.Is(err, control.ErrInfeasible) {
+			return usagef("%s: %w", c.Model, err)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", c.Model, err)
+		}
 	}
 	if g.JSON {
 		return g.printJSON(o)
 	}
-	fmt.Fprintf(g.stdout, "%d threshold sets\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
+	g.printOptimum(o)
+	return nil
+}
+
+// parseBounds reads MEASURE=VALUE.
+func parseBounds(texts []string) ([]control.Bound, error) {
+	var out []control.Bound
+	for _, t := range texts {
+		name, value, ok := strings.Cut(t, "=")
+		v, err := strconv.ParseFloat(value, 64)
+		if !ok || err != nil || !(v >= 0) {
+			return nil, usagef("--bound %s: want MEASURE=VALUE with a number from 0", t)
+		}
+		if !slices.Contains(control.BoundMeasures(), name) {
+			return nil, usagef("--bound %s: no measure %q; there are %s", t, name, strings.Join(control.BoundMeasures(), ", "))
+		}
+		out = append(out, control.Bound{Measure: name, AtMost: v})
+	}
+	return out, nil
+}
+
+// printOptimum prints for the eye.
+func (g *globals) printOptimum(o optimum) {
+	w := g.stdout
+	fmt.Fprintf(w, "%d threshold sets\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
 	for _, f := range o.Fixed {
-		fmt.Fprintf(g.stdout, "always mode %d: cost %.6g (%+.2f %%)\n", f.Mode, f.Cost, 100*control.Gap(f.Cost, o.Best.Cost))
+		fmt.Fprintf(w, "always mode %d: cost %.6g (%+.2f %%)\n", f.Mode, f.Cost, 100*control.Gap(f.Cost, o.Best.Cost))
 	}
 	for _, b := range o.ByModes {
 		if len(b.Modes) > 1 {
-			fmt.Fprintf(g.stdout, "modes %v: thresholds %v, cost %.6g (%+.2f %%)\n", b.Modes, b.Thresholds, b.Cost, 100*control.Gap(b.Cost, o.Best.Cost))
+			fmt.Fprintf(w, "modes %v: thresholds %v, cost %.6g (%+.2f %%)\n", b.Modes, b.Thresholds, b.Cost, 100*control.Gap(b.Cost, o.Best.Cost))
 		}
 	}
 	u := o.Unrestricted
-	fmt.Fprintf(g.stdout, "any mode at any level: %s, cost %.6g, thresholds are %.3f %% dearer\n", levels(u.Policy), u.Cost, 100*u.Gap)
-	return nil
+	fmt.Fprintf(w, "any mode at any level: %s, cost %.6g, thresholds are %.3f %% dearer\n", levels(u.Policy), u.Cost, 100*u.Gap)
+	if p := o.PhaseAware; p != nil {
+		fmt.Fprintf(w, "seeing the phases: cost %.6g, thresholds are %.3f %% dearer\n", p.Cost, 100*p.Gap)
+	}
+	if b := o.Bounded; b != nil {
+		fmt.Fprintf(w, "within the bounds (%d of %d sets): thresholds %v, cost %.6g, %.3f %% above the lower bound %.6g\n", b.Feasible, b.Sets, b.Best.Thresholds, b.Best.Cost, 100*control.Gap(b.Best.Cost, b.LowerBound), b.LowerBound)
+		for k, x := range b.Bounds {
+			fmt.Fprintf(w, "%s at most %.6g: multiplier %.6g\n", x.Measure, x.AtMost, b.Multipliers[k])
+		}
+	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/revisit"
@@ -101,7 +102,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "policies": strings.Join(revisit.Names(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -19,6 +19,14 @@ type plain struct {
 	gamma  []float64
 	g      [][]float64
 	policy []int
+	aware  func(p place) int // the mode where it depends on the phases
+}
+
+func (m *plain) mode(p place) int {
+	if m.aware != nil {
+		return m.aware(p)
+	}
+	return m.policy[present(p)]
 }
 
 type place struct {
@@ -84,7 +92,7 @@ func with(q []int, i, v int) []int {
 // moves calls f for each move with its rate.
 func (m *plain) moves(p place, f func(to place, rate float64)) {
 	n := present(p)
-	d := m.d[m.policy[n]-1]
+	d := m.d[m.mode(p)-1]
 	for k := range d {
 		for b, v := range d[k][p.a] {
 			if v <= 0 {
@@ -207,7 +215,7 @@ func (m *plain) solve(t *testing.T) Result {
 	for i, p := range states {
 		l := present(p)
 		r.QueueLength[l] += pi[i]
-		mode := m.policy[l]
+		mode := m.mode(p)
 		r.MeanRobots += float64(mode) * pi[i]
 		if l > 0 {
 			served += pi[i] * leaveRate(m.s, p.s)

@@ -43,7 +43,7 @@ type Optimum struct {
 	Sets         int          `json:"sets"` // threshold sets looked at
 }
 
-// Thresholds policies are enumerated over four accruals: those of the cost.
+// Threshold policies are enumerated over four accruals: those of the cost.
 const (
 	costTime       = iota
 	costRate       // all that is paid by time
@@ -267,16 +267,7 @@ func (m *Model) enumerate(s *solver, o *Optimum) []subset {
 		if !(c < b.cost) {
 			return
 		}
-		if b.policy == nil {
-			b.policy = make([]int, m.N+1)
-		}
-		b.cost = c
-		for i := range b.policy {
-			b.policy[i] = bottom + 1
-			if i > level {
-				b.policy[i] = h.mode[i] + 1
-			}
-		}
+		b.cost, b.policy = c, h.policy(bottom, level, b.policy)
 	}
 	h.all()
 	o.Fixed = slices.DeleteFunc(o.Fixed, func(f Fixed) bool { return math.IsInf(f.Cost, 1) })
@@ -288,14 +279,32 @@ func (m *Model) enumerate(s *solver, o *Optimum) []subset {
 	}
 	slices.SortStableFunc(o.ByModes, func(a, b Choice) int { return len(a.Modes) - len(b.Modes) })
 	if b := best[len(best)-1]; b.policy != nil {
-		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Cost: b.cost}
-		used := uint64(0)
-		for _, r := range b.policy {
-			used |= 1 << (r - 1)
-		}
-		o.Best.Modes = modesOf(used)
+		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Modes: used(b.policy), Cost: b.cost}
 	}
 	return best[1:]
+}
+
+// policy writes into p the policy that was found, modes from 1.
+func (h *search) policy(bottom, level int, p []int) []int {
+	if p == nil {
+		p = make([]int, h.m.N+1)
+	}
+	for i := range p {
+		p[i] = bottom + 1
+		if i > level {
+			p[i] = h.mode[i] + 1
+		}
+	}
+	return p
+}
+
+// used returns the modes that a policy uses.
+func used(policy []int) []int {
+	mask := uint64(0)
+	for _, r := range policy {
+		mask |= 1 << (r - 1)
+	}
+	return modesOf(mask)
 }
 
 // within takes the best over the subsets of each set.

@@ -1,4 +1,236 @@
 package control
 
-// PhaseAware is the best policy found that also sees the phases.
-type PhaseAware struct{}
+import (
+	"math"
+	"slices"
+)
+
+// PhaseAware is the best policy found that sees the phases besides the number
+// of pages.
+type PhaseAware struct {
+	Policy [][]int `json:"policy"` // of each level the mode (from 1) of each state; states in the order of formula (1)
+	Cost   float64 `json:"cost"`
+	Gap    float64 `json:"gap"` // by which part of its cost the best thresholds are dearer
+}
+
+// PhaseAware finds by policy iteration the best policy that sees all phases.
+// Without a cost of response the cost is an average over time and the result
+// optimal. With it, V_served is a quotient of two averages; the iteration goes
+// by its derivative at the present policy and ends where no change of modes
+// lowers the cost to first order. starts are policies by level to begin with.
+func (m *Model) PhaseAware(starts ...[]int) (*PhaseAware, error) {
+	full, err := newSolver(m)
+	if err != nil {
+		return nil, err
+	}
+	h := &howard{solver: full.project(m.Cost.weights())}
+	for r := range m.R {
+		starts = append(starts, m.fixed(r+1))
+	}
+	best := &PhaseAware{Cost: math.Inf(1)}
+	for _, p := range starts {
+		h.set(p)
+		if c := h.iterate(); c < best.Cost {
+			best.Cost, best.Policy = c, cloneRows(h.mode)
+		}
+	}
+	if best.Policy == nil {
+		return nil, errReducible
+	}
+	for _, row := range best.Policy {
+		for x := range row {
+			row[x]++
+		}
+	}
+	return best, nil
+}
+
+// howard is policy iteration over the modes of single states.
+type howard struct {
+	*solver
+	mode [][]int     // of each state of each level, from 0
+	bias [][]float64 // relative values
+}
+
+func (h *howard) set(policy []int) {
+	h.mode, h.bias = nil, nil
+	for i, r := range policy {
+		h.mode, h.bias = append(h.mode, slices.Repeat([]int{r - 1}, h.dim[i])), append(h.bias, make([]float64, h.dim[i]))
+	}
+}
+
+func cloneRows[T any](x [][]T) [][]T {
+	out := make([][]T, len(x))
+	for i, r := range x {
+		out[i] = slices.Clone(r)
+	}
+	return out
+}
+
+// evaluate returns the accruals of the cost under the present modes.
+func (h *howard) evaluate() []float64 {
+	for i := h.m.N; i >= 0; i-- {
+		l := h.room(i)
+		for r := range h.m.R {
+			q := h.rates(i, r)
+			for x, mode := range h.mode[i] {
+				if mode != r {
+					continue
+				}
+				for k := range q {
+					copy(l.up[k].row(x), q[k].row(x))
+				}
+				copy(l.u.row(x), h.rate[i][r].row(x))
+			}
+		}
+		if h.eliminate(i) != nil {
+			return nil
+		}
+	}
+	acc, _, err := h.finish()
+	if err != nil {
+		return nil
+	}
+	return acc
+}
+
+// iterate improves the present modes and returns their cost.
+func (h *howard) iterate() float64 {
+	acc := h.evaluate()
+	cost := costOf(acc)
+	if math.IsInf(cost, 1) {
+		return cost
+	}
+	for {
+		if err := h.values(acc); err != nil {
+			return cost
+		}
+		moves := h.improvements(acc)
+		old := cloneRows(h.mode)
+		improved := false
+		// All moves lower an average; a quotient may rise when many are made, so
+		// that fewer are tried then.
+		for n := len(moves); n > 0 && !improved; n /= 2 {
+			h.mode = cloneRows(old)
+			for _, v := range moves[:n] {
+				h.mode[v.level][v.state] = v.mode
+			}
+			next := h.evaluate()
+			if c := costOf(next); better(c, cost) {
+				acc, cost, improved = next, c, true
+			}
+		}
+		if !improved {
+			h.mode = old
+			return cost
+		}
+	}
+}
+
+// slope returns the derivative of the cost by the accruals.
+func slope(acc []float64) (rate, servedTime, served float64) {
+	c := acc[costServed]
+	return 1, 1 / c, -acc[costServedTime] / (c * c)
+}
+
+// linear returns the accrual of the linearised cost less its mean.
+func linear(u, acc []float64) float64 {
+	a, b, c := slope(acc)
+	mean := a*acc[costRate] + b*acc[costServedTime] + c*acc[costServed]
+	return a*u[costRate] + b*u[costServedTime] + c*u[costServed] - mean*u[costTime]
+}
+
+// values solves the equation of Poisson: at level 0 among its own states, then
+// upwards by first passages.
+func (h *howard) values(acc []float64) error {
+	q := h.lev[0].up[0]
+	pi, err := stationary(q)
+	if err != nil {
+		return err
+	}
+	ref := slices.Index(pi, slices.Max(pi))
+	n := q.r - 1
+	in := func(k int) int { // without the state of reference
+		if k >= ref {
+			return k + 1
+		}
+		return k
+	}
+	inner, exit, b := zeros(n, n), make([]float64, n), zeros(n, 1)
+	for x := range n {
+		exit[x] = q.at(in(x), ref)
+		b.a[x] = linear(h.lev[0].u.row(in(x)), acc)
+		for y := range n {
+			inner.set(x, y, q.at(in(x), in(y)))
+		}
+	}
+	f, err := factor(inner, exit)
+	if err != nil {
+		return err
+	}
+	f.solve(b)
+	h.bias[0][ref] = 0
+	for x := range n {
+		h.bias[0][in(x)] = b.a[x]
+	}
+	for i := 1; i <= h.m.N; i++ {
+		l := &h.lev[i]
+		for x := range h.bias[i] {
+			v := linear(l.u.row(x), acc)
+			for y, g := range l.g.row(x) {
+				v += g * h.bias[i-1][y]
+			}
+			h.bias[i][x] = v
+		}
+	}
+	return nil
+}
+
+// move is a better mode of a state.
+type move struct {
+	level, state, mode int
+	gain               float64
+}
+
+// improvements returns the states with a better mode, greatest gain first.
+func (h *howard) improvements(acc []float64) []move {
+	var out []move
+	for i, modes := range h.mode {
+		for x, now := range modes {
+			value := func(r int) (v, scale float64) {
+				v = linear(h.rate[i][r].row(x), acc)
+				scale = math.Abs(v)
+				for k, q := range h.rates(i, r) {
+					for y, rate := range q.row(x) {
+						if rate > 0 && (k > 0 || y != x) {
+							d := rate * (h.bias[i+k][y] - h.bias[i][x])
+							v += d
+							scale += math.Abs(d)
+						}
+					}
+				}
+				return v, scale
+			}
+			old, scale := value(now)
+			best := move{i, x, now, 0}
+			for r := range h.m.R {
+				if v, s := value(r); old-v > best.gain && old-v > 1e-11*max(s, scale) {
+					best.mode, best.gain = r, old-v
+				}
+			}
+			if best.mode != now {
+				out = append(out, best)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b move) int {
+		switch {
+		case a.gain > b.gain:
+			return -1
+		case a.gain < b.gain:
+			return 1
+		}
+		return 0
+	})
+	return out
+}

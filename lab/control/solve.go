@@ -316,24 +316,38 @@ func (s *solver) rates(i, r int) []mat {
 // descend eliminates what is above level i, whose mode is r (from 0). The
 // levels above must be in place.
 func (s *solver) descend(i, r int) error {
-	l := &s.lev[i]
 	q := s.rates(i, r)
-	if l.up == nil {
-		l.up = make([]mat, len(q))
-		for k := range q {
-			l.up[k] = zeros(q[k].r, q[k].c)
-		}
-		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], s.rate[i][r].c)
-	}
-	for k := len(q) - 1; k >= 0; k-- {
-		copy(l.up[k].a, q[k].a)
-		if k < len(q)-1 {
-			l.up[k].addMul(l.up[k+1], s.lev[i+k+1].g)
-		}
+	l := s.room(i)
+	for k, x := range q {
+		copy(l.up[k].a, x.a)
 	}
 	copy(l.u.a, s.rate[i][r].a)
-	for k := 1; k < len(q); k++ {
+	return s.eliminate(i)
+}
+
+// room returns level i with its matrices made.
+func (s *solver) room(i int) *level {
+	l := &s.lev[i]
+	if l.up == nil {
+		for k := range 1 + min(s.m.K, s.m.N-i) {
+			l.up = append(l.up, zeros(s.dim[i], s.dim[i+k]))
+		}
+		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], s.rate[i][0].c)
+	}
+	return l
+}
+
+// eliminate finishes what descend began with the rates of level i.
+func (s *solver) eliminate(i int) error {
+	l := &s.lev[i]
+	for k := len(l.up) - 1; k >= 1; k-- {
+		if k < len(l.up)-1 {
+			l.up[k].addMul(l.up[k+1], s.lev[i+k+1].g)
+		}
 		l.u.addMul(l.up[k], s.lev[i+k].u)
+	}
+	if len(l.up) > 1 {
+		l.up[0].addMul(l.up[1], s.lev[i+1].g)
 	}
 	if i == 0 {
 		return nil
