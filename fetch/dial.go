@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -99,6 +100,18 @@ func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	d.cache[host] = a
 	return a.addrs, a.err
+}
+
+// Dial connects as the client does for its own requests, with the check of
+// addresses, for a proxy through which another program's requests go. private
+// tells a refusal from a failure.
+func (c *Client) Dial(ctx context.Context, network, address string) (conn net.Conn, private bool, err error) {
+	dial := c.dialer.dial
+	if c.config.Dial != nil {
+		dial = c.config.Dial
+	}
+	conn, err = dial(ctx, network, address)
+	return conn, errors.Is(err, errPrivate), err
 }
 
 // Address returns the first address of a host name, from the cache or by asking,

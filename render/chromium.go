@@ -1,0 +1,257 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/remote"
+)
+
+// ErrNoBrowser is the error where no Chromium is found or can be started.
+var ErrNoBrowser = errors.New("no Chromium")
+
+// names under which Chromium is installed, Debian's first.
+var names = []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "headless_shell"}
+
+// Find returns the path of Chromium: path itself if it is given, else the first
+// that is installed.
+func Find(path string) (string, error) {
+	if path != "" {
+		p, err := exec.LookPath(path)
+		if err != nil {
+			return "", fmt.Errorf("%w at %s: %w", ErrNoBrowser, path, err)
+		}
+		return p, nil
+	}
+	for _, n := range names {
+		if p, err := exec.LookPath(n); err == nil {
+			return p, nil
+		}
+	}
+	return "", fmt.Errorf("%w installed (looked for %s)", ErrNoBrowser, strings.Join(names, ", "))
+}
+
+// chromium is one running browser.
+type chromium struct {
+	ctx    context.Context // of its first tab; the parent of all others
+	cancel context.CancelFunc
+	guard  *guard
+	dir    string // profile, removed at the end; "" for a remote one
+	pid    int    // leader of its process group; 0 for a remote one
+	agent  string // User-Agent that it sends
+
+	started time.Time
+	pages   atomic.Int64
+	once    sync.Once
+
+	// Guarded by the pool's mutex.
+	tabs    int  // open
+	retired bool // no more pages: it is closed when its last tab is
+}
+
+// start starts a browser, or connects to the one whose debugging address is
+// given. The browser lives until close.
+func start(ctx context.Context, c *Config) (*chromium, error) {
+	b := &chromium{started: time.Now()}
+	if err := b.listen(c); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.Remote != "" {
+		err = b.attach(ctx, c.Remote)
+	} else {
+		err = b.launch(ctx, c)
+	}
+	if err == nil {
+		err = b.identify(ctx, c)
+	}
+	if err != nil {
+		b.close()
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: start: %w", ErrNoBrowser, err)
+	}
+	return b, nil
+}
+
+// listen opens the guard where the browser can reach it.
+func (b *chromium) listen(c *Config) (err error) {
+	own, peer := "127.0.0.1", net.IPv4(127, 0, 0, 1)
+	if c.Remote != "" {
+		u, err := url.Parse(c.Remote)
+		if err != nil || u.Hostname() == "" {
+			return fmt.Errorf("render: debugging address %q: want ws://host:port or http://host:port", c.Remote)
+		}
+		// Connecting by UDP sends nothing and tells which of our addresses it sees.
+		probe, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), "9"))
+		if err != nil {
+			return fmt.Errorf("render: debugging address %s: %w", c.Remote, err)
+		}
+		defer probe.Close()
+		peer = probe.RemoteAddr().(*net.UDPAddr).IP
+		own = probe.LocalAddr().(*net.UDPAddr).IP.String()
+	}
+	b.guard, err = newGuard(c.Client, c.Proxy, net.JoinHostPort(own, "0"), peer)
+	return err
+}
+
+// flags are what Chromium is started with beside chromedp's own.
+var flags = []string{
+	"disable-gpu", "disable-dev-shm-usage", "disable-background-networking", "disable-component-update", "disable-sync", "disable-extensions", "disable-quic",
+	"no-first-run", "no-pings", "mute-audio", "disable-domain-reliability", "disable-client-side-phishing-detection",
+}
+
+func (b *chromium) launch(ctx context.Context, c *Config) error {
+	path, err := Find(c.Path)
+	if err != nil {
+		return err
+	}
+	if b.dir, err = os.MkdirTemp("", "freshet-chromium-"); err != nil {
+		return err
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(b.dir))
+	for _, f := range flags {
+		opts = append(opts, chromedp.Flag(f, true))
+	}
+	opts = append(
+		opts,
+		chromedp.ProxyServer("http://"+b.guard.address()),
+		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
+		// WebRTC would go around the proxy.
+		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.ModifyCmdFunc(group),
+	)
+	if os.Geteuid() == 0 { // Chromium refuses its sandbox to root
+		opts = append(opts, chromedp.NoSandbox)
+	}
+	parent, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), opts...)
+	return b.begin(ctx, parent, cancel)
+}
+
+// group makes the browser the leader of a process group of its own, that dies
+// with us.
+func group(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
+}
+
+func (b *chromium) attach(ctx context.Context, address string) error {
+	parent, cancel := remote.NewAllocator(context.WithoutCancel(ctx), address)
+	return b.begin(ctx, parent, cancel)
+}
+
+// begin makes the first tab, within the time that ctx leaves and startTime.
+func (b *chromium) begin(ctx, parent context.Context, stopAllocator context.CancelFunc) error {
+	var stop context.CancelFunc
+	b.ctx, stop = chromedp.NewContext(parent, chromedp.WithLogf(func(string, ...any) {}), chromedp.WithErrorf(func(string, ...any) {}))
+	b.cancel = func() { stop(); stopAllocator() }
+	// The context of the first call is the browser's life, so the time limit is
+	// kept beside it.
+	limit := time.AfterFunc(startTime, b.cancel)
+	unhook := context.AfterFunc(ctx, b.cancel)
+	defer unhook()
+	err := chromedp.Do(b.ctx)
+	if !limit.Stop() && err == nil {
+		err = context.DeadlineExceeded
+	}
+	if p := chromedp.FromContext(b.ctx).Browser; p != nil && p.Process() != nil {
+		b.pid = p.Process().Pid
+	}
+	return err
+}
+
+// identify composes the User-Agent: the browser's own, since pages choose their
+// scripts by it, with the robot's name and contact, since it is a robot.
+func (b *chromium) identify(ctx context.Context, c *Config) error {
+	v, err := cdp.Call(ctx, chromedp.FromContext(b.ctx).Browser, browser.GetVersion, cdp.Empty{})
+	if err != nil {
+		return err
+	}
+	b.agent = strings.ReplaceAll(v.UserAgent, "HeadlessChrome", "Chrome")
+	if c.UserAgent != "" {
+		b.agent += " " + c.UserAgent
+	}
+	return nil
+}
+
+// alive asks the browser for a sign of life.
+func (b *chromium) alive(ctx context.Context, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := cdp.Call(ctx, chromedp.FromContext(b.ctx).Browser, browser.GetVersion, cdp.Empty{})
+	return err == nil
+}
+
+// kill ends the process group at once.
+func (b *chromium) kill() {
+	if b.pid > 0 {
+		_ = syscall.Kill(-b.pid, syscall.SIGKILL)
+	}
+}
+
+// close ends the browser and removes its profile.
+func (b *chromium) close() {
+	b.once.Do(func() {
+		b.kill() // nothing in it is worth a graceful end
+		if b.cancel != nil {
+			b.cancel()
+			if c := chromedp.FromContext(b.ctx); c != nil && c.Allocator != nil && b.pid > 0 {
+				c.Allocator.Wait()
+			}
+		}
+		b.guard.close()
+		if b.dir != "" {
+			_ = os.RemoveAll(b.dir)
+		}
+	})
+}
+
+// memory is what the process group has resident, in bytes; 0 where that is not
+// known. Pages that processes share count once for each of them, so it is more
+// than what the browser takes.
+func (b *chromium) memory() int64 {
+	if b.pid == 0 {
+		return 0
+	}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0
+	}
+	var pages int64
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err != nil {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
+		if err != nil {
+			continue
+		}
+		// The name in parentheses may hold anything; fields are counted after it.
+		_, rest, ok := strings.Cut(string(stat), ") ")
+		f := strings.Fields(rest)
+		if !ok || len(f) < 22 || f[2] != strconv.Itoa(b.pid) {
+			continue
+		}
+		n, _ := strconv.ParseInt(f[21], 10, 64)
+		pages += n
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -1,0 +1,351 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Pool renders pages in tabs of a Chromium that it starts when the first page
+// comes. It is safe for concurrent use. Make it with NewPool, end it with
+// Close.
+type Pool struct {
+	config Config
+	ctx    context.Context // ends with the pool
+	stop   context.CancelFunc
+
+	mu      sync.Mutex
+	limit   int
+	busy    int
+	waiting int
+	change  chan struct{} // closed and replaced when busy or limit change
+	current *chromium     // nil until the first page, and after a crash
+	idle    []*tab        // of current
+	stats   Stats
+	problem error // why no browser could be started last
+	tried   time.Time
+	open    sync.WaitGroup // pages under way
+
+	starting sync.Mutex // held while a browser is started: by one caller at a time
+}
+
+// Stats counts what a pool did.
+type Stats struct {
+	Rendered int64 // pages
+	Failed   int64 // pages that could not be rendered
+	Retried  int64 // pages tried again after a crash
+	Browsers int64 // started
+	Killed   int64 // of them after a crash or hang
+	Cut      int64 // pages taken before they were done
+	Requests int64 // of pages
+	Blocked  int64
+	Bytes    int64
+	Private  int64 // connections to private addresses that were refused
+	Time     time.Duration
+}
+
+// retryStart is how long a browser that could not be started is not tried
+// again.
+const retryStart = 30 * time.Second
+
+// NewPool returns a pool; no browser is started yet.
+func NewPool(c Config) *Pool {
+	p := &Pool{config: c.withDefaults(), change: make(chan struct{})}
+	p.limit = p.config.Tabs
+	if c.Tabs < 0 {
+		p.limit = 0
+	}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	return p
+}
+
+// SetTabs changes how many pages may be rendered at the same time. Pages under
+// way are finished.
+func (p *Pool) SetTabs(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = max(0, n)
+	p.wakeAll()
+}
+
+// Tabs returns how many pages are rendered, wait, and may be rendered at the
+// same time.
+func (p *Pool) Tabs() (busy, waiting, limit int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.busy, p.waiting, p.limit
+}
+
+// Stats returns what the pool did.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stats
+	if p.current != nil {
+		s.Private += p.current.guard.refused.Load()
+	}
+	return s
+}
+
+// Available is nil if pages can be rendered, else why not: no Chromium, or no
+// tabs allowed.
+func (p *Pool) Available() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.limit == 0 {
+		return errNoTabs
+	}
+	if p.problem != nil && time.Since(p.tried) < retryStart {
+		return p.problem
+	}
+	if p.config.Remote == "" {
+		_, err := Find(p.config.Path)
+		return err
+	}
+	return nil
+}
+
+var errNoTabs = fmt.Errorf("%w: the number of render agents is 0", ErrNoBrowser)
+
+// wakeAll lets everybody who waits look again. The caller holds mu.
+func (p *Pool) wakeAll() {
+	close(p.change)
+	p.change = make(chan struct{})
+}
+
+// Close ends the browser; pages under way fail.
+func (p *Pool) Close() {
+	p.stop()
+	p.open.Wait()
+	p.mu.Lock()
+	b, idle := p.current, p.idle
+	p.current, p.idle = nil, nil
+	p.mu.Unlock()
+	if b != nil {
+		b.kill()
+		for _, t := range idle {
+			t.close()
+		}
+		b.close()
+	}
+}
+
+// Render builds a page, waiting for a tab if all are busy. A browser that
+// crashes or hangs is killed with its process group, and the page is tried once
+// more in a new one. The error is ErrNoBrowser where none can be had.
+func (p *Pool) Render(ctx context.Context, page *Page) (*Document, error) {
+	if err := p.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer p.leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	unhook := context.AfterFunc(p.ctx, cancel)
+	defer unhook()
+	doc, err := p.try(ctx, page)
+	if errors.Is(err, errTab) && ctx.Err() == nil {
+		p.add(func(s *Stats) { s.Retried++ })
+		doc, err = p.try(ctx, page)
+	}
+	p.add(func(s *Stats) {
+		if err != nil {
+			s.Failed++
+			return
+		}
+		s.Rendered++
+		s.Requests += int64(doc.Requests)
+		s.Blocked += int64(doc.Blocked)
+		s.Bytes += doc.Bytes
+		s.Time += doc.Took
+		if doc.Cut != "" {
+			s.Cut++
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("render %s: %w", page.URL, err)
+	}
+	return doc, nil
+}
+
+func (p *Pool) add(f func(*Stats)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.stats)
+}
+
+// enter waits until a tab may be used.
+func (p *Pool) enter(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting++
+	defer func() { p.waiting-- }()
+	for p.busy >= p.limit {
+		if p.limit == 0 {
+			return errNoTabs
+		}
+		change := p.change
+		p.mu.Unlock()
+		var err error
+		select {
+		case <-change:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-p.ctx.Done():
+			err = errClosed
+		}
+		p.mu.Lock()
+		if err != nil {
+			return err
+		}
+	}
+	if p.ctx.Err() != nil {
+		return errClosed
+	}
+	p.busy++
+	p.open.Add(1)
+	return nil
+}
+
+var errClosed = fmt.Errorf("%w: the pool is closed", ErrNoBrowser)
+
+func (p *Pool) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	p.wakeAll()
+	p.open.Done()
+}
+
+// try renders the page in one tab.
+func (p *Pool) try(ctx context.Context, page *Page) (*Document, error) {
+	t, err := p.tab(ctx)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := t.render(ctx, page)
+	t.browser.pages.Add(1)
+	p.done(ctx, t, err)
+	return doc, err
+}
+
+// tab returns an idle tab or a new one.
+func (p *Pool) tab(ctx context.Context) (*tab, error) {
+	b, t, err := p.browser(ctx)
+	if err != nil || t != nil {
+		return t, err
+	}
+	t, err = newTab(ctx, b, &p.config)
+	if err != nil {
+		p.drop(b, true)
+		if ctx.Err() == nil {
+			err = fmt.Errorf("%w: %w", errTab, err)
+		}
+		return nil, err
+	}
+	return t, nil
+}
+
+// browser returns the current browser with a tab counted on it, starting one if
+// there is none or it has served long enough, and an idle tab if it has one.
+func (p *Pool) browser(ctx context.Context) (*chromium, *tab, error) {
+	p.starting.Lock()
+	defer p.starting.Unlock()
+	p.mu.Lock()
+	if b := p.current; b != nil && (time.Since(b.started) > p.config.MaxAge || b.pages.Load() >= int64(p.config.MaxPages)) {
+		p.retire()
+	}
+	if b := p.current; b != nil {
+		b.tabs++
+		var t *tab
+		if n := len(p.idle); n > 0 {
+			b.tabs-- // it is counted already
+			t, p.idle = p.idle[n-1], p.idle[:n-1]
+		}
+		p.mu.Unlock()
+		return b, t, nil
+	}
+	err := p.problem
+	if err != nil && time.Since(p.tried) < retryStart {
+		p.mu.Unlock()
+		return nil, nil, err
+	}
+	p.mu.Unlock()
+	b, err := start(ctx, &p.config)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() == nil {
+		p.problem, p.tried = err, time.Now()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	p.stats.Browsers++
+	p.current, b.tabs = b, 1
+	return b, nil, nil
+}
+
+// retire lets the current browser end when its tabs are done. The caller holds
+// mu.
+func (p *Pool) retire() {
+	b, idle := p.current, p.idle
+	p.current, p.idle, b.retired = nil, nil, true
+	b.tabs -= len(idle)
+	if b.tabs == 0 {
+		p.end(b)
+	}
+}
+
+// end closes a browser nobody uses. The caller holds mu.
+func (p *Pool) end(b *chromium) {
+	p.stats.Private += b.guard.refused.Load()
+	p.open.Go(b.close)
+}
+
+// memoryPages is after how many pages the memory of a browser is looked at.
+const memoryPages = 16
+
+// done takes a tab back.
+func (p *Pool) done(ctx context.Context, t *tab, err error) {
+	b := t.browser
+	if errors.Is(err, errTab) {
+		// One tab's trouble is not the browser's, unless it does not answer.
+		dead := !b.alive(context.WithoutCancel(ctx), p.config.Answer)
+		if dead {
+			b.kill()
+		}
+		t.close()
+		p.drop(b, dead)
+		return
+	}
+	full := b.pages.Load()%memoryPages == 0 && b.memory() > p.config.MaxMemory
+	p.mu.Lock()
+	if p.current == b && !full && len(p.idle) < p.limit {
+		p.idle = append(p.idle, t)
+		p.mu.Unlock()
+		return
+	}
+	if p.current == b && full {
+		p.retire()
+	}
+	p.mu.Unlock()
+	t.close()
+	p.drop(b, false)
+}
+
+// drop counts a tab off its browser, that is not used again if it is dead.
+func (p *Pool) drop(b *chromium, dead bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b.tabs--
+	if dead && p.current == b {
+		p.stats.Killed++
+		b.kill()
+		p.retire()
+		return
+	}
+	if b.retired && b.tabs == 0 {
+		p.end(b)
+	}
+}

@@ -1,0 +1,245 @@
+package render
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/css"
+	"github.com/chromedp/cdproto/dom"
+	"github.com/chromedp/cdproto/emulation"
+	cdpfetch "github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/inspector"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/security"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+//go:embed page.js
+var pageScript string
+
+// tab is one page target, used for one page after the other. Each has a
+// browser context of its own: cookies and storage of a page are seen by no
+// other tab, and are cleared before the next page.
+type tab struct {
+	browser *chromium
+	config  *Config
+	ctx     context.Context
+	cancel  context.CancelFunc
+	target  *chromedp.Target
+	frame   cdp.FrameID // the main frame
+	replies sync.WaitGroup
+
+	expired chan struct{} // the page's time is over
+	crashed chan struct{} // closed when the page's process dies
+	once    sync.Once
+
+	mu    sync.Mutex
+	visit *visit // nil between pages
+}
+
+// viewport is tall, so that what is loaded when it becomes visible mostly is.
+const (
+	viewWidth  = 1280
+	viewHeight = 2400
+)
+
+func newTab(ctx context.Context, b *chromium, c *Config) (*tab, error) {
+	t := &tab{browser: b, config: c, expired: make(chan struct{}, 1), crashed: make(chan struct{})}
+	t.ctx, t.cancel = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
+		p.ProxyServer, p.ProxyBypassList = "http://"+b.guard.address(), "<-loopback>"
+	}))
+	limit := time.AfterFunc(startTime, t.cancel) // the first call must have no deadline of its own
+	defer limit.Stop()
+	unhook := context.AfterFunc(ctx, t.cancel)
+	defer unhook()
+	err := chromedp.Do(t.ctx)
+	if err == nil {
+		err = t.prepare()
+	}
+	if err != nil {
+		t.close()
+		return nil, fmt.Errorf("open a tab: %w", err)
+	}
+	return t, nil
+}
+
+// call runs a command of the DevTools protocol in the tab.
+func call[P, R any](ctx context.Context, t *tab, c cdp.Command[P, R], p P) (R, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.config.Answer)
+	defer cancel()
+	r, err := cdp.Call(ctx, t.target, c, p)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", c.Method, err)
+	}
+	return r, err
+}
+
+// prepare turns off what chromedp listens to and we do not, and sets what
+// holds for all pages of the tab.
+func (t *tab) prepare() error {
+	cc := chromedp.FromContext(t.ctx)
+	t.target = cc.Target
+	if err := chromedp.Listen(t.ctx, t.event); err != nil {
+		return err
+	}
+	tree, err := call(t.ctx, t, page.GetFrameTree, cdp.Empty{})
+	if err != nil {
+		return err
+	}
+	t.frame = tree.FrameTree.Frame.ID
+	deny := browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorDeny, BrowserContextID: cc.BrowserContextID}
+	if _, err := cdp.Call(t.ctx, cc.Browser, browser.SetDownloadBehavior, deny); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		method string
+		params any
+	}{
+		{css.Disable.Method, cdp.Empty{}},
+		{dom.Disable.Method, cdp.Empty{}},
+		{cdplog.Disable.Method, cdp.Empty{}},
+		{runtime.Disable.Method, cdp.Empty{}},
+		{page.SetLifecycleEventsEnabled.Method, page.SetLifecycleEventsEnabledParams{}},
+		{network.SetBypassServiceWorker.Method, network.SetBypassServiceWorkerParams{Bypass: true}},
+		{security.SetIgnoreCertificateErrors.Method, security.SetIgnoreCertificateErrorsParams{Ignore: t.config.Insecure}},
+		{emulation.SetUserAgentOverride.Method, emulation.SetUserAgentOverrideParams{UserAgent: t.browser.agent}},
+		{emulation.SetDeviceMetricsOverride.Method, emulation.SetDeviceMetricsOverrideParams{Width: viewWidth, Height: viewHeight, DeviceScaleFactor: 1}},
+		{page.AddScriptToEvaluateOnNewDocument.Method, page.AddScriptToEvaluateOnNewDocumentParams{Source: pageScript}},
+		{cdpfetch.Enable.Method, cdpfetch.EnableParams{}},
+	} {
+		ctx, cancel := context.WithTimeout(t.ctx, t.config.Answer)
+		err := t.target.Call(ctx, step.method, step.params, nil)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w", step.method, err)
+		}
+	}
+	return nil
+}
+
+func (t *tab) close() {
+	t.cancel()
+	t.replies.Wait()
+}
+
+// event takes one event of the tab. It must not wait.
+func (t *tab) event(ev any) {
+	switch e := ev.(type) {
+	case *cdpfetch.EventRequestPaused:
+		v := t.current()
+		t.reply(func(ctx context.Context) { t.request(ctx, v, e) })
+	case *network.EventDataReceived:
+		if v := t.current(); v != nil {
+			v.received(e.EncodedDataLength, e.DataLength)
+		}
+	case *network.EventLoadingFinished, *network.EventLoadingFailed, *network.EventResponseReceived:
+		if v := t.current(); v != nil {
+			v.received(0, 0)
+		}
+	case *page.EventJavascriptDialogOpening:
+		t.reply(func(ctx context.Context) {
+			_, _ = call(ctx, t, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
+		})
+	case *emulation.EventVirtualTimeBudgetExpired:
+		select {
+		case t.expired <- struct{}{}:
+		default:
+		}
+	case *inspector.EventTargetCrashed:
+		t.once.Do(func() { close(t.crashed) })
+	}
+}
+
+// reply runs a command outside the loop that delivers events.
+func (t *tab) reply(f func(context.Context)) {
+	t.replies.Add(1)
+	go func() { // ends with the tab's context
+		defer t.replies.Done()
+		f(t.ctx)
+	}()
+}
+
+func (t *tab) current() *visit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visit
+}
+
+func (t *tab) set(v *visit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visit = v
+}
+
+// request decides on one request of the page.
+func (t *tab) request(ctx context.Context, v *visit, e *cdpfetch.EventRequestPaused) {
+	if v == nil { // of the page before
+		t.fail(ctx, e, network.ErrorReasonAborted)
+		return
+	}
+	switch verdict := v.judge(ctx, t.frame, e); verdict {
+	case serve:
+		_, _ = call(ctx, t, cdpfetch.FulfillRequest, v.answer(e.RequestID))
+	case pass:
+		_, _ = call(ctx, t, cdpfetch.ContinueRequest, cdpfetch.ContinueRequestParams{RequestID: e.RequestID})
+	case leave:
+		t.fail(ctx, e, network.ErrorReasonAborted)
+	default:
+		t.fail(ctx, e, network.ErrorReasonBlockedByClient)
+	}
+}
+
+func (t *tab) fail(ctx context.Context, e *cdpfetch.EventRequestPaused, why network.ErrorReason) {
+	_, _ = call(ctx, t, cdpfetch.FailRequest, cdpfetch.FailRequestParams{RequestID: e.RequestID, ErrorReason: why})
+}
+
+// errScript is the error of a call into the page that threw.
+var errScript = errors.New("script error")
+
+// eval calls a function of page.js and decodes its value.
+func eval[T any](ctx context.Context, t *tab, expression string) (T, error) {
+	var out T
+	yes := true
+	r, err := call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "window[Symbol.for('freshet')]." + expression, ReturnByValue: &yes, AwaitPromise: &yes})
+	if err != nil {
+		return out, err
+	}
+	if r.ExceptionDetails != nil {
+		return out, fmt.Errorf("%w: %.100s: %s", errScript, expression, r.ExceptionDetails.Text)
+	}
+	if len(r.Result.Value) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(r.Result.Value, &out); err != nil {
+		return out, fmt.Errorf("%w: %.100s: %w", errScript, expression, err)
+	}
+	return out, nil
+}
+
+// header lists the fields of the answer that the browser may see again: not
+// those of the transfer, which is over.
+func header(p *Page) []*cdpfetch.HeaderEntry {
+	var out []*cdpfetch.HeaderEntry
+	for k, vs := range p.Header {
+		if slices.Contains([]string{"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "refresh"}, strings.ToLower(k)) {
+			continue
+		}
+		for _, v := range vs {
+			out = append(out, &cdpfetch.HeaderEntry{Name: k, Value: v})
+		}
+	}
+	return out
+}

@@ -1,0 +1,435 @@
+package render
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	cdpfetch "github.com/chromedp/cdproto/fetch"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/storage"
+
+	"github.com/freshet/freshet/weburl"
+)
+
+// visit is one page in a tab.
+type visit struct {
+	page   *Page
+	config *Config
+
+	mu     sync.Mutex
+	doc    Document
+	served bool      // the document was asked for
+	last   time.Time // of the last sign of the network
+	links  map[string]bool
+}
+
+// verdict on a request.
+type verdict int
+
+const (
+	block verdict = iota // as an ad blocker does
+	serve                // answer with what the robot has
+	pass
+	leave // the page wanted to go elsewhere: note it and stay
+)
+
+// judge decides on a request and counts it.
+func (v *visit) judge(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRequestPaused) verdict {
+	if e.ResourceType == network.ResourceTypeDocument && e.FrameID == main {
+		return v.navigation(e)
+	}
+	if d := v.bounds(e); d != pass {
+		return d
+	}
+	if v.page.Allowed != nil {
+		if u, err := weburl.Parse(e.Request.URL); err == nil && !v.page.Allowed(ctx, u) {
+			v.count(&v.doc.Blocked)
+			return block
+		}
+	}
+	v.count(&v.doc.Requests)
+	return pass
+}
+
+// navigation judges a request for a document of the main frame. The first is
+// ours; any other is where a script or a refresh wants to go, which is a link.
+func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	if v.served && (e.RedirectedRequestID == "" || v.page.Body != nil) {
+		v.links[e.Request.URL+e.Request.URLFragment] = true
+		return leave
+	}
+	v.served = true
+	if v.page.Body != nil {
+		return serve
+	}
+	v.doc.Requests++
+	return pass
+}
+
+// bounds blocks what shows nothing to a robot, and what is too much.
+func (v *visit) bounds(e *cdpfetch.EventRequestPaused) verdict {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	switch e.ResourceType {
+	case network.ResourceTypeImage, network.ResourceTypeFont, network.ResourceTypeMedia, network.ResourceTypeTextTrack, network.ResourceTypePing,
+		network.ResourceTypePrefetch, network.ResourceTypeManifest, network.ResourceTypeCSPViolationReport,
+		network.ResourceTypeDocument: // a frame: a page of its own to the robot
+		v.doc.Blocked++
+		return block
+	}
+	if v.doc.Requests >= v.config.Requests || v.doc.Bytes > v.config.MaxBytes {
+		v.doc.Refused++
+		return block
+	}
+	return pass
+}
+
+func (v *visit) count(n *int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	*n++
+}
+
+// received notes what came over the network.
+func (v *visit) received(wire, length int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	v.doc.Bytes += max(wire, length)
+}
+
+// answer is the robot's copy of the document.
+func (v *visit) answer(id cdpfetch.RequestID) cdpfetch.FulfillRequestParams {
+	return cdpfetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, ResponseHeaders: header(v.page), Body: v.page.Body}
+}
+
+// errTab is the error of a tab that cannot be used again.
+var errTab = errors.New("the tab does not answer")
+
+// render builds one page. An error that is errTab means that the tab is lost.
+func (t *tab) render(ctx context.Context, p *Page) (*Document, error) {
+	start := time.Now()
+	v := &visit{page: p, config: t.config, last: start, links: map[string]bool{}}
+	ctx, cancel := context.WithTimeout(ctx, t.config.Timeout)
+	defer cancel()
+	t.set(v)
+	defer t.set(nil)
+	select { // of the page before
+	case <-t.expired:
+	default:
+	}
+	err := t.build(ctx, v)
+	if cerr := t.clean(p); err == nil {
+		err = cerr
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doc.Took = time.Since(start)
+	doc := v.doc
+	return &doc, err
+}
+
+func (t *tab) build(ctx context.Context, v *visit) error {
+	if _, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
+		return t.lost(err)
+	}
+	if err := t.navigate(ctx, v); err != nil {
+		return err
+	}
+	if err := t.settle(ctx, v, t.config.Budget); err != nil {
+		return err
+	}
+	if err := t.scroll(ctx, v); err != nil {
+		return err
+	}
+	if err := t.collect(v); err != nil {
+		return err
+	}
+	return t.routes(ctx, v)
+}
+
+// navigate loads the document. It returns once the browser has begun to read
+// it.
+func (t *tab) navigate(ctx context.Context, v *visit) error {
+	within, cancel := context.WithCancel(t.ctx) // the command's context must be the tab's
+	defer cancel()
+	unhook := context.AfterFunc(ctx, cancel)
+	defer unhook()
+	r, err := cdp.Call(within, t.target, page.Navigate, page.NavigateParams{URL: v.page.URL.String()})
+	switch {
+	case err != nil && ctx.Err() != nil && t.ctx.Err() == nil:
+		return fmt.Errorf("render %s: no document after %v", v.page.URL, t.config.Timeout)
+	case err != nil:
+		return t.lost(err)
+	case r.ErrorText != "":
+		return fmt.Errorf("render %s: %s", v.page.URL, r.ErrorText)
+	}
+	return nil
+}
+
+// scriptStep is how long the page's clock runs after we touched the page.
+const scriptStep = time.Second
+
+// settle lets the page's clock run for budget: it returns when that is used up,
+// or when the page has had its real time, or the network stalls.
+func (t *tab) settle(ctx context.Context, v *visit, budget time.Duration) error {
+	ms := float64(budget.Milliseconds())
+	_, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{
+		Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending, Budget: &ms, MaxVirtualTimeTaskStarvationCount: 100_000,
+	})
+	if err != nil {
+		return t.lost(err)
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.expired:
+			v.tooLong()
+			return nil
+		case <-t.crashed:
+			return fmt.Errorf("render %s: the page's process died: %w", v.page.URL, errTab)
+		case <-t.ctx.Done():
+			return t.lost(context.Cause(t.ctx))
+		case <-ctx.Done():
+			return t.halt(v, CutTime)
+		case <-tick.C:
+			if v.quiet() > t.config.Stall {
+				return t.halt(v, CutStall)
+			}
+		}
+	}
+}
+
+// tooLong marks a document that lacks what was beyond its bounds.
+func (v *visit) tooLong() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.doc.Refused > 0 && v.doc.Cut == "" {
+		v.doc.Cut = CutBytes
+	}
+}
+
+func (v *visit) quiet() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return time.Since(v.last)
+}
+
+// halt stops a page that does not settle; what it has shown by now counts. A
+// script that never ends is ended.
+func (t *tab) halt(v *visit, why string) error {
+	if _, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
+		why = CutHang
+		if _, err := call(t.ctx, t, runtime.TerminateExecution, cdp.Empty{}); err != nil {
+			return t.lost(err)
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doc.Cut = why
+	return nil
+}
+
+// cut reports whether the page was stopped.
+func (v *visit) cut() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.doc.Cut != ""
+}
+
+// scroll goes to the end of the page as long as that makes it grow.
+func (t *tab) scroll(ctx context.Context, v *visit) error {
+	if v.cut() || t.config.Scrolls < 0 {
+		return nil
+	}
+	size, err := eval[[2]int](t.ctx, t, "size()")
+	if err != nil {
+		return t.page(err)
+	}
+	for v.doc.Scrolls < t.config.Scrolls && !v.cut() {
+		observed, err := eval[bool](t.ctx, t, "scroll()")
+		if err != nil {
+			return t.page(err)
+		}
+		if observed {
+			if err := t.draw(); err != nil {
+				return err
+			}
+		}
+		if err := t.settle(ctx, v, scriptStep); err != nil {
+			return err
+		}
+		now, err := eval[[2]int](t.ctx, t, "size()")
+		if err != nil {
+			return t.page(err)
+		}
+		if now == size {
+			return nil
+		}
+		size = now
+		v.doc.Scrolls++
+	}
+	return nil
+}
+
+// draw waits until the page was drawn: what observes visibility is told by
+// frames, which come by the real clock.
+func (t *tab) draw() error {
+	_, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending})
+	if err != nil {
+		return t.lost(err)
+	}
+	_, err = eval[bool](t.ctx, t, "frame()")
+	if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil {
+		return nil // a page that is not drawn has been seen as far as it goes
+	}
+	if err != nil {
+		return t.page(err)
+	}
+	return nil
+}
+
+// collected is what page.js gathers.
+type collected struct {
+	URL   string
+	HTML  string
+	Links []string
+}
+
+// maxLinks bounds what a page may list beside its HTML.
+const maxLinks = 100_000
+
+func (t *tab) collect(v *visit) error {
+	text, err := eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d)", t.config.MaxHTML, maxLinks))
+	if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil { // a script that never ends
+		if err := t.halt(v, CutHang); err != nil {
+			return err
+		}
+		text, err = eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d)", t.config.MaxHTML, maxLinks))
+	}
+	if err != nil {
+		return t.page(err)
+	}
+	var c collected
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return fmt.Errorf("render %s: %w", v.page.URL, err)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doc.URL, v.doc.HTML = c.URL, []byte(c.HTML)
+	v.more(c.Links)
+	return nil
+}
+
+// more adds links that the HTML may lack. The caller holds mu.
+func (v *visit) more(links []string) {
+	for _, l := range links {
+		if strings.HasPrefix(l, "http") && len(v.links) < maxLinks {
+			v.links[l] = true
+		}
+	}
+	v.doc.Links = v.doc.Links[:0]
+	for l := range v.links {
+		v.doc.Links = append(v.doc.Links, l)
+	}
+}
+
+// routes walks the states of a document that its script shows by fragment
+// (#/page, #!page). To the robot they are one page: their links and texts are
+// added to it.
+func (t *tab) routes(ctx context.Context, v *visit) error {
+	if v.cut() || t.config.Routes < 0 {
+		return nil
+	}
+	list, err := eval[[]string](t.ctx, t, "routes()")
+	if err != nil {
+		return nil //nolint:nilerr // the page itself is had
+	}
+	known := map[string]bool{}
+	for _, r := range list {
+		known[r] = true
+	}
+	var texts bytes.Buffer
+	for n := 0; n < len(list) && n < t.config.Routes && !v.cut() && ctx.Err() == nil; n++ {
+		arg, err := json.Marshal(list[n])
+		if err != nil {
+			return err
+		}
+		if _, err := eval[any](t.ctx, t, "go("+string(arg)+")"); err != nil {
+			break
+		}
+		if err := t.settle(ctx, v, scriptStep); err != nil {
+			return err
+		}
+		text, err := eval[string](t.ctx, t, fmt.Sprintf("body(%d)", max(0, t.config.MaxHTML-texts.Len())))
+		if err != nil {
+			break
+		}
+		var c collected
+		if err := json.Unmarshal([]byte(text), &c); err != nil {
+			break
+		}
+		fmt.Fprintf(&texts, "<section>%s</section>", c.HTML)
+		v.mu.Lock()
+		v.more(c.Links)
+		v.doc.Routes++
+		v.mu.Unlock()
+		further, err := eval[[]string](t.ctx, t, "routes()")
+		if err != nil {
+			break
+		}
+		for _, r := range further {
+			if !known[r] && r != list[n] {
+				known[r] = true
+				list = append(list, r)
+			}
+		}
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doc.HTML = append(v.doc.HTML, texts.Bytes()...)
+	return nil
+}
+
+// clean forgets what the page left: cookies and storage. Its clock stands, so
+// it does nothing until the next page takes its place.
+func (t *tab) clean(p *Page) error {
+	if t.ctx.Err() != nil {
+		return t.lost(context.Cause(t.ctx))
+	}
+	if _, err := call(t.ctx, t, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		return t.lost(err)
+	}
+	types := "local_storage,session_storage,indexeddb,cache_storage,service_workers,websql,file_systems"
+	_, err := call(t.ctx, t, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.URL.Scheme() + "://" + p.URL.Host(), StorageTypes: types})
+	if err != nil {
+		return t.lost(err)
+	}
+	return nil
+}
+
+// lost makes an error of the connection to the tab one that gives it up.
+func (t *tab) lost(err error) error { return fmt.Errorf("%w: %w", errTab, err) }
+
+// page tells an error of the page's script from one of the tab.
+func (t *tab) page(err error) error {
+	if errors.Is(err, errScript) {
+		return err
+	}
+	return t.lost(err)
+}
