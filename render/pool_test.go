@@ -123,7 +123,7 @@ func newPool(t *testing.T, c Config) *Pool {
 func TestRender(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	p := newPool(t, Config{Tabs: 4, Stall: time.Second, Answer: 2 * time.Second, MaxBytes: 5 << 20, UserAgent: "freshet/test (+http://contact/)"})
+	p := newPool(t, Config{Tabs: 4, Stall: 3 * time.Second, Answer: 2 * time.Second, MaxBytes: 5 << 20, UserAgent: "freshet/test (+http://contact/)"})
 	tests := []struct {
 		path  string
 		links []string // that must be found
