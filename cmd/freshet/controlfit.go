@@ -16,7 +16,8 @@ type controlFitCmd struct {
 
 	As       string    `help:"Which process: arrivals or service; auto tells by the columns." enum:"auto,arrivals,service" default:"auto"`
 	Column   string    `help:"Column to read instead." placeholder:"NAME"`
-	Moments  []float64 `help:"Fit a service law to one to three moments about zero instead of a log." placeholder:"M1,M2,M3"`
+	Moments  []float64 `help:"Fit a service law to one to three moments about zero instead of to a log." placeholder:"M1,M2,M3"`
+	Lags     []float64 `help:"With --moments: fit arrivals of these correlations at lags 1, 2, ... instead." name:"correlations" placeholder:"R1,R2,..."`
 	Mean     float64   `help:"Scale service to this mean."`
 	Rate     float64   `help:"Bytes that the indexer handles a second: service = bytes / rate."`
 	Method   string    `help:"Service: by moments, em (likelihood), or auto." enum:"auto,moments,em" default:"auto"`
@@ -48,6 +49,10 @@ func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 		return usagef("give --mean or --rate, not both")
 	case c.MaxOrder < 1 || c.MaxRows < 1:
 		return usagef("--max-order and --max-rows are at least 1")
+	case c.Lags != nil && c.Moments == nil:
+		return usagef("--correlations goes with --moments")
+	case c.Lags != nil:
+		return c.bySummary(g)
 	case c.Moments != nil:
 		return c.byMoments(g)
 	}
@@ -132,6 +137,51 @@ func (c *controlFitCmd) byMoments(g *globals) error {
 		out.Goodness.SCV = &fit.Pair{Sample: m[1]/(m[0]*m[0]) - 1, Fit: l.SCV()}
 	}
 	return g.printService(&out)
+}
+
+// fittedArrivals is what a fit of arrivals prints.
+type fittedArrivals struct {
+	fit.BMAP
+	Method   string       `json:"method"`
+	Order    int          `json:"order"`
+	Words    []string     `json:"words,omitempty"`
+	Goodness fit.Goodness `json:"goodness"`
+}
+
+// bySummary fits arrivals to given moments and correlations.
+func (c *controlFitCmd) bySummary(g *globals) error {
+	s := fit.Summary{Moments: c.Moments, Lags: c.Lags}
+	a, err := fit.FitSummary(s, c.MaxOrder)
+	if err != nil {
+		return usagef("--moments, --correlations: %w", err)
+	}
+	out := fittedArrivals{BMAP: a.BMAP, Method: a.Method, Order: a.Order(), Words: a.Words}
+	if out.Goodness, err = s.Goodness(&a.BMAP); err != nil {
+		return err
+	}
+	return g.printArrivals(&out)
+}
+
+// printArrivals prints a fitted process.
+func (g *globals) printArrivals(a *fittedArrivals) error {
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	fmt.Fprintf(g.stdout, "%s, order %d\n", a.Method, a.Order)
+	for _, w := range a.Words {
+		fmt.Fprintln(g.stdout, w)
+	}
+	if a.Order <= 6 {
+		for k, m := range a.D {
+			for _, row := range m {
+				fmt.Fprintf(g.stdout, "%4s %.6g\n", fmt.Sprint("d", k), row)
+			}
+		}
+	} else {
+		fmt.Fprintln(g.stdout, "The matrices are in the output of --json.")
+	}
+	g.printGoodness(a.Goodness)
+	return nil
 }
 
 // service fits to a column of times or sizes.

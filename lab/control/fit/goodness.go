@@ -71,3 +71,24 @@ func (s *Sample) Distance(p *PH) KS {
 	}
 	return ks
 }
+
+// Goodness compares a process with the figures it was made from.
+func (s Summary) Goodness(b *BMAP) (Goodness, error) {
+	p, err := b.Marginal()
+	if err != nil {
+		return Goodness{}, err
+	}
+	lags, err := b.Lags(len(s.Lags))
+	if err != nil {
+		return Goodness{}, err
+	}
+	m := p.Moments(max(2, len(s.Moments)))
+	g := Goodness{SCV: &Pair{Sample: s.Moments[1]/(s.Moments[0]*s.Moments[0]) - 1, Fit: m[1]/(m[0]*m[0]) - 1}}
+	for k, v := range s.Moments {
+		g.Moments = append(g.Moments, Pair{v, m[k]})
+	}
+	for k, v := range s.Lags {
+		g.Lags = append(g.Lags, Pair{v, lags[k]})
+	}
+	return g, nil
+}
