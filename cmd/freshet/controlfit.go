@@ -39,6 +39,8 @@ var (
 // Run reads the log and fits.
 func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 	switch {
+	case c.Lags != nil && c.Moments == nil:
+		return usagef("--correlations goes with --moments")
 	case c.Moments != nil && c.Log != "":
 		return usagef("give a log or --moments, not both")
 	case c.Moments == nil && c.Log == "":
@@ -49,8 +51,6 @@ func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 		return usagef("give --mean or --rate, not both")
 	case c.MaxOrder < 1 || c.MaxRows < 1:
 		return usagef("--max-order and --max-rows are at least 1")
-	case c.Lags != nil && c.Moments == nil:
-		return usagef("--correlations goes with --moments")
 	case c.Lags != nil:
 		return c.bySummary(g)
 	case c.Moments != nil:
