@@ -4,15 +4,20 @@ import (
 	"crypto/sha256"
 	"math/bits"
 	"strings"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 )
+
+var pieces = sync.Pool{New: func() any { return new([4096]byte) }}
 
 // digest computes the page's digest and simhash. The text is folded: its words
 // are parted by single spaces.
 func digest(p *Page) ([16]byte, uint64) {
 	h := sha256.New()
-	buf := make([]byte, 0, 4096) // the hash takes long pieces faster than short
+	piecemeal := pieces.Get().(*[4096]byte)
+	defer pieces.Put(piecemeal)
+	buf := piecemeal[:0] // the hash takes long pieces faster than short
 	put := func(s string) {
 		for len(s) > 0 {
 			if len(buf) == cap(buf) {
@@ -30,15 +35,13 @@ func digest(p *Page) ([16]byte, uint64) {
 	var a, b uint64
 	text, piece := p.Text, 0
 	for i := 0; i < len(text); {
-		end := i
-		for end < len(text) && text[end] != ' ' {
-			end++
-		}
-		if w := text[i:end]; noise(w) {
+		end, word := wordAt(text, i)
+		if suspect(text, i, end) && noise(text[i:end]) {
 			put(text[piece:i])
 			piece = min(end+1, len(text))
 		} else {
-			c := wordHash(text, i, end)
+			c := word * 0x9e3779b97f4a7c15
+			c ^= c >> 32
 			sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c)
 			a, b = b, c
 		}
@@ -63,33 +66,58 @@ func digest(p *Page) ([16]byte, uint64) {
 	return [16]byte(h.Sum(nil)[:16]), sim.sum()
 }
 
-// wordHash hashes text[i:end]. Most words have at most eight letters: those are
-// read as one integer.
-func wordHash(text string, i, end int) uint64 {
-	n := end - i
-	if n > 8 {
-		return xxhash.Sum64String(text[i:end])
-	}
-	var x uint64
+// Constants of arithmetic on the eight bytes of a word at once.
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// wordAt returns where the word that begins at i ends, and a number that stands
+// for it: its letters if they are at most eight, as nearly always, else a hash.
+// Eight bytes are looked at together.
+func wordAt(text string, i int) (end int, word uint64) {
 	if i+8 <= len(text) {
-		w := text[i : i+8]
-		x = uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
-		x &= 1<<(8*n) - 1
-	} else {
-		for j := n - 1; j >= 0; j-- {
-			x = x<<8 | uint64(text[i+j])
+		x := load(text[i : i+8])
+		blank := x ^ ' '*ones
+		// The lowest high bit that is set marks the first blank; above it there may
+		// be false ones.
+		if mark := (blank - ones) &^ blank & highs; mark != 0 {
+			n := bits.TrailingZeros64(mark) &^ 7
+			return i + n>>3, x & (1<<n - 1)
+		}
+		if end = i + 8; end == len(text) || text[end] == ' ' {
+			return end, x
 		}
 	}
-	x *= 0x9e3779b97f4a7c15
-	return x ^ x>>32
+	for end = max(end, i); end < len(text) && text[end] != ' '; end++ {
+	}
+	if end-i > 8 {
+		return end, xxhash.Sum64String(text[i:end])
+	}
+	for j := end - 1; j >= i; j-- {
+		word = word<<8 | uint64(text[j])
+	}
+	return end, word
+}
+
+// load reads eight bytes, the first as the lowest.
+func load(w string) uint64 {
+	_ = w[7]
+	return uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+}
+
+// suspect reports whether a word may be noise at all: a number, or long enough
+// for a token.
+func suspect(text string, i, end int) bool {
+	return end-i >= 20 || end > i && (text[i]-'0' <= ':'-'0')
 }
 
 // noise reports whether a word changes without the page changing: a time of
 // day, or a long string of letters and digits such as a token.
 func noise(w string) bool {
 	digits, letters, other := 0, 0, 0
-	if w == "" || len(w) < 20 && (w[0] < '0' || w[0] > '9') && w[0] != ':' {
-		return false // no number, and too short for a token
+	if !suspect(w, 0, len(w)) {
+		return false
 	}
 	for i := range len(w) {
 		switch c := w[i]; {
@@ -107,52 +135,66 @@ func noise(w string) bool {
 	return letters == 0 && digits >= 3 && digits <= 6 && strings.Count(w, ":") > 0 && other == strings.Count(w, ":")
 }
 
-// simhash sums, bit by bit, the hashes of features. Eight counters of a byte
-// share a word, so that a feature costs eight additions instead of 64; every
-// 255 features the bytes are emptied into the wide counters.
+// simhash counts, bit by bit, the ones among the hashes of features. The
+// counters stand upright: plane i holds bit i of all 64 of them, so that adding
+// a hash is a carry through the planes; eight hashes are first added among
+// themselves, with five operations each (Harley and Seal's carry-save adder).
 type simhash struct {
-	lanes [8]uint64
-	count [64]int32 // features with the bit set
-	n     int32
+	wait   [8]uint64 // hashes not added yet
+	planes [32]uint64
+	n      int // features
 }
-
-// spread[b] holds bit i of b in byte i.
-var spread = func() (t [256]uint64) {
-	for b := range t {
-		for i := range 8 {
-			t[b] |= uint64(b>>i&1) << (8 * i)
-		}
-	}
-	return t
-}()
 
 func (s *simhash) add(h uint64) {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
 	h ^= h >> 32
-	for i := range s.lanes {
-		s.lanes[i] += spread[byte(h>>(8*i))]
-	}
-	if s.n++; s.n%255 == 0 {
-		s.empty()
+	s.wait[s.n&7] = h
+	if s.n++; s.n&7 == 0 {
+		s.eight()
 	}
 }
 
-func (s *simhash) empty() {
-	for i, l := range s.lanes {
-		for j := range 8 {
-			s.count[8*i+j] += int32(l >> (8 * j) & 255)
-		}
-		s.lanes[i] = 0
+// carry adds three bits in each place.
+func carry(a, b, c uint64) (sum, high uint64) {
+	u := a ^ b
+	return u ^ c, a&b | u&c
+}
+
+// eight adds the waiting hashes to the planes.
+func (s *simhash) eight() {
+	w, p := &s.wait, &s.planes
+	var a, b, c, d, e, f uint64
+	p[0], a = carry(p[0], w[0], w[1])
+	p[0], b = carry(p[0], w[2], w[3])
+	p[0], c = carry(p[0], w[4], w[5])
+	p[0], d = carry(p[0], w[6], w[7])
+	p[1], e = carry(p[1], a, b)
+	p[1], f = carry(p[1], c, d)
+	p[2], a = carry(p[2], e, f)
+	s.ripple(3, a)
+}
+
+// ripple adds a to the plane at i.
+func (s *simhash) ripple(i int, a uint64) {
+	for ; a != 0; i++ {
+		s.planes[i], a = s.planes[i]^a, s.planes[i]&a
 	}
 }
 
+// sum sets the bits that more than half of the features have.
 func (s *simhash) sum() uint64 {
-	s.empty()
+	for _, h := range s.wait[:s.n&7] {
+		s.ripple(0, h)
+	}
 	var out uint64
-	for i, c := range s.count {
-		if 2*c > s.n {
-			out |= 1 << i
+	for bit := range 64 {
+		count := 0
+		for i, p := range s.planes {
+			count |= int(p>>bit&1) << i
+		}
+		if 2*count > s.n {
+			out |= 1 << bit
 		}
 	}
 	return out

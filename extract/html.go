@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 	"sync"
 
@@ -21,13 +22,35 @@ func HTML(body []byte, contentType string, base weburl.URL, o Options) *Page {
 		s.page.Traits.MarkupBytes = len(text)
 		return s
 	}
+	room := rooms.Get().(*room)
+	defer rooms.Put(room)
 	s := start()
+	s.main.b, s.rest.b = room.main[:0], room.rest[:0]
 	if !s.fast(text) {
+		main, rest := s.main.b[:0], s.rest.b[:0]
 		s = start()
+		s.main.b, s.rest.b = main, rest
 		s.slow(text)
 	}
 	s.finish()
+	room.keep(s)
 	return s.page
+}
+
+// room is where the text of a page is gathered, one page after the other.
+type room struct{ main, rest []byte }
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// keep leaves the room for the next page; a huge one is let go.
+func (r *room) keep(s *scanner) {
+	*r = room{}
+	if cap(s.main.b) <= 1<<20 {
+		r.main = s.main.b
+	}
+	if cap(s.rest.b) <= 1<<20 {
+		r.rest = s.rest.b
+	}
 }
 
 // tokens is what a lexer and html.Tokenizer have in common.
@@ -403,14 +426,14 @@ func (f *folder) add(text []byte, limit int) {
 		if f.space && len(f.b) > 0 {
 			room--
 		}
-		end, word := 0, 0 // end of the piece, begin of its last word
+		end := 0 // of the piece
 		for end < len(text) && end <= room {
-			c := text[end]
-			if c > ' ' {
-				end++
+			if n := plain(text, end); n > 0 && end+n <= room {
+				end += n
 				continue
 			}
-			if !isSpace(c) {
+			c := text[end]
+			if c > ' ' || !isSpace(c) {
 				end++
 				continue
 			}
@@ -418,10 +441,10 @@ func (f *folder) add(text []byte, limit int) {
 				break
 			}
 			end++
-			word = end
 		}
-		if end > room { // the last word does not fit
-			end = max(0, word-1)
+		full := end > room
+		if full { // the last word does not fit
+			end = max(0, bytes.LastIndexByte(text[:end], ' '))
 		}
 		if end == 0 {
 			return
@@ -431,11 +454,27 @@ func (f *folder) add(text []byte, limit int) {
 		}
 		f.space = false
 		f.b = append(f.b, text[:end]...)
-		if word > end { // the piece ends before the word that does not fit
+		if full {
 			return
 		}
 		text = text[end:]
 	}
+}
+
+// plain returns 8 if the eight bytes at i hold nothing to fold: no control
+// character, no two blanks in a row, no blank at their end; else 0.
+func plain(text []byte, i int) int {
+	if i+8 > len(text) {
+		return 0
+	}
+	x := binary.LittleEndian.Uint64(text[i:])
+	control := (x - ' '*ones) &^ x & highs
+	blank := x ^ ' '*ones
+	blank = (blank - ones) &^ blank & highs // a '!' behind a blank counts too: looked at singly then
+	if control|blank&(blank<<8)|blank>>63 != 0 {
+		return 0
+	}
+	return 8
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }

@@ -154,12 +154,14 @@ func TestSimhash(t *testing.T) {
 	}
 }
 
-// A word has the same hash at the end of the text as inside.
-func TestWordHash(t *testing.T) {
+// A word has the same number at the end of the text as inside.
+func TestWordAt(t *testing.T) {
 	t.Parallel()
 	for _, w := range []string{"a", "seven77", "eightttt", "ninewords", "žąsis", "гуси"} {
-		if inside, last := wordHash(w+" and more words", 0, len(w)), wordHash("x "+w, 2, 2+len(w)); inside != last {
-			t.Errorf("%q: %x inside, %x at the end", w, inside, last)
+		end, inside := wordAt(w+" and more words", 0)
+		stop, last := wordAt("x "+w, 2)
+		if inside != last || end != len(w) || stop != 2+len(w) {
+			t.Errorf("%q: %x inside up to %d, %x at the end up to %d", w, inside, end, last, stop)
 		}
 	}
 }
