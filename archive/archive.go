@@ -58,6 +58,9 @@ type Writer struct {
 	name string // without .open
 	size int64
 	seq  int
+
+	syncing sync.Mutex // before mu
+	durable Position   // up to where the last Sync got; guarded by syncing
 }
 
 const openSuffix = ".open"
@@ -317,25 +320,42 @@ func (w *Writer) Flush() error { return w.flush(false) }
 func (w *Writer) Sync() error { return w.flush(true) }
 
 func (w *Writer) flush(sync bool) error {
-	w.mu.Lock()
-	if w.f == nil {
-		w.mu.Unlock()
-		return nil
+	f, name, upTo, err := w.written()
+	if f == nil || err != nil || !sync {
+		return err
 	}
-	f := w.f
-	err := w.buf.Flush()
-	w.mu.Unlock()
-	if err == nil && sync {
-		// Outside the lock: others write on meanwhile. A file that was finished
-		// in between was synced then.
-		if err = f.Sync(); errors.Is(err, os.ErrClosed) {
-			err = nil
-		}
+	w.syncing.Lock()
+	defer w.syncing.Unlock()
+	if w.durable.File == name && w.durable.Offset >= upTo {
+		return nil // the sync of somebody who waited with us was late enough
 	}
-	if err != nil {
+	// What others wrote while we waited is synced along, so that they need not.
+	if now, as, later, err := w.written(); err != nil {
+		return err
+	} else if now == f && as == name {
+		upTo = later
+	}
+	// Without mu: others write on meanwhile. A file that was finished in between
+	// was synced then.
+	if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("archive: %w", err)
 	}
+	w.durable = Position{File: name, Offset: upTo}
 	return nil
+}
+
+// written hands what is buffered to the operating system and tells up to where
+// the present file then goes; without a file f is nil.
+func (w *Writer) written() (f *os.File, name string, upTo int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.f == nil {
+		return nil, "", 0, nil
+	}
+	if err := w.buf.Flush(); err != nil {
+		return nil, "", 0, fmt.Errorf("archive: %w", err)
+	}
+	return w.f, w.name, w.size, nil
 }
 
 // Close finishes the present file.

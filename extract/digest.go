@@ -187,17 +187,19 @@ func (s *simhash) sum() uint64 {
 	for _, h := range s.wait[:s.n&7] {
 		s.ripple(0, h)
 	}
-	var out uint64
-	for bit := range 64 {
-		count := 0
-		for i, p := range s.planes {
-			count |= int(p>>bit&1) << i
-		}
-		if 2*count > s.n {
-			out |= 1 << bit
+	// All 64 counters are compared with n/2 at once, from their highest bits down.
+	half := s.n / 2
+	var greater uint64
+	equal := ^uint64(0)
+	for i := bits.Len(uint(s.n)) - 1; i >= 0; i-- {
+		if half>>i&1 == 0 {
+			greater |= equal & s.planes[i]
+			equal &^= s.planes[i]
+		} else {
+			equal &= s.planes[i]
 		}
 	}
-	return out
+	return greater
 }
 
 // Distance is the number of bits in which two simhashes differ: 0 to 3 for

@@ -3,6 +3,7 @@ package extract
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // commonWords of the languages that are guessed: frequent, short, and not
@@ -41,9 +42,17 @@ func Language(declared, text string) string {
 		text = text[:guessBytes]
 	}
 	cyrillic, latin := 0, 0
-	for _, r := range text {
+	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			if c >= 'A' { // nearly all text of most pages
+				latin++
+			}
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		i += n
 		switch {
-		case r < 'A':
 		case r < 0x250:
 			latin++
 		case unicode.Is(unicode.Cyrillic, r):
