@@ -6,45 +6,24 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 	"time"
 )
 
-// dialer resolves names with a cache and connects to the first address that
-// answers, IPv6 and IPv4 in turn with a head start of 250 ms each (RFC 8305).
+// dialer connects to the first address of a name that answers, IPv6 and IPv4 in
+// turn with a head start of 250 ms each (RFC 8305). It checks the addresses that
+// it connects to, not names: a name that is given another address between two
+// requests (DNS rebinding) gains nothing.
 type dialer struct {
-	private  bool
-	resolver *net.Resolver
-	net      net.Dialer
-
-	mu    sync.Mutex
-	cache map[string]answer
+	private bool
+	names   *resolver
+	net     net.Dialer
 }
 
-type answer struct {
-	addrs []netip.Addr
-	err   error
-	until time.Time
-}
-
-// How long names are remembered. The system's resolver tells no TTL; five
-// minutes is what browsers assume at most.
-const (
-	nameTTL      = 5 * time.Minute
-	noNameTTL    = time.Minute
-	cachedNames  = 100_000
-	headStart    = 250 * time.Millisecond
-	resolveLimit = 10 * time.Second
-)
+// headStart is how long an address is waited for alone.
+const headStart = 250 * time.Millisecond
 
 func newDialer(c Config) *dialer {
-	d := &dialer{private: c.AllowPrivate, resolver: net.DefaultResolver, cache: map[string]answer{}, net: net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}}
-	if c.Resolver != "" {
-		d.resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, c.Resolver)
-		}}
-	}
-	return d
+	return &dialer{private: c.AllowPrivate, names: newResolver(c.Resolver), net: net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}}
 }
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -52,7 +31,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := d.lookup(ctx, host)
+	addrs, err := d.names.lookup(ctx, host)
 	if err != nil {
 		return nil, err
 	}
@@ -66,40 +45,6 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 		return nil, fmt.Errorf("%s is %v: %w", host, addrs, errPrivate)
 	}
 	return d.race(ctx, network, port, alternate(allowed))
-}
-
-// lookup returns the addresses of a host from the cache or the resolver.
-func (d *dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	if a, err := netip.ParseAddr(host); err == nil {
-		return []netip.Addr{a.Unmap()}, nil
-	}
-	now := time.Now()
-	d.mu.Lock()
-	a, ok := d.cache[host]
-	d.mu.Unlock()
-	if ok && now.Before(a.until) {
-		return a.addrs, a.err
-	}
-	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
-	defer cancel()
-	a = answer{until: now.Add(nameTTL)}
-	a.addrs, a.err = d.resolver.LookupNetIP(ctx, "ip", host)
-	for i := range a.addrs {
-		a.addrs[i] = a.addrs[i].Unmap()
-	}
-	if a.err != nil {
-		if ctx.Err() != nil {
-			return nil, a.err // says nothing about the name
-		}
-		a.until = now.Add(noNameTTL)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.cache) >= cachedNames {
-		clear(d.cache)
-	}
-	d.cache[host] = a
-	return a.addrs, a.err
 }
 
 // Dial connects as the client does for its own requests, with the check of
@@ -120,7 +65,7 @@ func (c *Client) Address(ctx context.Context, host string) string {
 	if c.config.Dial != nil || c.config.Proxy != "" {
 		return ""
 	}
-	addrs, err := c.dialer.lookup(ctx, host)
+	addrs, err := c.dialer.names.lookup(ctx, host)
 	if err != nil || len(addrs) == 0 {
 		return ""
 	}
