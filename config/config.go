@@ -66,17 +66,18 @@ type Source struct {
 
 // Crawl configures the web robot.
 type Crawl struct {
-	Agents     int           `yaml:"agents" doc:"Hosts worked at the same time."`
-	Delay      time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
-	Ordering   string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
-	Policy     string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), or, with a budget, one of the policies of freshet revisit plan (docs/freshness.md)."`
-	Budget     float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
-	MinRevisit time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
-	MaxRevisit time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
-	MaxBody    Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
-	Timeout    time.Duration `yaml:"timeout" doc:"Longest time of one request."`
-	Proxy      string        `yaml:"proxy" doc:"Forward proxy for all requests."`
-	Resolver   string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
+	Agents       int           `yaml:"agents" doc:"Hosts worked at the same time."`
+	Delay        time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
+	DelayPopular time.Duration `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
+	Ordering     string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
+	Policy       string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), or, with a budget, one of the policies of freshet revisit plan (docs/freshness.md)."`
+	Budget       float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
+	MinRevisit   time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
+	MaxRevisit   time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
+	MaxBody      Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
+	Timeout      time.Duration `yaml:"timeout" doc:"Longest time of one request."`
+	Proxy        string        `yaml:"proxy" doc:"Forward proxy for all requests."`
+	Resolver     string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
 
 // Share configures the share robot.
@@ -127,7 +128,7 @@ func Default() *Config {
 		MinFree: 256 << 20,
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
-		Crawl:   Crawl{Agents: 16, Delay: time.Second, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
 		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
 		Archive: Archive{FileSize: 1 << 30},

@@ -33,6 +33,7 @@ type agent struct {
 	mirror string           // host whose copy this one is
 	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
 	noRules bool
+	ask     time.Time // when robots.txt is asked for again
 	batch   store.Batch
 	last    time.Time // of the last commit
 }
@@ -213,6 +214,9 @@ func (a *agent) withoutRobots(p *store.Page) {
 	}
 	p.Error = "robots.txt cannot be had"
 	p.Failures++
-	p.Slot = store.Slot{Due: time.Now().Add(min(robotsRetry<<min(p.Failures-1, 7), robotsAge))}
+	p.Slot = store.Slot{Due: a.ask}
+	if more := p.Failures - maxRetries; more > 0 {
+		p.Slot.Due = a.ask.Add(min(robotsRetry<<min(more, 7), robotsAge))
+	}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p})
 }

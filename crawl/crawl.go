@@ -48,10 +48,14 @@ type Config struct {
 	Ordering Ordering // default BreadthFirst
 	Traps    Traps
 
-	Delay       time.Duration // least delay of public hosts; default 1 s
-	DelayGiven  bool          // Delay holds for loopback hosts, too
-	DelayFactor float64       // delay in response times; default 5
-	MaxDelay    time.Duration // of Crawl-delay and back-off; default 1 h
+	Delay      time.Duration // least delay of public hosts; default 1 s
+	DelayGiven bool          // Delay holds for loopback hosts, too
+	// DelayPopular is the least delay of hosts with 10,000 pages and more; down to
+	// 100 pages it rises to Delay. 0 makes no difference between hosts, but where
+	// Delay is the default, where it is half of it.
+	DelayPopular time.Duration
+	DelayFactor  float64       // delay in response times; default 5
+	MaxDelay     time.Duration // of Crawl-delay and back-off; default 1 h
 
 	PerAddress int // hosts of one public IP address worked at once; default 4
 
@@ -152,6 +156,7 @@ func New(c Config) *Robot {
 	}
 	if c.Delay <= 0 && !c.DelayGiven {
 		c.Delay = time.Second
+		def(&c.DelayPopular, c.Delay/2)
 	}
 	def(&c.MaxDelay, time.Hour)
 	def(&c.MinRevisit, 5*time.Minute)

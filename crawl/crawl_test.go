@@ -367,6 +367,45 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// The floor falls from Delay to DelayPopular between 100 and 10,000 pages.
+func TestDelayFloor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		popular time.Duration
+		pages   int64
+		want    time.Duration
+	}{
+		{250 * time.Millisecond, 0, time.Second},
+		{250 * time.Millisecond, 100, time.Second},
+		{250 * time.Millisecond, 1000, 500 * time.Millisecond},
+		{250 * time.Millisecond, 10_000, 250 * time.Millisecond},
+		{250 * time.Millisecond, 1e9, 250 * time.Millisecond},
+		{0, 1e9, time.Second},
+		{2 * time.Second, 1e9, time.Second},
+	} {
+		c := Config{Delay: time.Second, DelayPopular: tt.popular}
+		if got := c.floor(tt.pages).Round(time.Microsecond); got != tt.want {
+			t.Errorf("%d pages, popular hosts %v: %v, want %v", tt.pages, tt.popular, got, tt.want)
+		}
+	}
+}
+
+// A robots.txt that fails twice delays a single crawl by seconds and loses
+// nothing.
+func TestRobotsTxtLate(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int64
+	s := newSite(t, map[string]string{"/": link("/a"), "/a": link()}, map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
+		if tries.Add(1) < 3 {
+			w.WriteHeader(500)
+		}
+	}})
+	newRig(t).crawl(t, s.URL+"/")
+	if tries.Load() != 3 || s.count("/") != 1 || s.count("/a") != 1 {
+		t.Errorf("robots.txt asked %d times, / fetched %d times, /a %d times; want 3, 1, 1", tries.Load(), s.count("/"), s.count("/a"))
+	}
+}
+
 // However the limit is changed, never more agents fetch than it allows once
 // those beyond it have finished their page.
 func TestAgentsLimit(t *testing.T) {

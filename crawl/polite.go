@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"net/netip"
 	"strings"
@@ -18,12 +19,24 @@ import (
 // robotsAge is how long a robots.txt is believed (RFC 9309 allows a day).
 const robotsAge = 24 * time.Hour
 
-// robotsRetry is when a robots.txt that could not be had is asked for again.
+// robotsRetry is when a robots.txt that could not be had is asked for again,
+// after the first tries, which follow each other in seconds.
 const robotsRetry = 10 * time.Minute
+
+// robotsGood is how long a robots.txt counts.
+func robotsGood(rb *store.Robots) time.Duration {
+	switch {
+	case !rb.Failed():
+		return robotsAge
+	case rb.Tries < maxRetries:
+		return retryDelay(rb.Tries)
+	}
+	return robotsRetry
+}
 
 // polite smooths the host's response time and sets when it may be asked next:
 // the largest of robots.txt's Crawl-delay, DelayFactor response times, and the
-// configured floor, which loopback hosts do not have.
+// floor by the host's popularity, which loopback hosts do not have.
 func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 	h := &a.host
 	h.Failures, h.Error = 0, ""
@@ -40,12 +53,30 @@ func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 	if Loopback(u.Hostname()) && !c.DelayGiven {
 		h.Delay = 0
 	} else {
-		h.Delay = min(max(c.Delay, time.Duration(c.DelayFactor*float64(h.Response))), c.MaxDelay)
+		h.Delay = min(max(c.floor(h.Pages), time.Duration(c.DelayFactor*float64(h.Response))), c.MaxDelay)
 	}
 	if a.rules != nil {
 		h.Delay = max(h.Delay, min(a.rules.Delay, c.MaxDelay))
 	}
 	h.Next = now.Add(h.Delay)
+}
+
+// Between so many pages the least delay of a host goes from Delay to
+// DelayPopular.
+const (
+	smallHost   = 100
+	popularHost = 10_000
+)
+
+// floor is the least delay of a host with so many pages. A host of many pages
+// is a server made for many visitors: it may be asked more often than a small
+// one, in even steps of the logarithms of both.
+func (c *Config) floor(pages int64) time.Duration {
+	if pages <= smallHost || c.DelayPopular <= 0 || c.DelayPopular >= c.Delay {
+		return c.Delay
+	}
+	x := math.Log(float64(min(pages, popularHost))/smallHost) / math.Log(popularHost/smallHost)
+	return time.Duration(math.Pow(float64(c.Delay), 1-x) * math.Pow(float64(c.DelayPopular), x))
 }
 
 // Loopback reports whether a host name means this machine.
@@ -76,11 +107,7 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 	now := time.Now()
 	for i := range a.host.Robots {
 		rb := &a.host.Robots[i]
-		age := robotsAge
-		if rb.Status == 0 || rb.Status >= 500 {
-			age = robotsRetry
-		}
-		if rb.Scheme == u.Scheme() && now.Sub(rb.Fetched) < age && !rb.Fetched.After(now) {
+		if rb.Scheme == u.Scheme() && now.Sub(rb.Fetched) < robotsGood(rb) && !rb.Fetched.After(now) {
 			a.use(u, rb)
 			return true, nil
 		}
@@ -89,10 +116,15 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 	if ctx.Err() != nil {
 		return false, nil
 	}
+	if rb.Failed() {
+		rb.Tries = 1
+	}
 	kept := a.host.Robots[:0:0]
 	for _, old := range a.host.Robots {
 		if old.Scheme != rb.Scheme {
 			kept = append(kept, old)
+		} else if rb.Failed() {
+			rb.Tries += old.Tries
 		}
 	}
 	a.host.Robots = append(kept, *rb)
@@ -108,7 +140,8 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 // use compiles the rules, or takes them from the cache.
 func (a *agent) use(u weburl.URL, rb *store.Robots) *robots.File {
 	a.scheme = u.Scheme()
-	a.noRules = rb.Status == 0 || rb.Status >= 500
+	a.noRules = rb.Failed()
+	a.ask = rb.Fetched.Add(robotsGood(rb) + time.Millisecond) // queues round down to milliseconds
 	a.rules = a.robot.robots.get(u.Origin(), rb, a.robot.config.Token)
 	return a.rules
 }
@@ -188,7 +221,7 @@ func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots
 	switch {
 	case rb.Status >= 200 && rb.Status < 300:
 		f = robots.Parse(rb.Body, token)
-	case rb.Status == 0 || rb.Status >= 500:
+	case rb.Failed():
 		f = robots.DisallowAll()
 	}
 	c.of[origin] = compiled{f, rb.Fetched}

@@ -61,6 +61,8 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 		return HTML(body, contentType, base, o)
 	case "text":
 		return Text(body, contentType, base, o)
+	case "pdf":
+		return PDF(body, base, o)
 	case "xml":
 		if p := feedPage(body, base); p != nil {
 			return p

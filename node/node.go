@@ -101,6 +101,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	}
 	n.indexer, err = feed.New(ctx, feed.Config{
 		Store: n.parts.Store, Archive: n.parts.ArchiveDir, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
+		Services: &feed.Services{Dir: o.Dir},
 	})
 	if err != nil {
 		return err
@@ -123,7 +124,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	}
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
-		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
+		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: n.limit(), Space: n.parts.Space.Check,
 	})
 	if err := n.addSeeds(ctx); err != nil {

@@ -106,7 +106,12 @@ type Robots struct {
 	Status  int       `json:"st"` // 0: unreachable
 	Body    []byte    `json:"b,omitempty"`
 	Fetched time.Time `json:"t"`
+	Tries   int       `json:"tr,omitempty"` // in a row that gave no answer, or a server error
 }
+
+// Failed reports whether the file could not be had, so that nothing may be
+// fetched (RFC 9309, section 2.3.1.4).
+func (r *Robots) Failed() bool { return r.Status == 0 || r.Status >= 500 }
 
 // Found is a URL found on a page or given as a seed.
 type Found struct {

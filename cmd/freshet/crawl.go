@@ -311,7 +311,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
-		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check})
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}})
 		if err != nil {
 			close(ended)
 			side.Wait()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/store"
@@ -21,10 +22,10 @@ import (
 
 // exportCmd writes what the data directory holds for other programs.
 type exportCmd struct {
-	What   string        `arg:"" enum:"pages,links,files,changes,requests" help:"pages (records of URLs), links (from, to), files (of shares), changes (log of visits) or requests (arrivals at the indexing queue)."`
+	What   string        `arg:"" enum:"pages,links,files,changes,requests,services" help:"pages (records of URLs), links (from, to), files (of shares), changes (log of visits), requests (arrivals at the indexing queue) or services (how long the indexer worked on each)."`
 	Format string        `help:"jsonl, csv or parquet." enum:"jsonl,csv,parquet" default:"jsonl"`
 	Out    string        `help:"File to write instead of standard output." short:"o" type:"path" placeholder:"FILE"`
-	Since  time.Duration `help:"Only visits of so long ago or later (changes, requests)." placeholder:"DURATION"`
+	Since  time.Duration `help:"Only visits of so long ago or later (changes, requests, services)." placeholder:"DURATION"`
 }
 
 // pageRow is a line of export pages.
@@ -98,6 +99,14 @@ type requestRow struct {
 	URL   string  `json:"url" parquet:"url,dict"`
 }
 
+// serviceRow is a line of export services: how long the indexer took.
+type serviceRow struct {
+	Time    float64 `json:"time" parquet:"time"` // of its end, seconds since 1970
+	Seconds float64 `json:"seconds" parquet:"seconds"`
+	Bytes   int64   `json:"bytes" parquet:"bytes"`
+	URL     string  `json:"url" parquet:"url,dict"`
+}
+
 // Run writes the table.
 func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
 	if c.Format == "parquet" && c.Out == "" {
@@ -111,6 +120,13 @@ func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
 	if c.What == "files" {
 		return c.files(ctx, g, out)
 	}
+	var since time.Time
+	if c.Since > 0 {
+		since = time.Now().Add(-c.Since)
+	}
+	if c.What == "services" {
+		return exportServices(g, since, newTable[serviceRow](c.Format, out))
+	}
 	s, err := c.store(g)
 	if err != nil {
 		return err
@@ -121,10 +137,6 @@ func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
 		return exportPages(ctx, s, newTable[pageRow](c.Format, out))
 	case "links":
 		return exportLinks(ctx, s, newTable[linkRow](c.Format, out))
-	}
-	var since time.Time
-	if c.Since > 0 {
-		since = time.Now().Add(-c.Since)
 	}
 	if c.What == "changes" {
 		return exportChanges(ctx, s, since, newTable[changeRow](c.Format, out))
@@ -242,6 +254,21 @@ func exportRequests(ctx context.Context, s store.Store, since time.Time, t table
 			return nil
 		}
 		return t.write(&requestRow{float64(v.Time.UnixMicro()) / 1e6, v.Bytes, v.URL})
+	})
+	return errors.Join(err, t.close())
+}
+
+// exportServices needs no store: a running serve may go on.
+func exportServices(g *globals, since time.Time, t table[serviceRow]) error {
+	dir, err := g.dataDir()
+	if err != nil {
+		return err
+	}
+	err = feed.ReadServices(dir, func(s *feed.Service) error {
+		if s.Time.Before(since) {
+			return nil
+		}
+		return t.write(&serviceRow{float64(s.Time.UnixMicro()) / 1e6, s.Seconds, s.Bytes, s.URL})
 	})
 	return errors.Join(err, t.close())
 }

@@ -38,6 +38,8 @@ type Config struct {
 	Space func() error
 	// Keep is how long visits are kept in the store's log; default 90 days.
 	Keep time.Duration
+	// Services, if not nil, logs how long pages took.
+	Services *Services
 }
 
 // Indexer follows the feed.
@@ -115,6 +117,9 @@ const poll = 250 * time.Millisecond
 // Run indexes until ctx ends. A failing engine is tried again; what is wrong
 // stands in Problem meanwhile.
 func (x *Indexer) Run(ctx context.Context) error {
+	if l := x.config.Services; l != nil {
+		defer func() { _ = l.Close() }()
+	}
 	wait := poll
 	for {
 		n, err := x.Step(ctx)
@@ -148,6 +153,9 @@ func (x *Indexer) Run(ctx context.Context) error {
 
 // Finish indexes until nothing is left, then brings popularity up to date.
 func (x *Indexer) Finish(ctx context.Context) error {
+	if l := x.config.Services; l != nil {
+		defer func() { _ = l.Close() }()
+	}
 	for {
 		n, err := x.Step(ctx)
 		if err != nil {
@@ -179,6 +187,7 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 	}
 	var b index.Batch
 	seen := map[string]bool{}
+	var served []Service
 	for _, c := range changes {
 		if seen[c.URL] {
 			continue
@@ -192,16 +201,20 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("indexer: change %d: %w", c.Seq, err)
 		}
+		begin := time.Now()
 		if err := x.add(&b, p); err != nil {
 			return 0, err
 		}
+		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: p.Bytes, URL: c.URL})
 	}
 	last := changes[len(changes)-1].Seq
 	b.Cursor = binary.BigEndian.AppendUint64(nil, last)
+	begin := time.Now()
 	if err := x.config.Engine.Apply(ctx, b); err != nil {
 		return 0, err
 	}
 	x.cursor.Store(last)
+	x.log(served, begin)
 	x.indexed.Add(int64(len(b.Put)))
 	if now := time.Now(); now.Sub(x.trimmed) > time.Minute {
 		x.trimmed = now
@@ -210,6 +223,22 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 		}
 	}
 	return len(changes), nil
+}
+
+// log writes the services of a batch whose commit began at begin.
+func (x *Indexer) log(served []Service, begin time.Time) {
+	if x.config.Services == nil {
+		return
+	}
+	now := time.Now()
+	share := now.Sub(begin).Seconds() / float64(max(1, len(served)))
+	for i := range served {
+		served[i].Time = now
+		served[i].Seconds += share
+	}
+	if err := x.config.Services.Add(served); err != nil {
+		x.config.Log.Warn("indexer", "err", err)
+	}
 }
 
 // add puts a page into the batch, or takes it out of the index if it is gone,
