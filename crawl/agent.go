@@ -47,6 +47,10 @@ func (a *agent) work(ctx context.Context) (err error) {
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
 		a.host.Next = rest
 	}
+	// An agent of another process died here: what it fetched last nobody knows.
+	if rest := a.last.Add(a.host.Delay); a.host.Delay > 0 && a.lease.Orphan && a.host.Next.Before(rest) {
+		a.host.Next = rest
+	}
 	slice := hostSlice
 	if o, ok := a.robot.config.Ordering.(Slicer); ok {
 		slice = o.Slice()
@@ -54,7 +58,9 @@ func (a *agent) work(ctx context.Context) (err error) {
 	deadline := a.last.Add(slice)
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)
+	ctx, stop := a.hold(ctx)
 	defer func() {
+		stop()
 		if cerr := a.commit(quiet); err == nil {
 			err = cerr
 		}
@@ -162,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// commit makes bodies, then records, durable, and renews the lease.
+// commit makes bodies, then records, durable.
 func (a *agent) commit(ctx context.Context) error {
 	if a.robot.config.Archive != nil && len(a.batch.Visits) > 0 {
 		if err := a.robot.config.Archive.Sync(); err != nil {
@@ -185,7 +191,7 @@ func (a *agent) commit(ctx context.Context) error {
 	}
 	a.batch = store.Batch{}
 	a.last = time.Now()
-	return a.robot.config.Store.Renew(ctx, a.lease, a.last, leaseTime)
+	return nil
 }
 
 // exclude takes a page out of the queue for good.

@@ -42,6 +42,9 @@ type Config struct {
 	Node   string // name in leases
 	Token  string // product token for robots.txt
 	Agents int    // default 16
+	// Lease is after what time without a sign of life another process takes over
+	// the hosts of this one; default 2 min.
+	Lease time.Duration
 
 	Scopes   Scopes
 	Canon    weburl.Canon
@@ -159,6 +162,7 @@ func New(c Config) *Robot {
 		def(&c.DelayPopular, c.Delay/2)
 	}
 	def(&c.MaxDelay, time.Hour)
+	def(&c.Lease, 2*time.Minute)
 	def(&c.MinRevisit, 5*time.Minute)
 	def(&c.MaxRevisit, 30*24*time.Hour)
 	if c.DelayFactor <= 0 {
@@ -187,7 +191,6 @@ func New(c Config) *Robot {
 }
 
 const (
-	leaseTime = 2 * time.Minute
 	// patience is how long an agent waits for its host's time before it lets go.
 	patience = 300 * time.Millisecond
 	// idlePoll bounds how long the dispatcher sleeps without being woken.
@@ -242,7 +245,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		r.sleep(ctx, idlePoll)
 		return false, nil
 	}
-	lease, next, err := r.config.Store.Claim(ctx, r.config.Node, time.Now(), leaseTime)
+	lease, next, err := r.config.Store.Claim(ctx, r.config.Node, time.Now(), r.config.Lease)
 	if err != nil {
 		return false, fmt.Errorf("crawl: claim a host: %w", err)
 	}

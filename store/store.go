@@ -134,6 +134,9 @@ type Lease struct {
 	Node  string
 	Until time.Time
 	New   int64 // pages waiting that were never visited, about
+	// Orphan says that the lease before ran out instead of being given back: its
+	// holder may have asked the host without leaving word.
+	Orphan bool
 }
 
 // Batch is what an agent learned of its host.

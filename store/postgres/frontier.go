@@ -21,11 +21,11 @@ const counted = 1000
 // agent has died.
 const claimHost = `
 with free as (
-	select host from hosts where ready <= $1 order by ready, turn limit 1 for update skip locked
+	select host, leased > 0 as orphan from hosts where ready <= $1 order by ready, turn limit 1 for update skip locked
 )
 update hosts h set token = h.token + 1, leased = $2, ready = $2, node = $3, batch = 0, added = 0
 from free where h.host = free.host
-returning h.host, h.name, h.record, h.token,
+returning h.host, h.name, h.record, h.token, free.orphan,
 	(select count(*) from (select 1 from pages p where p.host = h.host and p.ord > 0 limit $4) waiting)`
 
 // Claim implements store.Store.
@@ -41,7 +41,7 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 		var host, token int64
 		var record []byte
 		var rec store.Lease
-		err := s.pool.QueryRow(ctx, claimHost, now.UnixMilli(), until.UnixMilli(), node, counted).Scan(&host, &rec.Host.Name, &record, &token, &rec.New)
+		err := s.pool.QueryRow(ctx, claimHost, now.UnixMilli(), until.UnixMilli(), node, counted).Scan(&host, &rec.Host.Name, &record, &token, &rec.Orphan, &rec.New)
 		if errors.Is(err, pgx.ErrNoRows) {
 			next, err = s.next(ctx, now)
 			return err

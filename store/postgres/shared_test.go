@@ -71,7 +71,7 @@ func TestFencing(t *testing.T) {
 	}
 	late := now.Add(2 * ttl)
 	l := claim(t, b, late)
-	if l == nil || l.Token <= lost.Token || l.Node != "b" {
+	if l == nil || l.Token <= lost.Token || l.Node != "b" || !l.Orphan || lost.Orphan {
 		t.Fatalf("taken over: %+v after %+v", l, lost)
 	}
 	batch := &store.Batch{Host: lost.Host, Visits: []store.Visit{visit(pages[0], late)}, Found: []store.Found{{URL: parse(t, "http://new/")}}}

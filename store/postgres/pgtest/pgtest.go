@@ -32,7 +32,6 @@ type Cluster struct {
 	dir       string // data directory
 	logs      string
 	bin       string // folder of the programs
-	user      string // whom the server runs as
 	sys       *syscall.SysProcAttr
 	port      int
 	up        bool

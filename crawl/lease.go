@@ -1,0 +1,45 @@
+package crawl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/freshet/freshet/store"
+)
+
+// hold renews the agent's lease until the returned function is called, so that
+// it holds however long a request takes. The returned context ends before a
+// lease that could not be renewed runs out: requests under way are broken off,
+// so that the host is never asked by this agent and its successor at once.
+func (a *agent) hold(ctx context.Context) (context.Context, func()) {
+	ttl := a.robot.config.Lease
+	ctx, cancel := context.WithCancelCause(ctx)
+	lease := *a.lease
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		until := lease.Until
+		t := time.NewTicker(ttl / 3)
+		defer t.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+			end := until.Add(-ttl / 6)
+			try, stop := context.WithDeadline(ctx, end)
+			err := a.robot.config.Store.Renew(try, &lease, time.Now(), ttl)
+			stop()
+			if err == nil {
+				until = lease.Until
+			} else if errors.Is(err, store.ErrLease) || !time.Now().Before(end) {
+				cancel(fmt.Errorf("%w: %w", store.ErrLease, err))
+				return
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-ended }
+}
