@@ -14,7 +14,8 @@ import (
 )
 
 type monitorCmd struct {
-	Run monitorRunCmd `cmd:"" help:"Simulate one way of watching one field."`
+	Run   monitorRunCmd   `cmd:"" help:"Simulate one way of watching one field."`
+	Sweep monitorSweepCmd `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
 }
 
 // fieldFlags make a field from laws.

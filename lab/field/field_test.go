@@ -260,7 +260,7 @@ func BenchmarkChanges(b *testing.B) {
 	for _, c := range []struct{ name, law, spread string }{{"exponential", "exponential", ""}, {"spread", "exponential", "lognormal:1"}, {"pareto", "pareto:2", ""}} {
 		b.Run(c.name, func(b *testing.B) {
 			law, _ := ParseLaw(c.law)
-			s := Spec{PageCount: 200_000, Length: 1e12, Changed: 1e9, ChangeLaw: law}
+			s := Spec{PageCount: 200_000, Length: 1e10, Changed: 1e9, ChangeLaw: law}
 			if c.spread != "" {
 				s.ChangeSpread, _ = ParseLaw(c.spread)
 			}
@@ -279,7 +279,7 @@ func BenchmarkChanges(b *testing.B) {
 }
 
 func BenchmarkRequests(b *testing.B) {
-	f, err := New(Spec{PageCount: 200_000, Length: 1e12, Requested: 1e9})
+	f, err := New(Spec{PageCount: 200_000, Length: 1e10, Requested: 1e9})
 	if err != nil {
 		b.Fatal(err)
 	}

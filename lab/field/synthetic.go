@@ -92,6 +92,9 @@ type Spec struct {
 // MaxPages bounds N: a resource costs some 50 bytes while it is simulated.
 const MaxPages = 100_000_000
 
+// MaxTime bounds the length in units, 30 years: series have a sample in 5,000.
+const MaxTime = 1e10
+
 // Synthetic is a field made from laws.
 type Synthetic struct {
 	spec     Spec
@@ -127,13 +130,16 @@ func New(s Spec) (*Synthetic, error) {
 	return f, nil
 }
 
+// Check says which number of a spec makes no sense.
+func (s Spec) Check() error { return s.complete() }
+
 // complete checks and sets the defaults.
 func (s *Spec) complete() error {
 	switch {
 	case s.PageCount < 1 || s.PageCount > MaxPages:
 		return fmt.Errorf("%w: %d pages; there must be 1 to %d", ErrInput, s.PageCount, MaxPages)
-	case !(s.Length > 0) || s.Length > 1e12:
-		return fmt.Errorf("%w: time %g is not a number of units in (0, 1e12]", ErrInput, s.Length)
+	case !(s.Length > 0) || s.Length > MaxTime:
+		return fmt.Errorf("%w: time %g is not a number of units in (0, %g]", ErrInput, s.Length, float64(MaxTime))
 	case !(s.Changed >= 0) || s.Changed > 1e9:
 		return fmt.Errorf("%w: %g changes a page", ErrInput, s.Changed)
 	case !(s.Requested >= 0) || s.Requested > 1e9:

@@ -1,0 +1,180 @@
+package sweep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/lab/monitor"
+)
+
+// Cell is a part of a plan: the runs whose number leaves Index-1 when divided
+// by Of. The zero value is the whole plan.
+type Cell struct{ Index, Of int }
+
+// ParseCell reads "i/n" with 1 <= i <= n; empty is the whole.
+func ParseCell(s string) (Cell, error) {
+	if s == "" {
+		return Cell{}, nil
+	}
+	var c Cell
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%d/%d%s", &c.Index, &c.Of, &rest); n != 2 || c.Index < 1 || c.Index > c.Of {
+		return Cell{}, fmt.Errorf("%w: cell %q is not i/n with i from 1 to n", ErrInput, s)
+	}
+	return c, nil
+}
+
+func (c Cell) holds(j Job) bool { return c.Of == 0 || j.Number%c.Of == c.Index-1 }
+
+// Config says how a plan is run.
+type Config struct {
+	Text    []byte // of the plan, kept beside the results
+	Dir     string
+	Cell    Cell
+	Workers int // simulations at a time; 0: one a core
+
+	// Progress, if not nil, is told of every run that ended: how much of the
+	// work is done, of how much, and of what has just been done.
+	Progress func(done, total int64, text string)
+	// Warn, if not nil, is told what was amiss but repaired.
+	Warn func(text string)
+}
+
+// Summary is what a sweep did.
+type Summary struct {
+	Runs    int     `json:"runs"`    // of the plan, or of the cell
+	Ran     int     `json:"ran"`     // now
+	Kept    int     `json:"kept"`    // that were there
+	Damaged int     `json:"damaged"` // were there, but not whole: run again
+	Events  int64   `json:"events"`  // of those run now
+	Seconds float64 `json:"seconds"`
+}
+
+// Do runs what is not there yet. When the context ends, runs under way are
+// given up, those that ended are kept, and the error is the context's.
+func (p *Plan) Do(ctx context.Context, c Config) (*Summary, error) {
+	began := time.Now()
+	if err := claim(c.Dir, c.Text); err != nil {
+		return nil, err
+	}
+	sum := &Summary{}
+	var todo []Job
+	var done, total int64
+	for _, j := range p.Jobs() {
+		if !c.Cell.holds(j) {
+			continue
+		}
+		sum.Runs++
+		total += j.weight()
+		_, err := load(c.Dir, j)
+		switch {
+		case err == nil:
+			sum.Kept++
+			done += j.weight()
+			continue
+		case errors.Is(err, ErrDamaged):
+			sum.Damaged++
+			if c.Warn != nil {
+				c.Warn(err.Error() + "; it is run again")
+			}
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+		todo = append(todo, j)
+	}
+	err := p.run(ctx, c, todo, sum, done, total)
+	sum.Seconds = time.Since(began).Seconds()
+	return sum, err
+}
+
+// run works through the jobs on all workers.
+func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done, total int64) error {
+	workers := c.Workers
+	if workers < 1 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	jobs := make(chan Job)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		defer close(jobs)
+		for _, j := range todo {
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return nil
+	})
+	var mu sync.Mutex
+	for range min(workers, len(todo)) {
+		g.Go(func() error {
+			for j := range jobs {
+				r, err := p.simulate(ctx, j)
+				if err != nil {
+					return fmt.Errorf("field %d, %s, replication %d: %w", j.Factors.Field, j.Variant, j.Replication, err)
+				}
+				if err := save(j.Path(c.Dir), r); err != nil {
+					return err
+				}
+				mu.Lock()
+				sum.Ran++
+				sum.Events += r.Events
+				done += j.weight()
+				if c.Progress != nil {
+					c.Progress(done, total, fmt.Sprintf("%d of %d runs; field %d %s: %.2f %% fresh", sum.Kept+sum.Ran, sum.Runs, r.Field, r.Variant, r.FreshnessMean))
+				}
+				mu.Unlock()
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// weight is about what a job takes, for the time left. Variants differ too, but
+// they take turns.
+func (j Job) weight() int64 {
+	n := float64(j.Factors.Pages)
+	return int64(n*(j.Factors.Changes+j.Factors.Requests/8)) + int64(j.Factors.Time/2) + 1
+}
+
+// simulate runs one job.
+func (p *Plan) simulate(ctx context.Context, j Job) (*Run, error) {
+	s, err := p.spec(j.Factors, j.Replication)
+	if err != nil {
+		return nil, err
+	}
+	f, err := field.New(s)
+	if err != nil {
+		return nil, err
+	}
+	res, err := monitor.Run(ctx, monitor.Config{
+		Field: f, Variant: j.variant, Warmup: p.Warmup,
+		Seed: p.Seed, Number: j.Factors.Field, Replication: j.Replication,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Run{Factors: j.Factors, Variant: j.Variant, Replication: j.Replication, Result: *res, Series: res.Series}, nil
+}
+
+// Open reads the plan whose results a directory holds.
+func Open(dir string) (*Plan, error) {
+	path := filepath.Join(dir, planName)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s holds no results of a sweep: %w", ErrInput, dir, err)
+	}
+	return ParsePlan(path, text)
+}
