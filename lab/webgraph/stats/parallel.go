@@ -1,0 +1,50 @@
+package stats
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// parallel calls do for blocks of pages, each by one of the workers; do is told
+// which worker it is. Blocks are the same for any number of workers. It returns
+// when all are done, or no more are begun because the context has ended.
+func parallel(ctx context.Context, n, workers int, tell Progress, do func(worker, from, to int)) error {
+	blocks := int64(n+every-1) / every
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	var mu sync.Mutex // progress is told by one at a time
+	for w := range max(1, workers) {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= blocks {
+					return
+				}
+				from := int(i) * every
+				do(w, from, min(from+every, n))
+				if d := done.Add(1); tell != nil && mu.TryLock() {
+					tell(min(d*every, int64(n)), int64(n))
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return ctx.Err()
+}
+
+// neighbourCounts returns how many different neighbours each page has.
+func neighbourCounts(ctx context.Context, g Graph, workers int, tell Progress) ([]uint32, error) {
+	counts := make([]uint32, g.Nodes())
+	readers := make([]reader, max(1, workers))
+	for w := range readers {
+		readers[w].g = g
+	}
+	err := parallel(ctx, len(counts), workers, tell, func(w, from, to int) {
+		for u := from; u < to; u++ {
+			counts[u] = uint32(len(readers[w].neighbours(uint32(u))))
+		}
+	})
+	return counts, err
+}
