@@ -10,21 +10,26 @@ import (
 // which worker it is. Blocks are the same for any number of workers. It returns
 // when all are done, or no more are begun because the context has ended.
 func parallel(ctx context.Context, n, workers int, tell Progress, do func(worker, from, to int)) error {
-	blocks := int64(n+every-1) / every
+	return parallelUnits(ctx, (n+every-1)/every, workers, tell, func(w, i int) {
+		do(w, i*every, min((i+1)*every, n))
+	})
+}
+
+// parallelUnits is parallel for so many units of work.
+func parallelUnits(ctx context.Context, units, workers int, tell Progress, do func(worker, unit int)) error {
 	var next, done atomic.Int64
 	var wg sync.WaitGroup
 	var mu sync.Mutex // progress is told by one at a time
 	for w := range max(1, workers) {
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				i := next.Add(1) - 1
-				if i >= blocks {
+				i := int(next.Add(1)) - 1
+				if i >= units {
 					return
 				}
-				from := int(i) * every
-				do(w, from, min(from+every, n))
+				do(w, i)
 				if d := done.Add(1); tell != nil && mu.TryLock() {
-					tell(min(d*every, int64(n)), int64(n))
+					tell(d, int64(units))
 					mu.Unlock()
 				}
 			}
