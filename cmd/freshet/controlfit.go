@@ -5,24 +5,33 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/freshet/freshet/lab/control/fit"
+	"github.com/freshet/freshet/progress"
 )
 
 // controlFitCmd fits the processes of a model to logs.
 type controlFitCmd struct {
 	Log string `arg:"" optional:"" name:"log" help:"CSV or JSON lines; column time: arrivals, column seconds or bytes: service; - is standard input."`
 
-	As       string    `help:"Which process: arrivals or service; auto tells by the columns." enum:"auto,arrivals,service" default:"auto"`
-	Column   string    `help:"Column to read instead." placeholder:"NAME"`
-	Moments  []float64 `help:"Fit a service law to one to three moments about zero instead of to a log." placeholder:"M1,M2,M3"`
-	Lags     []float64 `help:"With --moments: fit arrivals of these correlations at lags 1, 2, ... instead." name:"correlations" placeholder:"R1,R2,..."`
-	Mean     float64   `help:"Scale service to this mean."`
-	Rate     float64   `help:"Bytes that the indexer handles a second: service = bytes / rate."`
-	Method   string    `help:"Service: by moments, em (likelihood), or auto." enum:"auto,moments,em" default:"auto"`
-	MaxOrder int       `help:"Most phases of a fit by likelihood." default:"30"`
-	MaxRows  int       `help:"Most rows read." default:"5000000"`
+	As            string    `help:"Which process: arrivals or service; auto tells by the columns." enum:"auto,arrivals,service" default:"auto"`
+	Column        string    `help:"Column to read instead." placeholder:"NAME"`
+	Moments       []float64 `help:"Fit a service law to one to three moments about zero instead of to a log." placeholder:"M1,M2,M3"`
+	Lags          []float64 `help:"With --moments: fit arrivals of these correlations at lags 1, 2, ... instead." name:"correlations" placeholder:"R1,R2,..."`
+	Mean          float64   `help:"Scale service to this mean."`
+	Rate          float64   `help:"Bytes that the indexer handles a second: service = bytes / rate."`
+	BatchGap      float64   `help:"Arrivals: epochs at most so many seconds after the one before belong to its batch." placeholder:"S"`
+	Pause         float64   `help:"Arrivals: longer gaps are pauses and left out." placeholder:"S"`
+	PauseQuantile float64   `help:"Arrivals: gaps beyond this quantile are pauses and left out." placeholder:"Q"`
+	Sort          bool      `help:"Put arrivals into order instead of refusing a log out of order."`
+	MaxBatch      int       `help:"Largest batch; larger ones count as it." default:"50"`
+	Regimes       int       `help:"Most regimes of arrivals." default:"6"`
+
+	Method   string `help:"Service: by moments, em (likelihood), or auto." enum:"auto,moments,em" default:"auto"`
+	MaxOrder int    `help:"Most phases of a fit by likelihood." default:"30"`
+	MaxRows  int    `help:"Most rows read." default:"5000000"`
 }
 
 // Help names the document.
@@ -32,7 +41,7 @@ func (controlFitCmd) Help() string {
 
 // Columns that a log is known by.
 var (
-	timeColumns    = []string{"time"}
+	timeColumns    = []string{"time"} // of arrivals
 	serviceColumns = []string{"seconds", "bytes"}
 )
 
@@ -60,6 +69,9 @@ func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
+	if c.As == "arrivals" || c.As == "auto" && t.Column == timeColumns[0] {
+		return c.arrivals(ctx, g, t)
+	}
 	return c.service(ctx, g, t)
 }
 
@@ -86,9 +98,12 @@ func (c *controlFitCmd) columns() []string {
 	switch {
 	case c.Column != "":
 		return []string{strings.ToLower(c.Column)}
-	default:
+	case c.As == "arrivals":
+		return timeColumns
+	case c.As == "service":
 		return serviceColumns
 	}
+	return slices.Concat(timeColumns, serviceColumns)
 }
 
 // fittedService is what a fit of service prints.
@@ -146,6 +161,62 @@ type fittedArrivals struct {
 	Order    int          `json:"order"`
 	Words    []string     `json:"words,omitempty"`
 	Goodness fit.Goodness `json:"goodness"`
+
+	Batches []fit.Pair      `json:"batches,omitempty"` // shares of batches of 1, 2, ...
+	Rate    float64         `json:"arrival_rate"`
+	Log     *arrivalLog     `json:"log,omitempty"`
+	Tried   []triedArrivals `json:"tried,omitempty"`
+}
+
+// arrivalLog says what was read.
+type arrivalLog struct {
+	Epochs  int     `json:"epochs"`
+	Batches int     `json:"batches"`
+	Pauses  int     `json:"pauses"`
+	Paused  float64 `json:"paused"`
+}
+
+type triedArrivals struct {
+	Method   string       `json:"method"`
+	Order    int          `json:"order"`
+	LagError float64      `json:"lag_error"`
+	Chosen   bool         `json:"chosen"`
+	Goodness fit.Goodness `json:"goodness"`
+}
+
+// arrivals fits to a column of epochs.
+func (c *controlFitCmd) arrivals(ctx context.Context, g *globals, t *fit.Table) error {
+	line := progress.New(g.stderr)
+	if g.Quiet {
+		line = progress.New(nil)
+	}
+	f, err := fit.FitArrivals(ctx, t, fit.ArrivalOptions{
+		Cleaning: fit.Cleaning{Batch: c.BatchGap, Pause: c.Pause, PauseQuantile: c.PauseQuantile, Sort: c.Sort},
+		Regimes:  c.Regimes, Order: c.MaxOrder, MaxBatch: c.MaxBatch,
+		Progress: func(what string) { line.Update(0, 0, "fit "+what) },
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return usagef("%s: %w", c.Log, err)
+	}
+	line.Done(fmt.Sprintf("%d processes tried", len(f.Tried)))
+	rate, err := f.Rate()
+	if err != nil {
+		return err
+	}
+	out := fittedArrivals{
+		BMAP: f.BMAP, Method: f.Method, Order: f.Order(), Words: f.Words, Goodness: f.Goodness, Rate: rate, Batches: f.Batches,
+		Log: &arrivalLog{f.Gaps.Epochs, len(f.Gaps.All), f.Gaps.Pauses, f.Gaps.Paused},
+	}
+	if t.Empty > 0 {
+		out.Words = append(out.Words, fmt.Sprintf("%d rows without %s were left out.", t.Empty, t.Column))
+	}
+	for _, v := range f.Tried {
+		out.Tried = append(out.Tried, triedArrivals{v.Method, v.Process.Order(), v.LagError, v.Chosen, v.Goodness})
+	}
+	return g.printArrivals(&out)
 }
 
 // bySummary fits arrivals to given moments and correlations.
@@ -157,6 +228,9 @@ func (c *controlFitCmd) bySummary(g *globals) error {
 	}
 	out := fittedArrivals{BMAP: a.BMAP, Method: a.Method, Order: a.Order(), Words: a.Words}
 	if out.Goodness, err = s.Goodness(&a.BMAP); err != nil {
+		return err
+	}
+	if out.Rate, err = a.Rate(); err != nil {
 		return err
 	}
 	return g.printArrivals(&out)
@@ -180,7 +254,26 @@ func (g *globals) printArrivals(a *fittedArrivals) error {
 	} else {
 		fmt.Fprintln(g.stdout, "The matrices are in the output of --json.")
 	}
+	fmt.Fprintf(g.stdout, "%.6g arrivals a unit of time\n", a.Rate)
 	g.printGoodness(a.Goodness)
+	if len(a.Batches) > 1 {
+		fmt.Fprintf(g.stdout, "%-12s %14s %14s\n", "batches of", "log", "fit")
+		for k, p := range a.Batches {
+			if p.Sample > 0 || p.Fit > 1e-6 {
+				fmt.Fprintf(g.stdout, "%-12d %14.6g %14.6g\n", k+1, p.Sample, p.Fit)
+			}
+		}
+	}
+	if len(a.Tried) > 0 {
+		fmt.Fprintf(g.stdout, "\n  %-66s %5s %12s %9s %9s\n", "tried", "order", "BIC", "lags off", "CDF off")
+	}
+	for _, t := range a.Tried {
+		mark := " "
+		if t.Chosen {
+			mark = "*"
+		}
+		fmt.Fprintf(g.stdout, "%s %-66s %5d %12.1f %9.4f %9.4f\n", mark, t.Method, t.Order, t.Goodness.Score.BIC, t.LagError, t.Goodness.KS.Distance)
+	}
 	return nil
 }
 

@@ -17,24 +17,8 @@ type branches struct {
 	rate   []float64
 }
 
-func (b *branches) phases() int {
-	n := 0
-	for _, o := range b.order {
-		n += o
-	}
-	return n
-}
-
 // parameters counts what was estimated: weights, rates, orders.
 func (b *branches) parameters() int { return 3*len(b.order) - 1 }
-
-// logErlang returns the logarithm of the density of the Erlang law at x > 0,
-// whose logarithm is lx.
-func logErlang(order int, rate, x, lx float64) float64 {
-	o := float64(order)
-	lg, _ := math.Lgamma(o)
-	return o*math.Log(rate) + (o-1)*lx - rate*x - lg
-}
 
 // Sample describes positive values: ascending order and sums that the fits share.
 type Sample struct {

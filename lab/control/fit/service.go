@@ -103,13 +103,19 @@ func (s *Sample) reasons(v *Service, o ServiceOptions, h2 bool, momentsErr error
 
 // goodness compares a law with the sample.
 func (s *Sample) goodness(p *PH) Goodness {
+	g := s.distanceAndMoments(p)
+	g.Score = s.score(p)
+	return g
+}
+
+// distanceAndMoments is goodness without likelihood.
+func (s *Sample) distanceAndMoments(p *PH) Goodness {
 	ks := s.Distance(p)
 	fit := p.Moments(3)
 	g := Goodness{Samples: len(s.Sorted), KS: &ks, SCV: &Pair{Sample: s.SCV(), Fit: fit[1]/(fit[0]*fit[0]) - 1}}
 	for k, m := range s.Moments {
 		g.Moments = append(g.Moments, Pair{Sample: m, Fit: fit[k]})
 	}
-	g.Score = s.score(p)
 	return g
 }
 

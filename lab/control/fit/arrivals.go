@@ -1,0 +1,428 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// ArrivalOptions bound the search. Zero values mean the defaults.
+type ArrivalOptions struct {
+	Cleaning
+	Regimes  int // at most; default 6
+	Order    int // phases at most; default 30
+	Lags     int // correlations looked at; default 10
+	MaxBatch int // largest batch of the process, larger ones count as it; default 50
+
+	// Progress, if not nil, is told what is fitted next.
+	Progress func(what string)
+}
+
+func (o *ArrivalOptions) defaults() error {
+	for _, v := range []struct {
+		value *int
+		name  string
+		or    int
+	}{{&o.Regimes, "regimes", 6}, {&o.Order, "order", 30}, {&o.Lags, "lags", 10}, {&o.MaxBatch, "largest batch", 50}} {
+		if *v.value == 0 {
+			*v.value = v.or
+		}
+		if *v.value < 1 {
+			return fmt.Errorf("%s: %d is less than 1", v.name, *v.value)
+		}
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return nil
+}
+
+// How much of a long log the likelihood looks at: enough for the search of
+// orders, more for the last estimate.
+const (
+	searchTimes = 20_000
+	finalTimes  = 200_000
+)
+
+// ArrivalCandidate is a process that was tried, with single arrivals.
+type ArrivalCandidate struct {
+	Process  *BMAP
+	Method   string
+	Goodness Goodness
+	LagError float64 // how far correlations are off at most
+	Chosen   bool
+
+	regimes *regimes
+}
+
+// ArrivalFit is the outcome for a log.
+type ArrivalFit struct {
+	Arrivals
+	Goodness Goodness
+	Gaps     *Gaps
+	Sample   *Sample
+	Batches  []Pair // shares of batches of 1, 2, ... in the log and in the process
+	Tried    []ArrivalCandidate
+}
+
+// FitArrivals fits a batch Markovian arrival process to a log of epochs.
+//
+// It tries independent times between batches (a hyper-Erlang renewal process),
+// two phases by moments and lag 1, regimes by moments and correlations, and 2,
+// 3, ... regimes by likelihood (Okamura, Dohi 2009; Horvath, Okamura 2013).
+// Taken is, among those whose correlations are near the log's, the one of the
+// least BIC. Batch sizes are independent of the phase, or each regime has its
+// own law of them where BIC says so.
+func FitArrivals(ctx context.Context, t *Table, o ArrivalOptions) (*ArrivalFit, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	gaps, err := t.Gaps(o.Cleaning)
+	if err != nil {
+		return nil, err
+	}
+	f := &fitting{o: o, gaps: gaps}
+	if f.sample, err = gaps.Sample(); err != nil {
+		return nil, err
+	}
+	f.lags, f.stderr = gaps.Lags(o.Lags)
+	f.sizes, f.larger = gaps.SizeLaw(o.MaxBatch)
+	f.search, _ = gaps.runs(searchTimes)
+	f.final, f.used = gaps.runs(finalTimes)
+	if err := f.candidates(ctx); err != nil {
+		return nil, err
+	}
+	return f.outcome(ctx)
+}
+
+// fitting is the state of FitArrivals.
+type fitting struct {
+	o            ArrivalOptions
+	gaps         *Gaps
+	sample       *Sample
+	lags, stderr []float64
+	sizes        []float64
+	larger       int // batches larger than the process has
+	search       []run
+	final        []run
+	used         int // times in final
+	memory       scratch
+
+	tried []ArrivalCandidate
+	words []string
+}
+
+func (f *fitting) say(format string, args ...any) {
+	f.words = append(f.words, fmt.Sprintf(format, args...))
+}
+
+// candidates fits every family.
+func (f *fitting) candidates(ctx context.Context) error {
+	f.o.Progress("independent times")
+	if l, err := HyperErlangEM(ctx, f.sample, 6, f.o.Order); err == nil {
+		scale := float64(f.used) / float64(len(f.sample.Sorted))
+		ll := f.sample.score(&l.PH).LogLikelihood * scale
+		if err := f.add(Renewal(&l.PH), "independent times, "+l.Method, ll, parameters(&l.PH), nil); err != nil {
+			return err
+		}
+	} else if ctx.Err() != nil {
+		return err
+	}
+	if len(f.lags) == 0 {
+		return nil
+	}
+	if f.sample.Moments[1] <= f.sample.Moments[0]*f.sample.Moments[0]*(1+1e-9) {
+		return nil // constant times
+	}
+	f.o.Progress("two phases by moments")
+	if err := f.twoPhases(); err != nil {
+		return err
+	}
+	var more []*regimes
+	if g, _, err := (Summary{f.sample.Moments[:], f.lags[:min(6, len(f.lags))]}).regimes(f.o.Order); err == nil {
+		ll := g.likelihood(f.final, &f.memory)
+		if err := f.add(g.BMAP(), g.String()+", moments and correlations", ll, g.parameters(), g); err != nil {
+			return err
+		}
+		more = append(more, g)
+	}
+	worse, best := 0, math.Inf(1)
+	for m := 2; m <= min(f.o.Regimes, f.o.Order) && worse < 2; m++ {
+		f.o.Progress(fmt.Sprintf("%d regimes by likelihood", m))
+		var starts []*regimes
+		for _, g := range more {
+			if len(g.Order) == m {
+				starts = append(starts, g.clone())
+			}
+		}
+		g, err := search(ctx, f.search, m, f.o.Order, starts...)
+		if err != nil {
+			return err
+		}
+		if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
+			return err
+		}
+		ll := g.likelihood(f.final, &f.memory)
+		if err := f.add(g.BMAP(), g.String()+", maximum likelihood", ll, g.parameters(), g); err != nil {
+			return err
+		}
+		if bic := f.tried[len(f.tried)-1].Goodness.Score.BIC; bic < best {
+			best, worse = bic, 0
+		} else {
+			worse++
+		}
+	}
+	return nil
+}
+
+// twoPhases tries MAP2, with the log's third moment or else a free one.
+func (f *fitting) twoPhases() error {
+	m := f.sample.Moments
+	lag := f.lags[0]
+	if math.Abs(lag) < 2*f.stderr[0] {
+		lag = 0 // chance
+	}
+	b, err := MAP2(m[0], m[1], m[2], lag)
+	method := "MAP(2), three moments and lag 1"
+	if err != nil {
+		first := err
+		if b, err = MAP2(m[0], m[1], 0, lag); err == nil {
+			f.say("Two phases: %v; without the third moment they have the rest.", first)
+			method = "MAP(2), two moments and lag 1"
+		}
+	}
+	if err != nil {
+		f.say("Two phases: %v.", err)
+		return nil
+	}
+	return f.add(b, method, b.likelihood2(f.final), 4, nil)
+}
+
+// likelihood2 is the logarithmic likelihood of runs under a process of one or
+// two phases whose D_0 is upper triangular.
+func (b *BMAP) likelihood2(runs []run) float64 {
+	p, err := b.Marginal()
+	if err != nil {
+		return math.Inf(-1)
+	}
+	if b.Order() == 1 {
+		p = &PH{Beta: []float64{1, 0}, S: [][]float64{{b.D[0][0][0], 0}, {0, -1}}}
+		b = &BMAP{D: [][][]float64{p.S, {{b.D[1][0][0], 0}, {0, 1}}}}
+	}
+	l1, l2, up := -b.D[0][0][0], -b.D[0][1][1], b.D[0][0][1]
+	d := b.D[1]
+	var ll float64
+	for _, r := range runs {
+		v := [2]float64{p.Beta[0], p.Beta[1]}
+		for _, x := range r.x {
+			e1, e2 := math.Exp(-l1*x), math.Exp(-l2*x)
+			cross := up * x * e1
+			if l1 != l2 {
+				cross = up * (e1 - e2) / (l2 - l1)
+			}
+			w := [2]float64{v[0] * e1, v[0]*cross + v[1]*e2}
+			v = [2]float64{w[0]*d[0][0] + w[1]*d[1][0], w[0]*d[0][1] + w[1]*d[1][1]}
+			sum := math.Max(v[0]+v[1], math.SmallestNonzeroFloat64)
+			ll += math.Log(sum)
+			v[0], v[1] = v[0]/sum, v[1]/sum
+		}
+	}
+	return ll
+}
+
+// add rates a candidate. One whose matrices are no process is an error: no
+// method may make such.
+func (f *fitting) add(b *BMAP, method string, ll float64, parameters int, g *regimes) error {
+	if err := b.Check(); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	good, off, err := f.rate(b)
+	if err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	good.Score = &Score{LogLikelihood: ll, BIC: float64(parameters)*math.Log(float64(f.used)) - 2*ll}
+	f.tried = append(f.tried, ArrivalCandidate{Process: b, Method: method, Goodness: good, LagError: off, regimes: g})
+	return nil
+}
+
+// rate compares a process with the log.
+func (f *fitting) rate(b *BMAP) (g Goodness, off float64, err error) {
+	p, err := b.Marginal()
+	if err != nil {
+		return g, 0, err
+	}
+	g = f.sample.distanceAndMoments(p)
+	lags, err := b.Lags(len(f.lags))
+	if err != nil {
+		return g, 0, err
+	}
+	for k, v := range lags {
+		g.Lags = append(g.Lags, Pair{f.lags[k], v})
+		off = math.Max(off, math.Abs(v-f.lags[k]))
+	}
+	return g, off, nil
+}
+
+// near is how far correlations may be off by chance: four standard errors, at
+// least 0.03.
+func (f *fitting) near() float64 {
+	t := .03
+	for _, e := range f.stderr {
+		t = math.Max(t, 4*e)
+	}
+	return t
+}
+
+// outcome chooses, adds batches and says why.
+func (f *fitting) outcome(ctx context.Context) (*ArrivalFit, error) {
+	if len(f.tried) == 0 {
+		return nil, errors.New("no process could be fitted")
+	}
+	near := f.near()
+	chosen, least := -1, -1
+	for i, c := range f.tried {
+		if least < 0 || c.Goodness.Score.BIC < f.tried[least].Goodness.Score.BIC {
+			least = i
+		}
+		if c.LagError <= near && (chosen < 0 || c.Goodness.Score.BIC < f.tried[chosen].Goodness.Score.BIC) {
+			chosen = i
+		}
+	}
+	f.reasons(chosen, least, near)
+	if chosen < 0 {
+		chosen = least
+	}
+	f.tried[chosen].Chosen = true
+	c := f.tried[chosen]
+	out := &ArrivalFit{Arrivals: Arrivals{BMAP: *c.Process, Method: c.Method}, Goodness: c.Goodness, Gaps: f.gaps, Sample: f.sample, Tried: f.tried}
+	if err := f.batches(ctx, out, c); err != nil {
+		return nil, err
+	}
+	f.cleaned()
+	out.Words = f.words
+	return out, out.Check()
+}
+
+// reasons says why a process was taken.
+func (f *fitting) reasons(chosen, least int, near float64) {
+	first := func(g Goodness) string {
+		var s []string
+		for _, p := range g.Lags[:min(3, len(g.Lags))] {
+			s = append(s, fmt.Sprintf("%.3f", p.Fit))
+		}
+		return strings.Join(s, " ")
+	}
+	var log []string
+	for _, v := range f.lags[:min(3, len(f.lags))] {
+		log = append(log, fmt.Sprintf("%.3f", v))
+	}
+	best := f.tried[least]
+	switch {
+	case len(log) == 0:
+		f.say("No correlations can be estimated from so few times.")
+	case chosen < 0:
+		f.say("No process has the correlations of the log (%s ...) within %.3f; taken is the one of the least BIC: %s (%s ...).", strings.Join(log, " "), near, best.Method, first(best.Goodness))
+	case chosen == least:
+		f.say("%s has the least BIC of %d processes tried, and its correlations (%s ...) are those of the log (%s ...) within %.3f.",
+			best.Method, len(f.tried), first(best.Goodness), strings.Join(log, " "), f.tried[chosen].LagError)
+	default:
+		f.say("%s has the least BIC, but its correlations (%s ...) are off from the log's (%s ...) by up to %.3f; taken is the least BIC of those off by at most %.3f: %s.",
+			best.Method, first(best.Goodness), strings.Join(log, " "), best.LagError, near, f.tried[chosen].Method)
+	}
+}
+
+// batches puts the batch sizes into the process.
+func (f *fitting) batches(ctx context.Context, out *ArrivalFit, c ArrivalCandidate) error {
+	if len(f.sizes) > 1 {
+		out.BMAP = *c.Process.Batches(f.sizes)
+		if c.regimes != nil {
+			if err := f.ownSizes(ctx, out, c); err != nil {
+				return err
+			}
+		}
+	}
+	fit, err := out.Sizes()
+	if err != nil {
+		return err
+	}
+	for k, v := range f.sizes {
+		out.Batches = append(out.Batches, Pair{v, fit[k]})
+	}
+	return nil
+}
+
+// ownSizes tries a law of batch sizes for each regime, and takes it where BIC
+// is less than with one law for all.
+func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandidate) error {
+	for i := range f.final {
+		f.final[i].size = clipped(f.final[i].size, len(f.sizes))
+	}
+	g := c.regimes.clone()
+	free := -1 // sizes that occur, less one
+	for _, v := range f.sizes {
+		if v > 0 {
+			free++
+		}
+	}
+	for range g.Order {
+		law := append([]float64(nil), f.sizes...)
+		floor(law)
+		g.Sizes = append(g.Sizes, law)
+	}
+	common := g.likelihood(f.final, &f.memory)
+	if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
+		return err
+	}
+	own := g.likelihood(f.final, &f.memory)
+	cost := float64(free*(len(g.Order)-1)) * math.Log(float64(f.used))
+	b := g.BMAP()
+	if 2*(own-common) <= cost || b.Check() != nil {
+		f.say("Batch sizes do not depend on the regime (BIC %.0f with a law for each, %.0f with one).", cost-2*own, -2*common)
+		return nil
+	}
+	good, off, err := f.rate(b)
+	if err != nil {
+		return err
+	}
+	if off > math.Max(f.near(), c.LagError) {
+		return nil
+	}
+	var means []string
+	for _, law := range g.Sizes {
+		m := 0.0
+		for k, v := range law {
+			m += float64(k+1) * v
+		}
+		means = append(means, fmt.Sprintf("%.3g", m))
+	}
+	f.say("Each regime has its own law of batch sizes, of means %s (BIC %.0f instead of %.0f).", strings.Join(means, ", "), cost-2*own, -2*common)
+	good.Score = &Score{LogLikelihood: own, BIC: float64(c.regimes.parameters()+free*len(g.Order))*math.Log(float64(f.used)) - 2*own}
+	out.BMAP, out.Goodness = *b, good
+	return nil
+}
+
+// clipped returns sizes of at most most.
+func clipped(sizes []int, most int) []int {
+	out := make([]int, len(sizes))
+	for i, v := range sizes {
+		out[i] = min(v, most)
+	}
+	return out
+}
+
+// cleaned says what was left out of the log.
+func (f *fitting) cleaned() {
+	g := f.gaps
+	if g.Pauses > 0 {
+		f.say("%d pauses longer than %.4g were left out, %.4g in all.", g.Pauses, g.PauseMin, g.Paused)
+	}
+	if f.larger > 0 {
+		f.say("%d batches are larger than %d and count as %d.", f.larger, f.o.MaxBatch, f.o.MaxBatch)
+	}
+	if n := g.n(); f.used < n {
+		f.say("The likelihood looks at %d of %d times between batches, in blocks spread over the log.", f.used, n)
+	}
+	f.words = append(f.words, g.hints(f.sample, f.o.Cleaning)...)
+}
