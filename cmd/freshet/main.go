@@ -22,6 +22,7 @@ import (
 	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
+	"github.com/freshet/freshet/lab/webgraph/gen"
 	"github.com/freshet/freshet/revisit"
 )
 
@@ -102,7 +103,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "models": strings.Join(gen.Models(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 // webCmd groups the commands of the test web.
 type webCmd struct {
+	Gen    webGenCmd    `cmd:"" help:"Make a synthetic web and store its graph."`
 	Import webImportCmd `cmd:"" help:"Store a graph that others made."`
 	Cat    webCatCmd    `cmd:"" help:"Print the links of a stored graph."`
 	Serve  webServeCmd  `cmd:"" help:"Serve a synthetic web to any robot over DNS, HTTP and HTTPS."`

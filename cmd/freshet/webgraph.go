@@ -11,11 +11,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
 	"github.com/freshet/freshet/lab/webgraph"
 	"github.com/freshet/freshet/lab/webgraph/format"
+	"github.com/freshet/freshet/lab/webgraph/gen"
 	"github.com/freshet/freshet/progress"
 )
 
@@ -28,17 +30,19 @@ type graphAnswer struct {
 	Degree float64 `json:"mean_out_degree"`
 	Bytes  int64   `json:"bytes"`
 	Made   any     `json:"made"`
+	// Measured is what came out of a generation.
+	Measured *gen.Measured `json:"measured,omitempty"`
 }
 
-// tellGraph prints what has been made.
-func tellGraph(g *globals, dir string) error {
+// tellGraph prints what has been made; m may be nil.
+func tellGraph(g *globals, dir string, m *gen.Measured) error {
 	graph, err := webgraph.OpenUnchecked(dir)
 	if err != nil {
 		return err
 	}
-	m := graph.Meta()
-	a := graphAnswer{Dir: dir, Nodes: m.Nodes, Links: m.Links, Sites: m.Sites, Degree: float64(m.Links) / float64(m.Nodes), Made: m.Made}
-	for _, f := range m.Files {
+	meta := graph.Meta()
+	a := graphAnswer{Dir: dir, Nodes: meta.Nodes, Links: meta.Links, Sites: meta.Sites, Degree: float64(meta.Links) / float64(meta.Nodes), Made: meta.Made, Measured: m}
+	for _, f := range meta.Files {
 		a.Bytes += f.Bytes
 	}
 	if err := graph.Close(); err != nil {
@@ -47,8 +51,11 @@ func tellGraph(g *globals, dir string) error {
 	if g.JSON {
 		return g.printJSON(a)
 	}
-	_, err = fmt.Fprintf(g.stdout, "%s: %d pages, %d links (%.2f a page), %d sites, %d bytes\n", a.Dir, a.Nodes, a.Links, a.Degree, a.Sites, a.Bytes)
-	return err
+	fmt.Fprintf(g.stdout, "%s: %d pages, %d links (%.2f a page), %d sites, %d bytes\n", a.Dir, a.Nodes, a.Links, a.Degree, a.Sites, a.Bytes)
+	if m != nil {
+		printMeasured(g, m)
+	}
+	return nil
 }
 
 // graphProgress returns a function that shows the stages of the making of a
@@ -58,21 +65,21 @@ func (g *globals) graphProgress() (func(what string, done, total int64), func())
 		return func(string, int64, int64) {}, func() {}
 	}
 	var line *progress.Line
-	stage := ""
+	var stage string
+	var began time.Time
+	end := func() {
+		if line != nil {
+			line.Done(progress.Clock(time.Since(began)) + "  " + stage)
+		}
+	}
 	show := func(what string, done, total int64) {
 		if what != stage {
-			if line != nil {
-				line.Done(stage)
-			}
-			line, stage = progress.New(g.stderr), what
+			end()
+			line, stage, began = progress.New(g.stderr), what, time.Now()
 		}
 		line.Update(done, total, what)
 	}
-	return show, func() {
-		if line != nil {
-			line.Done(stage)
-		}
-	}
+	return show, end
 }
 
 // graphError marks errors of a graph's making that are the user's.
@@ -139,7 +146,7 @@ func (c *webImportCmd) Run(ctx context.Context, g *globals) error {
 		return graphError(err)
 	}
 	end()
-	return tellGraph(g, c.Out)
+	return tellGraph(g, c.Out, nil)
 }
 
 // openInput opens a file, or standard input for -, and tells its size if it has

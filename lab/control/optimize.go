@@ -40,8 +40,7 @@ type Optimum struct {
 	ByModes      []Choice     `json:"by_modes"`
 	Unrestricted Unrestricted `json:"unrestricted"`
 	PhaseAware   *PhaseAware  `json:"phase_aware,omitempty"`
-	Search       string       `json:"search"` // "all sets" or "local"
-	Sets         int          `json:"sets"`   // threshold sets looked at; of a local search policies
+	Sets         int          `json:"sets"` // threshold sets looked at
 }
 
 // Threshold policies are enumerated over four accruals: those of the cost.
@@ -203,27 +202,24 @@ func (m *Model) sets() float64 {
 	return math.Round(n)
 }
 
-var errNoPolicy = errors.New("no policy has a long run in which pages arrive")
-
 // Optimize finds the best policy by thresholds, the best of every subset of the
-// modes, and the best that depends on the number of pages only. All threshold
-// sets are looked at where that is feasible, otherwise a local search is made.
-func (m *Model) Optimize(opt Options) (*Optimum, error) {
+// modes, and the best that depends on the number of pages only.
+func (m *Model) Optimize() (*Optimum, error) {
 	if m.R > 16 {
 		return nil, fmt.Errorf("%d modes: an optimum is sought over 16 at most", m.R)
 	}
-	if opt.Method == Iterative || opt.Method == Lumped || m.sets() > maxSets || m.searchWork() > maxSearchWork {
-		return m.optimizeLocally(opt)
+	if n := m.sets(); n > maxSets {
+		return nil, fmt.Errorf("%.3g threshold sets: %.0g at most", n, float64(maxSets))
 	}
 	full, err := newSolver(m)
 	if err != nil {
 		return nil, err
 	}
 	s := full.project(m.Cost.weights())
-	o := &Optimum{Search: "all sets"}
+	o := &Optimum{}
 	by := m.enumerate(s, o)
 	if o.Best.Policy == nil {
-		return nil, errNoPolicy
+		return nil, errors.New("no policy has a long run in which pages arrive")
 	}
 	if o.Best.Measures, err = full.solve(o.Best.Policy); err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 // Links in any order, in one run or many: the lists keep the order of coming.
 func TestBuilder(t *testing.T) {
 	t.Parallel()
-	for name, n := range map[string]int{"in memory": 1000, "in runs": 300_000} {
+	for name, n := range map[string]int{"in memory": 1000, "in runs": 150_000} {
 		for _, simple := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

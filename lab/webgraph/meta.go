@@ -139,15 +139,6 @@ func readMeta(dir string) (Meta, error) {
 	if m.Version != formatVersion {
 		return m, fmt.Errorf("%s: version %d of the format; this program reads version %d", path, m.Version, formatVersion)
 	}
-	if len(m.Made) > 0 { // indented with the rest
-		var made any
-		if err := json.Unmarshal(m.Made, &made); err != nil {
-			return m, &DamagedError{path, err.Error()}
-		}
-		if m.Made, err = json.Marshal(made); err != nil {
-			return m, err
-		}
-	}
 	if sum, err := m.sum(); err != nil || sum != m.Checksum {
 		return m, &DamagedError{path, "its checksum is wrong"}
 	}

@@ -90,7 +90,7 @@ func TestStoreAndOpen(t *testing.T) {
 		"itself, twice":   {{0, 0}},
 		"no links":        make([][]uint32, 5),
 		"random":          random(3000, 1),
-		"more than a buf": random(100_000, 2),
+		"more than a buf": random(50_000, 2),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -172,7 +172,7 @@ func TestDamage(t *testing.T) {
 			"cut":  func() error { return os.WriteFile(path, whole[:len(whole)-1], 0o644) },
 			"lost": func() error { return os.Remove(path) },
 		}
-		for range 20 {
+		for range 8 {
 			i, bit := r.IntN(len(whole)), byte(1)<<r.IntN(7)
 			if e.Name() == metaFile && i == len(whole)-1 {
 				continue // space after the end means nothing

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/freshet/freshet/lab/webgraph"
+	"github.com/freshet/freshet/lab/webgraph/gen"
+)
+
+// webGenCmd makes a synthetic web.
+type webGenCmd struct {
+	Model string  `help:"One of ${models}." default:"host-local"`
+	Nodes int64   `help:"Number of pages." required:"" placeholder:"N"`
+	Links int64   `help:"Number of links, in the mean where the model draws it (default: 8 a page)." placeholder:"K"`
+	In    float64 `name:"in-exponent" help:"Exponent of the number of links to a page, greater than 2 (default 2.1; ba 3)." placeholder:"G"`
+	Out   float64 `name:"out-exponent" help:"Exponent of the number of links of a page, greater than 2 (default 2.72; ba and copying: equal numbers)." placeholder:"G"`
+	Intra float64 `name:"intra-host" help:"Share of the links that stay on the site (host-local; default 0.8)." placeholder:"P"`
+	Sites int64   `help:"Number of sites (host-local; default: one for 64 pages)." placeholder:"N"`
+	Seed  uint64  `help:"Seed: the same gives the same graph." default:"1"`
+	Dir   string  `help:"Folder to make." short:"o" name:"out" required:"" placeholder:"DIR"`
+}
+
+// Run generates.
+func (c *webGenCmd) Run(ctx context.Context, g *globals) error {
+	for _, asked := range []struct {
+		flag  string
+		value float64
+	}{{"--in-exponent", c.In}, {"--out-exponent", c.Out}, {"--intra-host", c.Intra}} {
+		if asked.value < 0 {
+			return usagef("web gen: %s %g: cannot be negative", asked.flag, asked.value)
+		}
+	}
+	spec := gen.Spec{Model: c.Model, Nodes: c.Nodes, Links: c.Links, In: c.In, Out: c.Out, Intra: c.Intra, Sites: c.Sites, Seed: c.Seed}
+	plan, err := spec.Plan()
+	if err != nil {
+		return usagef("web gen: %w", err)
+	}
+	show, end := g.graphProgress()
+	defer end()
+	if err := plan.Generate(ctx, c.Dir, webgraph.Options{Progress: show}); err != nil {
+		return graphError(err)
+	}
+	graph, err := webgraph.OpenUnchecked(c.Dir)
+	if err != nil {
+		return err
+	}
+	measured, err := gen.Measure(ctx, graph, func(done, total int64) { show("measured", done, total) })
+	if err := errors.Join(err, graph.Close()); err != nil {
+		return err
+	}
+	end()
+	return tellGraph(g, c.Dir, measured)
+}
+
+// printMeasured prints what came out beside what was asked for.
+func printMeasured(g *globals, m *gen.Measured) {
+	law := func(what string, exponent float64, xmin int64) {
+		if exponent > 0 {
+			fmt.Fprintf(g.stdout, "%-22s exponent %.3f from %d on\n", what, exponent, xmin)
+		}
+	}
+	law("links to a page", m.In, m.InMin)
+	law("links from a page", m.Out, m.OutMin)
+	if m.Intra != nil {
+		fmt.Fprintf(g.stdout, "%-22s %.3f\n", "links on the site", *m.Intra)
+	}
+}

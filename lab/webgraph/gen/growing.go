@@ -1,0 +1,142 @@
+package gen
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// growth makes webs that grow page by page, each page linking to earlier ones
+// only. The links so far are kept in memory, 4 bytes each.
+type growth struct {
+	pages uint64
+	links []uint32
+	// starts are the first links of the pages where degrees are drawn; where they
+	// are all but equal, the first link of page u is floor((u-1) mean), and page 0
+	// has none.
+	starts []uint64
+	mean   float64
+	law    *Law // nil: equal degrees
+	src    *rand.ChaCha8
+}
+
+func newGrowth(p *Plan, label string) *growth {
+	g := &growth{pages: uint64(p.Nodes), mean: float64(p.Links) / float64(max(p.Nodes-1, 1)), law: p.law, src: rng.Source(p.Seed, label)}
+	if p.law != nil {
+		g.starts = make([]uint64, 1, p.Nodes+1)
+	}
+	g.links = make([]uint32, 0, p.Links+p.Links/64+1024)
+	return g
+}
+
+// start returns the index of the first link of page u.
+func (g *growth) start(u uint64) uint64 {
+	if g.starts != nil {
+		return g.starts[u]
+	}
+	if u == 0 {
+		return 0
+	}
+	return uint64(float64(u-1)*g.mean + 1e-6)
+}
+
+// degree returns the number of links of the next page, u.
+func (g *growth) degree(u uint64) int {
+	switch {
+	case u == 0:
+		return 0
+	case g.law != nil:
+		return int(g.law.Draw(g.src.Uint64()))
+	}
+	return int(g.start(u+1) - g.start(u))
+}
+
+// each calls add for every page, which is to append the links of the page, and
+// gives them to the sink.
+func (g *growth) each(ctx context.Context, s Sink, progress func(done int64), add func(u uint64, degree int)) error {
+	for u := range g.pages {
+		if u&(1<<16-1) == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			progress(int64(u))
+		}
+		from := len(g.links)
+		add(u, g.degree(u))
+		if g.starts != nil {
+			g.starts = append(g.starts, uint64(len(g.links)))
+		}
+		if err := s.Append(g.links[from:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copying is the linear copying model (Kumar et al., FOCS 2000): a new page takes
+// an earlier one, drawn evenly, as its prototype; its link i goes to a page drawn
+// evenly with probability a, else where link i of the prototype goes. The number
+// of links to a page has exponent (2-a)/(1-a), and pages of one prototype make
+// bipartite cores. A page with more links than its prototype takes another for the
+// rest.
+func copying(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
+	g := newGrowth(p, "copying")
+	fresh := uint32(p.Params["a"] * (1 << 32))
+	return g.each(ctx, s, progress, func(u uint64, degree int) {
+		g.copyFrom(u, degree, fresh)
+	})
+}
+
+// copyFrom appends the links of page u.
+func (g *growth) copyFrom(u uint64, degree int, fresh uint32) {
+	if degree == 0 {
+		return
+	}
+	var model []uint32 // the prototype's links that are left
+	for range degree {
+		x := g.src.Uint64()
+		if uint32(x) < fresh {
+			g.links = append(g.links, uint32((x>>32)*u>>32))
+			continue
+		}
+		if len(model) == 0 {
+			at, end := g.prototype(u)
+			if at == end {
+				g.links = append(g.links, uint32((x>>32)*u>>32))
+				continue
+			}
+			model = g.links[at:end]
+		}
+		g.links = append(g.links, model[0])
+		model = model[1:]
+	}
+}
+
+// prototype draws a page before u and returns where its links stand.
+func (g *growth) prototype(u uint64) (at, end uint64) {
+	p := below(g.src.Uint64(), u)
+	return g.start(p), g.start(p + 1)
+}
+
+// preferential is the model of Barabasi and Albert with targets drawn in
+// proportion to (number of links to a page) + A, by the method of Batagelj and
+// Brandes (2005): the target of an earlier link, drawn evenly, is a page drawn in
+// proportion to the links to it. The exponent is 2 + A/m with m links a page.
+func preferential(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
+	g := newGrowth(p, "ba")
+	attract := p.Params["A"]
+	return g.each(ctx, s, progress, func(u uint64, degree int) {
+		before := uint64(len(g.links))
+		weight := attract * float64(u)
+		fresh := uint32(min(weight/(weight+float64(before))*(1<<32), 1<<32-1))
+		for range degree {
+			x := g.src.Uint64()
+			if uint32(x) < fresh || before == 0 {
+				g.links = append(g.links, uint32((x>>32)*u>>32))
+				continue
+			}
+			g.links = append(g.links, g.links[below(g.src.Uint64(), before)])
+		}
+	})
+}
