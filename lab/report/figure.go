@@ -43,12 +43,13 @@ type Series struct {
 	Style     Style
 }
 
-// Figure is one plot.
+// Figure is one plot, or a finished drawing.
 type Figure struct {
 	Title   string
 	Caption string
 	X, Y    Axis
 	Series  []Series
+	Drawing string // an <svg> element that stands in place of axes and series
 }
 
 const width, height = 18 * vg.Centimeter, 10 * vg.Centimeter
@@ -67,6 +68,9 @@ var palette = [...]color.RGBA{
 
 // SVG draws the figure as an <svg> element without an XML header.
 func (f *Figure) SVG() (string, error) {
+	if f.Drawing != "" {
+		return f.Drawing, nil
+	}
 	p := plot.New()
 	p.X.Label.Text, p.Y.Label.Text = f.X.Label, f.Y.Label
 	p.Legend.Top = true

@@ -1,9 +1,6 @@
 package stats
 
-import (
-	"context"
-	"math"
-)
+import "context"
 
 // Distances tells how many links apart pages are, over all ordered pairs of
 // which the second can be reached from the first. Errors are standard errors;
@@ -13,19 +10,19 @@ type Distances struct {
 	// number of pages, each with itself.
 	Pairs []float64 `json:"-"`
 
-	Reachable      float64 `json:"reachable"` // share of the pairs of different pages that are joined by links
-	ReachableError float64 `json:"reachable_error"`
-	Mean           float64 `json:"mean"` // of the distances of such pairs
-	MeanError      float64 `json:"mean_error"`
-	Effective      float64 `json:"effective"` // 90 % of such pairs are as near; between whole numbers by interpolation
-	EffectiveError float64 `json:"effective_error"`
-	Harmonic       float64 `json:"harmonic"` // harmonic mean distance of all pairs, unreachable ones infinitely far
-	HarmonicError  float64 `json:"harmonic_error"`
-	Longest        int     `json:"longest"` // least number of links after which nothing more was reached: a lower bound unless exact
-	Exact          bool    `json:"exact"`
-	Runs           int     `json:"runs,omitempty"` // of HyperBall
-	Log2Registers  int     `json:"log2m,omitempty"`
-	CutOff         bool    `json:"cutoff,omitempty"` // ended by the bound on rounds: all figures are too small
+	Reachable       float64 `json:"reachable"` // share of the pairs of different pages that are joined by links
+	ReachableError  float64 `json:"reachable_error"`
+	Mean            float64 `json:"mean"` // of the distances of such pairs
+	MeanError       float64 `json:"mean_error"`
+	Effective       float64 `json:"effective"` // 90 % of such pairs are as near; between whole numbers by interpolation
+	EffectiveError  float64 `json:"effective_error"`
+	Efficiency      float64 `json:"efficiency"` // mean of 1/distance over all pairs of different pages, 0 for those not joined
+	EfficiencyError float64 `json:"efficiency_error"`
+	Longest         int     `json:"longest"` // least number of links after which nothing more was reached: a lower bound unless exact
+	Exact           bool    `json:"exact"`
+	Runs            int     `json:"runs,omitempty"` // of HyperBall
+	Log2Registers   int     `json:"log2_registers,omitempty"`
+	CutOff          bool    `json:"cut_off,omitempty"` // ended by the bound on rounds: all figures are too small
 }
 
 // DistanceOptions bound the work.
@@ -114,7 +111,6 @@ func summary(pairs []float64, n int) Distances {
 	all := pairs[len(pairs)-1]
 	others := all - pairs[0]
 	if others <= 0 || n < 2 {
-		d.Harmonic = math.Inf(1)
 		return d
 	}
 	d.Reachable = min(others/(float64(n)*float64(n-1)), 1)
@@ -125,7 +121,7 @@ func summary(pairs []float64, n int) Distances {
 		inverse += at / float64(t)
 	}
 	d.Mean = sum / others
-	d.Harmonic = float64(n) * float64(n-1) / inverse
+	d.Efficiency = inverse / (float64(n) * float64(n-1))
 	goal := pairs[0] + .9*others
 	for t := 1; t < len(pairs); t++ {
 		if pairs[t] >= goal {

@@ -64,7 +64,7 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 	d.Runs, d.Log2Registers, d.CutOff = opt.Runs, opt.Log2Registers, cut
 	if opt.Runs == 1 { // nothing to take errors from: those of one counter
 		e := 1.04 / math.Sqrt(float64(int(1)<<opt.Log2Registers))
-		d.ReachableError, d.MeanError, d.EffectiveError, d.HarmonicError = e*d.Reachable, e*d.Mean, e*d.Effective, e*d.Harmonic
+		d.ReachableError, d.MeanError, d.EffectiveError, d.EfficiencyError = e*d.Reachable, e*d.Mean, e*d.Effective, e*d.Efficiency
 	}
 	return &d, nil
 }
@@ -89,7 +89,7 @@ func average(all []Distances) Distances {
 		{func(r *Distances) float64 { return r.Reachable }, &d.Reachable, &d.ReachableError},
 		{func(r *Distances) float64 { return r.Mean }, &d.Mean, &d.MeanError},
 		{func(r *Distances) float64 { return r.Effective }, &d.Effective, &d.EffectiveError},
-		{func(r *Distances) float64 { return r.Harmonic }, &d.Harmonic, &d.HarmonicError},
+		{func(r *Distances) float64 { return r.Efficiency }, &d.Efficiency, &d.EfficiencyError},
 	} {
 		var sum, squares float64
 		for i := range all {
