@@ -23,6 +23,7 @@ import (
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/lab/webgraph/gen"
+	"github.com/freshet/freshet/lab/webgraph/stats"
 	"github.com/freshet/freshet/revisit"
 )
 
@@ -103,7 +104,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { exit = code }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "models": strings.Join(gen.Models(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", ")},
+		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "models": strings.Join(gen.Models(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", "), "web_steps": strings.Join(stats.Steps(), ", ")},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 	)
 	if err != nil {

@@ -5,6 +5,7 @@ type webCmd struct {
 	Gen    webGenCmd    `cmd:"" help:"Make a synthetic web and store its graph."`
 	Import webImportCmd `cmd:"" help:"Store a graph that others made."`
 	Cat    webCatCmd    `cmd:"" help:"Print the links of a stored graph."`
+	Stats  webStatsCmd  `cmd:"" help:"Measure a stored graph: degrees, components, PageRank, distances, cores."`
 	Serve  webServeCmd  `cmd:"" help:"Serve a synthetic web to any robot over DNS, HTTP and HTTPS."`
 	Score  webScoreCmd  `cmd:"" help:"Judge a robot from the truth log of a served web."`
 }

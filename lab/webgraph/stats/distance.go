@@ -28,7 +28,7 @@ type Distances struct {
 // DistanceOptions bound the work.
 type DistanceOptions struct {
 	Exact         int64 // search from every page if pages x (pages + links) is at most this; 0: 10^9, -1: never
-	Log2Registers int   // 4 to 12: registers a page; 0: as Memory allows, 10 at most
+	Log2Registers int   // 4 to 12: registers a page; 0: as Memory allows, 8 at most
 	Memory        int64 // bytes for registers; 0: 4 GB
 	Runs          int   // independent runs for the standard errors; 0: 4, or 2 above 10 million links
 	MaxRounds     int   // of a run; 0: 1000

@@ -29,7 +29,7 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 		opt.Memory = 4 << 30
 	}
 	if opt.Log2Registers == 0 {
-		for opt.Log2Registers = 10; opt.Log2Registers > 4 && 2*int64(n)<<opt.Log2Registers > opt.Memory; opt.Log2Registers-- {
+		for opt.Log2Registers = 8; opt.Log2Registers > 4 && 2*int64(n)<<opt.Log2Registers > opt.Memory; opt.Log2Registers-- {
 		}
 	}
 	need := 2 * int64(n) << opt.Log2Registers

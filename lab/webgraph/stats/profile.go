@@ -40,7 +40,7 @@ type Compared struct {
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`
 	Within bool     `json:"within"`
-	Source string   `json:"source"`
+	Source string   `json:"source,omitempty"` // if not that of the whole profile
 }
 
 //go:embed profiles/*.yaml
@@ -129,9 +129,6 @@ func (p *Profile) Compare(a *Analysis) []Compared {
 	a.Compare = nil
 	for _, k := range p.Figures {
 		c := Compared{Figure: k.Figure, Known: k.Value, Low: k.Low, High: k.High, Source: k.Source}
-		if c.Source == "" {
-			c.Source = p.Source
-		}
 		if v := figures[k.Figure](a); v != nil && !math.IsNaN(*v) && !math.IsInf(*v, 0) {
 			c.Value = v
 			c.Within = *v >= k.Low && *v <= k.High

@@ -53,8 +53,8 @@ func (a *Analysis) comparison(p *Profile) report.Section {
 		s.Text = "No profile of real webs was given."
 		return s
 	}
-	s.Text = "Profile: " + p.Name + ". Real crawls differ from each other as well: a figure outside its range is a reason to look, not an error."
-	t := report.Table{Header: []string{"figure", "here", "known", "range", "", "source"}}
+	s.Text = "Profile: " + p.Name + ", after " + p.Source + " where no other source is named. Real crawls differ from each other as well: a figure outside its range is a reason to look, not an error."
+	t := report.Table{Header: []string{"figure", "here", "known", "range", "", "other source"}}
 	for _, c := range a.Compare {
 		word := "within"
 		switch {
