@@ -35,7 +35,18 @@ func (g *globals) readModel(name string) (*control.Model, error) {
 	return m, nil
 }
 
+// methodFlags choose how a policy is solved.
+type methodFlags struct {
+	Method    string  `help:"auto, exact, iterative or lumped." enum:"auto,exact,iterative,lumped" default:"auto"`
+	MaxStates float64 `help:"States up to which the iterative method is taken, 36 bytes each." default:"8e6"`
+}
+
+func (f methodFlags) options() control.Options {
+	return control.Options{Method: f.Method, MaxStates: f.MaxStates}
+}
+
 type controlSolveCmd struct {
+	methodFlags
 	Model string `arg:"" name:"model.json" help:"The model with policy or thresholds; - is standard input."`
 }
 
@@ -53,7 +64,10 @@ func (c *controlSolveCmd) Run(g *globals) error {
 	if m.Policy() == nil {
 		return usagef("%s: policy: missing; give policy or thresholds", c.Model)
 	}
-	r, err := m.Solve(m.Policy())
+	r, err := m.SolveBy(m.Policy(), c.options())
+	if errors.Is(err, control.ErrTooLarge) {
+		return usagef("%s: %w", c.Model, err)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
@@ -106,6 +120,7 @@ func levels(policy []int) string {
 }
 
 type controlOptimizeCmd struct {
+	methodFlags
 	PhaseAware bool     `help:"Also find the best policy that sees the phases of arrival, service and staleness."`
 	Bound      []string `help:"Keep MEASURE=VALUE, such as p_starvation=0.01: at most that; may be repeated. Measures: ${bound_measures}." placeholder:"MEASURE=VALUE"`
 	Model      string   `arg:"" name:"model.json" help:"The model; a policy in it is not read. - is standard input."`
@@ -113,7 +128,7 @@ type controlOptimizeCmd struct {
 
 // Help says what is compared.
 func (controlOptimizeCmd) Help() string {
-	return "All threshold sets are looked at. unrestricted is the best policy found that depends on the number of pages only, any mode at any level; its gap says by which part of its cost the best thresholds are dearer. With bounds the cheapest thresholds that keep them are sought, and the multipliers: what a unit of each measure would have to cost for the bound to be kept by itself."
+	return "All threshold sets are looked at where that is feasible; search says whether they were. unrestricted is the best policy found that depends on the number of pages only, any mode at any level; its gap says by which part of its cost the best thresholds are dearer. With bounds the cheapest thresholds that keep them are sought, and the multipliers: what a unit of each measure would have to cost for the bound to be kept by itself."
 }
 
 // optimum is the JSON of control optimize.
@@ -133,7 +148,9 @@ func (c *controlOptimizeCmd) Run(g *globals) error {
 		return err
 	}
 	o := optimum{}
-	if o.Optimum, err = m.Optimize(); err != nil {
+	if o.Optimum, err = m.Optimize(c.options()); errors.Is(err, control.ErrTooLarge) {
+		return usagef("%s: %w", c.Model, err)
+	} else if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	if c.PhaseAware {
@@ -177,7 +194,7 @@ func parseBounds(texts []string) ([]control.Bound, error) {
 // printOptimum prints for the eye.
 func (g *globals) printOptimum(o optimum) {
 	w := g.stdout
-	fmt.Fprintf(w, "%d threshold sets\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
+	fmt.Fprintf(w, "%d threshold sets looked at (%s)\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Search, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
 	for _, f := range o.Fixed {
 		fmt.Fprintf(w, "always mode %d: cost %.6g (%+.2f %%)\n", f.Mode, f.Cost, 100*control.Gap(f.Cost, o.Best.Cost))
 	}

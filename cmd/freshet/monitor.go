@@ -14,8 +14,9 @@ import (
 )
 
 type monitorCmd struct {
-	Run   monitorRunCmd   `cmd:"" help:"Simulate one way of watching one field."`
-	Sweep monitorSweepCmd `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
+	Run    monitorRunCmd    `cmd:"" help:"Simulate one way of watching one field."`
+	Sweep  monitorSweepCmd  `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
+	Report monitorReportCmd `cmd:"" help:"Tables, ranking, correlations and one HTML file of a sweep's results."`
 }
 
 // fieldFlags make a field from laws.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/freshet/freshet/lab/monitor/sweep"
 	"github.com/freshet/freshet/progress"
@@ -53,5 +54,35 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 		return g.printJSON(sum)
 	}
 	fmt.Fprintf(g.stdout, "%d runs: %d now, %d were there; %d events in %.1f s\n", sum.Runs, sum.Ran, sum.Kept, sum.Events, sum.Seconds)
+	return nil
+}
+
+type monitorReportCmd struct {
+	Dir string `arg:"" help:"Directory of a sweep's results; the report is written there." type:"path"`
+}
+
+// Run reports.
+func (c *monitorReportCmd) Run(ctx context.Context, g *globals) error {
+	r, err := sweep.Read(ctx, c.Dir)
+	if errors.Is(err, sweep.ErrInput) {
+		return usageError{err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.Write(c.Dir); err != nil {
+		return err
+	}
+	if r.Missing > 0 {
+		fmt.Fprintf(g.stderr, "freshet: %d of %d runs are missing; the report is of the others\n", r.Missing, r.Runs)
+	}
+	if g.JSON {
+		return g.printJSON(r)
+	}
+	fmt.Fprintf(g.stdout, "%-24s %10s %14s %13s %9s %9s %5s\n", "variant", "fresh, %", "volume, GB", "undominated", "freshest", "lightest", "ties")
+	for _, s := range r.Variants {
+		fmt.Fprintf(g.stdout, "%-24s %10.3f %14.3f %13d %9d %9d %5d\n", s.Variant, s.Freshness, s.Bytes/1e9, s.Front, s.Freshest, s.Lightest, s.Ties)
+	}
+	fmt.Fprintf(g.stdout, "%d of %d runs; %s\n", r.Read, r.Runs, filepath.Join(c.Dir, "report.html"))
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -173,7 +172,7 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 	if lang == "" { // too short to tell: the first language is the likeliest
 		lang = e.languages[0]
 	}
-	a, name := analyzer{analysis.For(lang)}, nameOf(d.ID)
+	a, name := analyzer{analysis.For(lang)}, index.NameOf(d.ID)
 	text("title", d.Title, 0, a)
 	text("name", name, 0, analyzer{})
 	for i := range uint64(index.TitleWeight) {
@@ -188,7 +187,7 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 			}
 		}
 	}
-	keyword("host", suffixes(d.Host)...)
+	keyword("host", index.Domains(d.Host)...)
 	keyword("hostname", d.Host)
 	keyword("type", d.Type)
 	keyword("lang", d.Lang)
@@ -201,29 +200,6 @@ func (e *Engine) document(d *index.Document) (*document.Document, error) {
 	}
 	doc.AddField(document.NewTextFieldCustom("stored", nil, stored, bindex.StoreField, whole{}))
 	return doc, nil
-}
-
-// nameOf returns the words of a URL: its host and its path, unescaped.
-func nameOf(id string) string {
-	u, err := url.Parse(id)
-	if err != nil {
-		return id
-	}
-	return u.Host + " " + u.Path + " " + u.RawQuery
-}
-
-// suffixes returns a host and its parent domains: host:example.org finds
-// www.example.org. A port belongs to the host.
-func suffixes(host string) []string {
-	out := []string{host}
-	for {
-		_, rest, ok := strings.Cut(host, ".")
-		if !ok || rest == "" {
-			return out
-		}
-		out = append(out, rest)
-		host = rest
-	}
 }
 
 // Cursor implements index.Engine.

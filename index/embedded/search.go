@@ -32,7 +32,7 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
 	}
 	q := translator{languages: e.languages}.node(r.Query)
-	depth := spare(r.Offset + r.Limit)
+	depth := index.Spare(r.Offset + r.Limit)
 	if !r.ByDate {
 		depth = max(depth, index.RerankDepth)
 	}
@@ -54,15 +54,14 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 			return nil, fmt.Errorf("search %q: facets: %w", r.Query, err)
 		}
 	}
-	if out.Hits, err = e.hits(ctx, res.Hits, r); err != nil {
-		return nil, fmt.Errorf("search %q: %w", r.Query, err)
+	found := make([]index.Scored, len(res.Hits))
+	for i, m := range res.Hits {
+		found[i] = index.Scored{ID: m.ID, Score: m.Score}
 	}
+	out.Hits = index.Fold(found, r, e.languages, func(m index.Scored) (*index.Document, error) { return e.Document(ctx, m.ID) })
 	out.Elapsed = time.Since(start)
 	return out, nil
 }
-
-// spare is how many hits are fetched for n results: copies are folded into one.
-func spare(n int) int { return n + n/2 + 10 }
 
 // rerank multiplies popularity and freshness into the scores and sorts again.
 func (e *Engine) rerank(found search.DocumentMatchCollection, r index.Request) {
@@ -101,60 +100,6 @@ func (e *Engine) facets(ctx context.Context, q bquery.Query) (map[string][]index
 		}
 	}
 	return out, nil
-}
-
-// hits loads the documents of one page of results, folding copies.
-func (e *Engine) hits(ctx context.Context, found search.DocumentMatchCollection, r index.Request) ([]index.Hit, error) {
-	var hits []index.Hit
-	same := map[string]int{} // digest -> place in all
-	marker := newMarker(r.Query, e.languages)
-	place := 0
-	for _, m := range found {
-		if len(hits) == r.Limit {
-			break
-		}
-		d, err := e.Document(ctx, m.ID)
-		if err != nil {
-			continue // deleted since
-		}
-		if first, ok := same[d.Same]; ok && d.Same != "" {
-			if first >= r.Offset {
-				h := &hits[first-r.Offset]
-				h.Copies = append(h.Copies, d.ID)
-			}
-			continue
-		}
-		same[d.Same] = place
-		if place++; place <= r.Offset {
-			continue
-		}
-		h := index.Hit{Document: *d, Score: m.Score, Snippet: marker.Snippet(d.Body, d.Lang)}
-		h.Body = ""
-		hits = append(hits, h)
-	}
-	return hits, nil
-}
-
-func newMarker(q query.Node, langs []string) *index.Marker {
-	var texts, prefixes []string
-	query.Walk(q, func(n query.Node, not bool) {
-		switch n := n.(type) {
-		case query.Term:
-			if not {
-				return
-			}
-			if n.Prefix {
-				prefixes = append(prefixes, n.Text)
-			} else {
-				texts = append(texts, n.Text)
-			}
-		case query.Phrase:
-			if !not {
-				texts = append(texts, n.Text)
-			}
-		}
-	})
-	return index.NewMarker(texts, prefixes, langs)
 }
 
 // translator makes Bleve's queries of ours.

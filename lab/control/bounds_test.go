@@ -12,7 +12,7 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 	t.Parallel()
 	s := optimisable(6, staleLaws["exponential"], hyperService, false)
 	m := mustNew(t, s)
-	free, err := m.Optimize()
+	free, err := m.Optimize(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -165,13 +165,8 @@ func (m *Model) readPolicy(s Spec) error {
 	case s.Policy != nil && s.Thresholds != nil:
 		return errors.New("policy and thresholds: give one of them")
 	case s.Policy != nil:
-		if len(s.Policy) != m.N+1 {
-			return fmt.Errorf("policy: %d entries, want %d: one for each of 0..%d pages", len(s.Policy), m.N+1, m.N)
-		}
-		for i, r := range s.Policy {
-			if r < 1 || r > m.R {
-				return fmt.Errorf("policy[%d]: no mode %d; there are 1..%d", i, r, m.R)
-			}
+		if err := m.checkPolicy(s.Policy); err != nil {
+			return err
 		}
 		m.policy = s.Policy
 	case s.Thresholds != nil:

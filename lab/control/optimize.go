@@ -40,7 +40,8 @@ type Optimum struct {
 	ByModes      []Choice     `json:"by_modes"`
 	Unrestricted Unrestricted `json:"unrestricted"`
 	PhaseAware   *PhaseAware  `json:"phase_aware,omitempty"`
-	Sets         int          `json:"sets"` // threshold sets looked at
+	Search       string       `json:"search"` // "all sets" or "local"
+	Sets         int          `json:"sets"`   // threshold sets looked at; of a local search policies
 }
 
 // Threshold policies are enumerated over four accruals: those of the cost.
@@ -202,24 +203,27 @@ func (m *Model) sets() float64 {
 	return math.Round(n)
 }
 
+var errNoPolicy = errors.New("no policy has a long run in which pages arrive")
+
 // Optimize finds the best policy by thresholds, the best of every subset of the
-// modes, and the best that depends on the number of pages only.
-func (m *Model) Optimize() (*Optimum, error) {
+// modes, and the best that depends on the number of pages only. All threshold
+// sets are looked at where that is feasible, otherwise a local search is made.
+func (m *Model) Optimize(opt Options) (*Optimum, error) {
 	if m.R > 16 {
 		return nil, fmt.Errorf("%d modes: an optimum is sought over 16 at most", m.R)
 	}
-	if n := m.sets(); n > maxSets {
-		return nil, fmt.Errorf("%.3g threshold sets: %.0g at most", n, float64(maxSets))
+	if opt.Method == Iterative || opt.Method == Lumped || m.sets() > maxSets || m.searchWork() > maxSearchWork {
+		return m.optimizeLocally(opt)
 	}
 	full, err := newSolver(m)
 	if err != nil {
 		return nil, err
 	}
 	s := full.project(m.Cost.weights())
-	o := &Optimum{}
+	o := &Optimum{Search: "all sets"}
 	by := m.enumerate(s, o)
 	if o.Best.Policy == nil {
-		return nil, errors.New("no policy has a long run in which pages arrive")
+		return nil, errNoPolicy
 	}
 	if o.Best.Measures, err = full.solve(o.Best.Policy); err != nil {
 		return nil, err

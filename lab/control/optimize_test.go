@@ -55,7 +55,7 @@ func TestOptimizeAgainstAllPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, s)
-			o, err := m.Optimize()
+			o, err := m.Optimize(Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,7 +134,7 @@ func TestLargeOptimum(t *testing.T) {
 	t.Parallel()
 	m := mustNew(t, large())
 	begin := time.Now()
-	o, err := m.Optimize()
+	o, err := m.Optimize(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,4 +190,53 @@ func BenchmarkThresholdSets(b *testing.B) {
 			b.Fatal(o.Sets)
 		}
 	}
+}
+
+// The local search, with exact and with iterative evaluation, against all sets.
+func TestLocalSearch(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		s Spec
+		o Options
+	}{
+		"exact":     {optimisable(25, staleLaws["exponential"], hyperService, false), Options{Method: Exact}},
+		"iterative": {optimisable(5, staleLaws["Erlang-2"], hyperService, false), Options{Method: Iterative}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := mustNew(t, c.s)
+			want, err := m.Optimize(Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := m.optimizeLocally(c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			near(t, "best", got.Best.Cost, want.Best.Cost, 1e-9)
+			near(t, "unrestricted", got.Unrestricted.Cost, want.Unrestricted.Cost, 1e-9)
+			for i, b := range want.ByModes {
+				near(t, fmt.Sprint("modes ", b.Modes), got.ByModes[i].Cost, b.Cost, 1e-9)
+			}
+			if got.Search != "local" || want.Search != "all sets" {
+				t.Error(got.Search, want.Search)
+			}
+		})
+	}
+}
+
+// A model beyond the enumeration: 4096 states at the top level.
+func TestOptimizeLarger(t *testing.T) {
+	t.Parallel()
+	m := mustNew(t, optimisable(12, staleLaws["Erlang-2"], exponential(2), false))
+	begin := time.Now()
+	o, err := m.Optimize(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(time.Since(begin), o.Search, o.Sets, o.Best.Thresholds, o.Best.Cost, o.Best.Measures.Method)
+	if o.Search != "local" || o.Best.Measures.Method != Iterative {
+		t.Error(o.Search, o.Best.Measures.Method)
+	}
+	near(t, "cost", o.Best.Measures.Cost, o.Best.Cost, 1e-9)
 }

@@ -49,7 +49,7 @@ const (
 )
 
 // ErrTooLarge says that dense matrices will not do.
-var ErrTooLarge = errors.New("too many states for the exact method")
+var ErrTooLarge = errors.New("too many states")
 
 // solver holds what all policies of a model share.
 type solver struct {
@@ -74,16 +74,12 @@ type level struct {
 
 func newSolver(m *Model) (*solver, error) {
 	s := &solver{m: m, dim: make([]int, m.N+1), memo: map[[2]int][]mat{}, lev: make([]level, m.N+1)}
-	n := float64(m.W * m.M)
-	dense := 0.0
+	if _, dense := m.denseWork(); dense > maxDense || m.widest() > maxLevel {
+		return nil, fmt.Errorf("%w: %.4g of them, %.4g with %d pages present", ErrTooLarge, m.States(), m.widest(), m.N)
+	}
 	s.dim[0] = m.W
 	for i := 1; i <= m.N; i++ {
-		dense += n * n * float64(2+m.R) * float64(1+min(m.K, m.N-i))
-		if n > maxLevel || dense > maxDense {
-			return nil, fmt.Errorf("%w: %.4g of them, %.4g with %d pages present", ErrTooLarge, m.States(), n, i)
-		}
-		s.dim[i] = int(n)
-		n *= float64(m.Q)
+		s.dim[i] = m.W * m.M * intPower(m.Q, i-1)
 	}
 	s.down, s.exit = make([]mat, m.N+1), make([][]float64, m.N+1)
 	for i := 1; i <= m.N; i++ {
@@ -412,16 +408,7 @@ func (c Cost) of(r Result) float64 {
 	return r.ArrivalRate*(c.Loss*r.Loss+c.Obsolete*r.Obsolete) + c.Response*r.SojournServed + c.Starvation*r.Starvation + c.Robot*r.MeanRobots
 }
 
-// Solve computes the measures of a policy (modes from 1 for 0..N pages
-// present) exactly, and checks them against each other.
-func (m *Model) Solve(policy []int) (Result, error) {
-	s, err := newSolver(m)
-	if err != nil {
-		return Result{}, err
-	}
-	return s.solve(policy)
-}
-
+// solve is Model.Solve by dense matrices.
 func (s *solver) solve(policy []int) (Result, error) {
 	m := s.m
 	for i := m.N; i >= 0; i-- {
@@ -448,7 +435,7 @@ func (s *solver) solve(policy []int) (Result, error) {
 			}
 		}
 	}
-	r.Method, r.States = "exact", m.States()
+	r.Method, r.States = Exact, m.States()
 	r.Error, err = check(acc, direct)
 	return r, err
 }
@@ -472,31 +459,48 @@ func (s *solver) law(pi0 []float64) [][]float64 {
 // the larger scale of the two.
 const tolerance = 1e-8
 
-// check compares what must agree: the accruals by first passages (acc) and by
-// the stationary law (direct), the fates of pages, Little's law, the tagged
-// page. It returns the greatest relative distance.
-func check(acc, direct []float64) (float64, error) {
-	worst := 0.0
-	near := func(what string, a, b, scale float64) error {
-		if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {
-			return nil
-		}
-		d := math.Abs(a-b) / scale
-		worst = max(worst, d)
-		if !(d <= tolerance) {
-			return fmt.Errorf("self-check: %s: %.12g and %.12g", what, a, b)
-		}
-		return nil
+// comparison collects figures that must agree.
+type comparison struct {
+	worst float64 // relative distance
+	errs  []error
+}
+
+func (c *comparison) near(what string, a, b, scale float64) {
+	if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {
+		return
 	}
+	d := math.Abs(a-b) / scale
+	c.worst = max(c.worst, d)
+	if !(d <= tolerance) {
+		c.errs = append(c.errs, fmt.Errorf("self-check: %s: %.12g and %.12g", what, a, b))
+	}
+}
+
+// fates compares what must agree among long-run rates: the fates of pages,
+// Little's law, the tagged page.
+func (c *comparison) fates(acc []float64) {
 	lambda := acc[accPages]
-	errs := []error{
-		near("probabilities add to", direct[accTime], 1, 1),
-		near("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0),
-		near("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0),
-		near("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda),
-	}
+	c.near("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0)
+	c.near("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0)
+	c.near("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda)
+}
+
+// balance returns the greatest relative distance among what must agree.
+func balance(acc []float64) (float64, error) {
+	var c comparison
+	c.near("probabilities add to", acc[accTime], 1, 1)
+	c.fates(acc)
+	return c.worst, errors.Join(c.errs...)
+}
+
+// check compares also the accruals by first passages (acc) and by the
+// stationary law (direct).
+func check(acc, direct []float64) (float64, error) {
+	var c comparison
+	c.near("probabilities add to", direct[accTime], 1, 1)
+	c.fates(acc)
 	for k := range acc {
-		errs = append(errs, near(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0))
+		c.near(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0)
 	}
-	return worst, errors.Join(errs...)
+	return c.worst, errors.Join(c.errs...)
 }

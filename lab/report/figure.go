@@ -93,7 +93,7 @@ func (f *Figure) SVG() (string, error) {
 	logAxis(&p.X, f.X.Log)
 	logAxis(&p.Y, f.Y.Log)
 	c := vgsvg.New(width, height)
-	p.Draw(draw.New(c))
+	f.draw(p, draw.New(c))
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
 		return "", err
@@ -103,6 +103,30 @@ func (f *Figure) SVG() (string, error) {
 		svg = svg[i:]
 	}
 	return svg, nil
+}
+
+// beside is how many names a legend has before it stands beside the plot, where
+// it hides no point.
+const beside = 3
+
+// draw draws the plot and its legend.
+func (f *Figure) draw(p *plot.Plot, c draw.Canvas) {
+	names := 0
+	for _, s := range f.Series {
+		if s.Name != "" {
+			names++
+		}
+	}
+	if names <= beside {
+		p.Draw(c)
+		return
+	}
+	legend := p.Legend
+	p.Legend = plot.NewLegend()
+	legend.Left = true // marks first: a reader's font may be wider than ours
+	room := 1.2*legend.Rectangle(c).Size().X + 3*vg.Millimeter
+	p.Draw(draw.Crop(c, 0, -room, 0, 0))
+	legend.Draw(draw.Crop(c, width-room, 0, 0, -2*vg.Millimeter))
 }
 
 // logAxis makes a a logarithmic axis; one whose range is a single value is

@@ -46,6 +46,8 @@ type Config struct {
 	// Fatal is told why the store cannot go on (a failing disk) and must not
 	// return; nil panics.
 	Fatal func(message string)
+
+	memory uint64 // of the table of fresh writes; default 8 MiB
 }
 
 // Store implements store.Store.
@@ -85,10 +87,13 @@ func Open(dir string, c Config) (*Store, error) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 	}
+	if c.memory == 0 {
+		c.memory = 8 << 20
+	}
 	cache := pebble.NewCache(c.Cache)
 	opts := &pebble.Options{
 		FS: c.FS, Cache: cache, FormatMajorVersion: pebble.FormatNewest, Logger: quiet{c.Fatal},
-		MemTableSize: 8 << 20, MemTableStopWritesThreshold: 3, MaxOpenFiles: 500,
+		MemTableSize: c.memory, MemTableStopWritesThreshold: 3, MaxOpenFiles: 500,
 		L0CompactionThreshold: 4, L0StopWritesThreshold: 24,
 	}
 	for i := range opts.Levels {

@@ -15,15 +15,15 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// half turns eight bytes of a key into an integer that sorts as they do.
-func half(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ 1<<63) }
+// Half turns eight bytes of a key into an integer that sorts as they do.
+func Half(b []byte) int64 { return int64(binary.BigEndian.Uint64(b) ^ 1<<63) }
 
 func hostKey(name string) int64 {
 	k := weburl.HostKey(name)
-	return half(k[:])
+	return Half(k[:])
 }
 
-func split(k weburl.Key) (host, url int64) { return half(k[:8]), half(k[8:]) }
+func split(k weburl.Key) (host, url int64) { return Half(k[:8]), Half(k[8:]) }
 
 func join(host, url int64) (k weburl.Key) {
 	binary.BigEndian.PutUint64(k[:8], uint64(host)^1<<63)

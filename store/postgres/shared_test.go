@@ -345,7 +345,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%x became %x", k, got)
 		}
 	}
-	if low, high := half([]byte{0x7f, 0, 0, 0, 0, 0, 0, 0}), half([]byte{0x80, 0, 0, 0, 0, 0, 0, 0}); low >= high {
+	if low, high := Half([]byte{0x7f, 0, 0, 0, 0, 0, 0, 0}), Half([]byte{0x80, 0, 0, 0, 0, 0, 0, 0}); low >= high {
 		t.Errorf("order of %d and %d", low, high)
 	}
 }

@@ -538,15 +538,20 @@ func testConcurrent(t *testing.T, open Opener) {
 	}
 }
 
-// A random history against a model in memory: at every moment the same URLs
-// are known, new and due.
-func testModel(t *testing.T, open Opener) {
+func testModel(t *testing.T, open Opener) { History(t, open, 5, 400) }
+
+// History runs a random history of so many steps against a model in memory: at
+// every moment the same URLs are known, new and due. The store is closed and
+// opened again now and then: an opener whose stores crash instead of closing
+// makes it a test of what survives.
+func History(t *testing.T, open Opener, seed uint64, steps int) {
+	t.Helper()
 	s := open(t)
 	ctx := context.Background()
-	r := rand.New(rand.NewPCG(5, 6))
+	r := rand.New(rand.NewPCG(seed, 6))
 	known := map[string]time.Time{} // URL -> due; zero: never visited
 	now := start
-	for step := range 400 {
+	for step := range steps {
 		switch r.IntN(5) {
 		case 0:
 			u := fmt.Sprintf("http://h%d/%d", r.IntN(4), r.IntN(60))
@@ -557,7 +562,7 @@ func testModel(t *testing.T, open Opener) {
 		case 1:
 			now = now.Add(time.Duration(r.IntN(40)) * time.Minute)
 		case 2:
-			if step%40 == 7 {
+			if r.IntN(8) == 0 {
 				closeStore(t, s)
 				s = open(t)
 			}

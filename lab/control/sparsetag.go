@@ -1,0 +1,247 @@
+package control
+
+import "math"
+
+// tags are for the page at the last place, from all phases of service and
+// staleness: the probability of being served and mean times, by the phases of
+// staleness first. Formula (8) without a matrix.
+type tags struct {
+	h, y, z []float64
+}
+
+// following returns the tags of place i from those of the place before it.
+func (p *sparse) following(i int, before tags) (tags, error) {
+	n := p.size(i) * p.m.M
+	t := tags{make([]float64, n), make([]float64, n), make([]float64, n)}
+	if i == 1 {
+		for k := range t.h {
+			t.h[k], t.y[k] = 1, 1
+		}
+		return t, p.life(i, t.y)
+	}
+	p.ahead(i, before.h, t.h)
+	if err := p.life(i, t.h); err != nil {
+		return t, err
+	}
+	p.ahead(i, before.y, t.y)
+	p.ahead(i, before.z, t.z)
+	for k, h := range t.h {
+		t.y[k] += h
+		t.z[k] += max(0, 1-h)
+	}
+	if err := p.life(i, t.y); err != nil {
+		return t, err
+	}
+	return t, p.life(i, t.z)
+}
+
+// ahead adds to out what follows when the head enters service or a page ahead
+// of the tagged one goes stale.
+func (p *sparse) ahead(i int, before, out []float64) {
+	m, n := p.m, i-1
+	size := p.size(i - 1)
+	for q := range p.size(i) {
+		from := before[q%size*m.M : (q%size+1)*m.M]
+		start := 0.0
+		for s, v := range m.beta.a {
+			start += v * from[s]
+		}
+		for s, v := range m.s0.a {
+			out[q*m.M+s] += v * start
+		}
+	}
+	for k := range n - 1 {
+		low := intPower(m.Q, n-1-k) * m.M
+		for high := range intPower(m.Q, k) {
+			from := before[high*low : (high+1)*low]
+			for q, g := range m.g0.a {
+				if g == 0 {
+					continue
+				}
+				for x, v := range out[(high*m.Q+q)*low : (high*m.Q+q+1)*low] {
+					out[(high*m.Q+q)*low+x] = v + g*from[x]
+				}
+			}
+		}
+	}
+}
+
+// life overwrites b by (-T)^{-1} b for place i: one pass against the order of
+// the phases if those do not return, else as many as it takes.
+func (p *sparse) life(i int, b []float64) error {
+	m := p.m
+	x := make([]float64, len(b))
+	inverse := map[int]mat{}
+	for range maxRounds {
+		worst := 0.0
+		rhs := make([]float64, m.M)
+		o := p.odometer(i-1, true)
+		for {
+			copy(rhs, b[o.q*m.M:])
+			for k, d := range o.digit {
+				for to, v := range m.g.row(d) {
+					if v != 0 && to != d {
+						for s, w := range x[(o.q+(to-d)*o.low[k])*m.M:][:m.M] {
+							rhs[s] += v * w
+						}
+					}
+				}
+			}
+			inv, ok := inverse[o.key]
+			if !ok {
+				exit := append([]float64(nil), m.s0.a...)
+				for s := range exit {
+					for _, d := range o.digit {
+						exit[s] -= m.g.at(d, d)
+					}
+				}
+				f, err := factor(m.s.clone(), exit)
+				if err != nil {
+					return err
+				}
+				inv = identity(m.M)
+				f.solve(inv)
+				inverse[o.key] = inv
+			}
+			for s := range m.M {
+				v := 0.0
+				for z, w := range inv.row(s) {
+					v += w * rhs[z]
+				}
+				at := o.q*m.M + s
+				if d := math.Abs(v - x[at]); d > 1e-15*math.Abs(v) {
+					worst = max(worst, d/math.Abs(v))
+				}
+				x[at] = v
+			}
+			if !o.next(m.Q, p.weight, true) {
+				break
+			}
+		}
+		if worst < 1e-13 {
+			copy(b, x)
+			return nil
+		}
+	}
+	return errSlow
+}
+
+// fold averages a vector by (staleness, service) over the phases of the last c
+// pages.
+func (p *sparse) fold(v []float64, c int) []float64 {
+	gamma := p.gamma[c]
+	out := make([]float64, len(v)/len(gamma))
+	for q := range len(out) / p.m.M {
+		for t, g := range gamma {
+			if g != 0 {
+				for s := range p.m.M {
+					out[q*p.m.M+s] += g * v[(q*len(gamma)+t)*p.m.M+s]
+				}
+			}
+		}
+	}
+	return out
+}
+
+// sojourns adds to acc the fates of the arriving pages.
+func (p *sparse) sojourns(acc []float64) error {
+	m := p.m
+	var t tags
+	for i := 1; i <= m.N; i++ {
+		var err error
+		if t, err = p.following(i, t); err != nil {
+			return err
+		}
+		for c := 1; c <= min(m.K, i); c++ {
+			from := i - c
+			tail := make([]float64, m.W)
+			for k := c; k <= m.K; k++ {
+				for a, v := range m.d[p.policy[from]][k].sums() {
+					tail[a] += v
+				}
+			}
+			for which, v := range [][]float64{t.h, t.y, t.z} {
+				acc[[]int{accServed, accServedTime, accStaleTime}[which]] += p.meet(from, c, tail, v)
+			}
+		}
+	}
+	return nil
+}
+
+// meet sums v over the pages that come as the c-th of a batch at level from.
+func (p *sparse) meet(from, c int, tail, v []float64) float64 {
+	m, sum := p.m, 0.0
+	if from == 0 {
+		e := rowVector(m.beta.a).mul(mat{m.M, 1, p.fold(v, c-1)}).a[0]
+		for a, x := range p.x[0] {
+			sum += x * tail[a] * e
+		}
+		return sum
+	}
+	e := p.fold(v, c)
+	for x, w := range p.x[from] {
+		sum += w * tail[x%p.as/m.M] * e[x/p.as*m.M+x%m.M]
+	}
+	return sum
+}
+
+// accruals returns the long-run rates and the law of the number of pages.
+func (p *sparse) accruals() (acc, length []float64, err error) {
+	m := p.m
+	acc, length = make([]float64, accruals), make([]float64, m.N+1)
+	for i, x := range p.x {
+		d, room := m.d[p.policy[i]], m.N-i
+		pages, lost := make([]float64, m.W), make([]float64, m.W)
+		for k := 1; k <= m.K; k++ {
+			for a, v := range d[k].sums() {
+				pages[a] += float64(k) * v
+				lost[a] += float64(max(0, k-room)) * v
+			}
+		}
+		stale := p.staleRates(i)
+		as := len(x) / len(stale)
+		for y, v := range x {
+			length[i] += v
+			a := y % as * m.W / as
+			acc[accPages] += v * pages[a]
+			acc[accLoss] += v * lost[a]
+			acc[accObsolete] += v * stale[y/as]
+			if i > 0 {
+				acc[accSuccess] += v * m.s0.a[y%m.M]
+			}
+		}
+		acc[accTime] += length[i]
+		acc[accRobots] += length[i] * float64(p.policy[i]+1)
+		acc[accLength] += length[i] * float64(i)
+	}
+	acc[accStarvation] = length[0]
+	return acc, length, p.sojourns(acc)
+}
+
+// iterative solves without a matrix of the chain.
+func (m *Model) iterative(policy []int) (Result, error) {
+	modes := make([]int, len(policy))
+	for i, r := range policy {
+		modes[i] = r - 1
+	}
+	p, err := newSparse(m, modes)
+	if err != nil {
+		return Result{}, err
+	}
+	wrong, err := p.iterate()
+	if err != nil {
+		return Result{}, err
+	}
+	acc, length, err := p.accruals()
+	if err != nil {
+		return Result{}, err
+	}
+	r, err := m.measures(acc)
+	if err != nil {
+		return r, err
+	}
+	r.QueueLength, r.Method, r.States = length, Iterative, m.States()
+	r.Error, err = balance(acc)
+	r.Error = max(r.Error, wrong)
+	return r, err
+}

@@ -1,0 +1,292 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/freshet/freshet/lab/monitor"
+	"github.com/freshet/freshet/lab/report"
+)
+
+// page lays out report.html.
+func (r *Report) page() *report.Page {
+	p := &report.Page{Title: "Ways of watching: " + r.plan.Name, Intro: r.intro()}
+	if r.plan.Name == "" {
+		p.Title = "Ways of watching"
+	}
+	p.Sections = append(p.Sections, r.standings(), r.tradeoff(), r.effects(), r.surfaces())
+	if s := r.series(); len(s.Figures) > 0 {
+		p.Sections = append(p.Sections, s)
+	}
+	p.Sections = append(p.Sections, r.places())
+	if len(r.paired) > 0 {
+		p.Sections = append(p.Sections, r.pairs())
+	}
+	p.Sections = append(p.Sections, r.correlations())
+	return p
+}
+
+func (r *Report) intro() string {
+	var events int64
+	for i := range r.rows {
+		events += r.rows[i].Events
+	}
+	s := fmt.Sprintf("%d fields, %d variants, %d replications; seed %d, warm-up %g units. %d runs with %d events in all.", len(r.plan.Fields()), len(r.plan.Variants), r.plan.Replications, r.plan.Seed, r.plan.Warmup, r.Read, events)
+	if r.Missing > 0 {
+		s += fmt.Sprintf("\n%d of %d runs are missing: this report is of the others.", r.Missing, r.Runs)
+	}
+	return s + "\nFreshness F: share of resources whose latest real change is known, in percent, averaged over time. Volume V: bytes downloaded. All variants of a field see the same histories. A unit is 100 ms."
+}
+
+func (r *Report) standings() report.Section {
+	t := report.Table{Header: []string{"variant", "mean freshness, %", "mean volume, GB", "not dominated in", "freshest in", "least volume in", "tied in", "fields"}}
+	for _, s := range r.Variants {
+		t.Rows = append(t.Rows, []string{s.Variant, fmt.Sprintf("%.3f", s.Freshness), fmt.Sprintf("%.3f", s.Bytes/1e9), fmt.Sprint(s.Front), fmt.Sprint(s.Freshest), fmt.Sprint(s.Lightest), fmt.Sprint(s.Ties), fmt.Sprint(s.Fields)})
+	}
+	return report.Section{Title: "Over all fields", Text: "A variant is dominated in a field if another one is fresher for no more volume, or as fresh for less.", Tables: []report.Table{t}}
+}
+
+// tradeoff draws every field's variants as points, the volume relative to the
+// baseline's, and the fronts of the example fields.
+func (r *Report) tradeoff() report.Section {
+	base := map[int]float64{}
+	for _, p := range r.ranking {
+		if p.Variant == r.plan.Baseline {
+			base[p.Field] = p.Bytes
+		}
+	}
+	all := report.Figure{Title: "Freshness against volume, all fields", Caption: "each mark is a field; the volume is relative to that of " + r.plan.Baseline + " there", X: report.Axis{Label: "volume / volume of " + r.plan.Baseline, Log: true}, Y: report.Axis{Label: "mean freshness, %"}}
+	for _, v := range r.plan.Variants {
+		s := report.Series{Name: v, Style: report.Points}
+		for _, p := range r.ranking {
+			if p.Variant == v && base[p.Field] > 0 {
+				s.X, s.Y = append(s.X, p.Bytes/base[p.Field]), append(s.Y, p.Freshness)
+			}
+		}
+		all.Series = append(all.Series, s)
+	}
+	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A line joins the variants that nothing dominates."}
+	sec.Figures = drawable(sec.Figures, all)
+	for _, e := range r.examples {
+		sec.Figures = drawable(sec.Figures, r.front(e.factors))
+	}
+	return sec
+}
+
+// front draws one field.
+func (r *Report) front(f Factors) report.Figure {
+	fig := report.Figure{Title: "Field " + describe(f), X: report.Axis{Label: "volume, GB", Log: true}, Y: report.Axis{Label: "mean freshness, %"}}
+	line := report.Series{Name: "front", Style: report.Lines}
+	var best []place
+	for _, p := range r.ranking {
+		if p.Field != f.Field {
+			continue
+		}
+		s := report.Series{Name: p.Variant, X: []float64{p.Bytes / 1e9}, Y: []float64{p.Freshness}, Style: report.Points}
+		if p.FreshnessHalf != nil {
+			s.Low, s.High = []float64{p.Freshness - *p.FreshnessHalf}, []float64{p.Freshness + *p.FreshnessHalf}
+		}
+		fig.Series = append(fig.Series, s)
+		if p.Front == 1 {
+			best = append(best, p)
+		}
+	}
+	slices.SortFunc(best, func(a, b place) int { return int(math.Copysign(1, a.Bytes-b.Bytes)) })
+	for _, p := range best {
+		line.X, line.Y = append(line.X, p.Bytes/1e9), append(line.Y, p.Freshness)
+	}
+	fig.Series = append(fig.Series, line)
+	return fig
+}
+
+func describe(f Factors) string {
+	s := fmt.Sprintf("%d: %d pages, %g units, %g changes, %g requests", f.Field, f.Pages, f.Time, f.Changes, f.Requests)
+	for _, l := range []struct{ name, text, usual string }{{"changes", f.ChangeLaw, "exponential"}, {"change rates", f.ChangeSpread, "none"}, {"requests", f.RequestLaw, "exponential"}, {"request rates", f.RequestSpread, "none"}} {
+		if l.text != l.usual {
+			s += ", " + l.name + " " + l.text
+		}
+	}
+	return s
+}
+
+// drawable adds a figure that has a point.
+func drawable(to []report.Figure, f report.Figure) []report.Figure {
+	if _, err := f.SVG(); err != nil {
+		return to
+	}
+	return append(to, f)
+}
+
+// effects draws the mean of a response over all runs with a level of a factor.
+func (r *Report) effects() report.Section {
+	sec := report.Section{Title: "Effects of factors", Text: "Each point is the mean over all runs of the variant with that value of the factor."}
+	for _, f := range factorNames {
+		for _, what := range []struct{ name, label string }{{"freshness_mean", "mean freshness, %"}, {"bytes", "volume, bytes"}} {
+			fig := report.Figure{Title: what.label + " by " + f, X: report.Axis{Label: f, Log: f == "changes" || f == "requests"}, Y: report.Axis{Label: what.label, Log: what.name == "bytes"}}
+			levels := 0
+			for _, v := range r.plan.Variants {
+				x, y := r.levels(v, f, what.name)
+				levels = max(levels, len(x))
+				fig.Series = append(fig.Series, report.Series{Name: v, X: x, Y: y})
+			}
+			if levels > 1 {
+				sec.Figures = drawable(sec.Figures, fig)
+			}
+		}
+	}
+	if len(sec.Figures) == 0 {
+		sec.Text = "No factor varies in this plan."
+	}
+	return sec
+}
+
+// levels returns the values of a factor and the mean response at each.
+func (r *Report) levels(variant, f, name string) (x, y []float64) {
+	sum, n := map[float64]float64{}, map[float64]float64{}
+	for i := range r.rows {
+		if w := &r.rows[i]; w.Variant == variant {
+			sum[factor(w, f)] += response(w, name)
+			n[factor(w, f)]++
+		}
+	}
+	for v := range sum {
+		x = append(x, v)
+	}
+	slices.Sort(x)
+	for _, v := range x {
+		y = append(y, sum[v]/n[v])
+	}
+	return x, y
+}
+
+// surfaces are tables of mean freshness over two factors: changes down, pages
+// across for robots, requests across for what listens to visitors.
+func (r *Report) surfaces() report.Section {
+	sec := report.Section{Title: "Surfaces", Text: "Mean freshness in percent over two factors: changes of a resource down, another factor across."}
+	for _, v := range r.plan.Variants {
+		for _, across := range []string{"pages", "requests"} {
+			if t, ok := r.surface(v, across); ok {
+				sec.Tables = append(sec.Tables, t)
+			}
+		}
+	}
+	if len(sec.Tables) == 0 {
+		sec.Text = "The plan does not vary two factors."
+	}
+	return sec
+}
+
+func (r *Report) surface(variant, across string) (report.Table, bool) {
+	type at struct{ down, across float64 }
+	sum, n := map[at]float64{}, map[at]float64{}
+	var down, over []float64
+	for i := range r.rows {
+		w := &r.rows[i]
+		if w.Variant != variant {
+			continue
+		}
+		k := at{w.Changes, factor(w, across)}
+		if !slices.Contains(down, k.down) {
+			down = append(down, k.down)
+		}
+		if !slices.Contains(over, k.across) {
+			over = append(over, k.across)
+		}
+		sum[k] += w.FreshnessMean
+		n[k]++
+	}
+	slices.Sort(down)
+	slices.Sort(over)
+	t := report.Table{Title: variant + " by changes and " + across, Header: []string{"changes \\ " + across}}
+	for _, x := range over {
+		t.Header = append(t.Header, fmt.Sprintf("%g", x))
+	}
+	for _, d := range down {
+		line := []string{fmt.Sprintf("%g", d)}
+		for _, x := range over {
+			text := ""
+			if k := (at{d, x}); n[k] > 0 {
+				text = fmt.Sprintf("%.2f", sum[k]/n[k])
+			}
+			line = append(line, text)
+		}
+		t.Rows = append(t.Rows, line)
+	}
+	return t, len(down) > 1 && len(over) > 1
+}
+
+// maxPoints bounds a curve of a figure.
+const maxPoints = 400
+
+// series draws freshness and volume over time of the example fields.
+func (r *Report) series() report.Section {
+	sec := report.Section{Title: "Over time"}
+	for _, e := range r.examples {
+		fresh := report.Figure{Title: "Freshness, field " + describe(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "freshness, %"}}
+		volume := report.Figure{Title: "Volume, field " + describe(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "volume, GB"}}
+		n := float64(e.factors.Pages)
+		for _, m := range e.runs {
+			f, v := report.Series{Name: m.variant}, report.Series{Name: m.variant}
+			step := 1 + len(m.series.Stale)/maxPoints
+			for i := 0; i < len(m.series.Stale); i += step {
+				f.X, f.Y = append(f.X, float64(i)*monitor.SampleEvery), append(f.Y, 100*(1-float64(m.series.Stale[i])/n))
+			}
+			step = 1 + len(m.series.Volume)/maxPoints
+			for i := 0; i < len(m.series.Volume); i += step {
+				v.X, v.Y = append(v.X, float64(i)*monitor.VolumeEvery), append(v.Y, float64(m.series.Volume[i])/1e9)
+			}
+			fresh.Series, volume.Series = append(fresh.Series, f), append(volume.Series, v)
+		}
+		sec.Figures = drawable(drawable(sec.Figures, fresh), volume)
+	}
+	return sec
+}
+
+// maxLines bounds tables of the page; the CSV files hold all.
+const maxLines = 600
+
+func (r *Report) places() report.Section {
+	t := report.Table{Header: []string{"field", "variant", "freshness, %", "volume, GB", "front", "dominated by", "tied with"}}
+	for _, p := range r.ranking[:min(len(r.ranking), maxLines)] {
+		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, p.FreshnessHalf, 1), interval(p.Bytes, p.BytesHalf, 1e9), fmt.Sprint(p.Front), p.DominatedBy, p.Ties})
+	}
+	sec := report.Section{Title: "Ranking by field", Tables: []report.Table{t}}
+	if len(r.ranking) > maxLines {
+		sec.Text = fmt.Sprintf("The first %d of %d lines; ranking.csv has all.", maxLines, len(r.ranking))
+	}
+	return sec
+}
+
+func interval(mean float64, half *float64, unit float64) string {
+	if half == nil {
+		return fmt.Sprintf("%.3f", mean/unit)
+	}
+	return fmt.Sprintf("%.3f ± %.3f", mean/unit, *half/unit)
+}
+
+func (r *Report) pairs() report.Section {
+	t := report.Table{Header: []string{"field", "variant", "freshness difference, %", "volume difference, GB", "verdict"}}
+	for _, p := range r.paired[:min(len(r.paired), maxLines)] {
+		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, &p.FreshnessHalf, 1), interval(p.Bytes, &p.BytesHalf, 1e9), p.Verdict})
+	}
+	return report.Section{Title: "Against " + r.plan.Baseline, Text: "Differences to the baseline on the same histories with 95 % intervals over replications.", Tables: []report.Table{t}}
+}
+
+func (r *Report) correlations() report.Section {
+	t := report.Table{Header: []string{"variant", "factor", "response", "linear r", "p", "rank r", "p", "significant"}}
+	number := func(v *float64) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf("%.3g", *v)
+	}
+	for _, c := range r.links[:min(len(r.links), maxLines)] {
+		if c.Pearson == nil {
+			continue
+		}
+		t.Rows = append(t.Rows, []string{c.Variant, c.Factor, c.Response, number(c.Pearson), number(c.PearsonP), number(c.Spearman), number(c.SpearmanP), strings.ReplaceAll(c.Significant, "+", ", ")})
+	}
+	return report.Section{Title: "Correlations", Text: "Pearson's and Spearman's coefficients of factors and responses; p by the t test. Significant at 5 % after Holm's correction for all lines of the table.", Tables: []report.Table{t}}
+}
