@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/freshet/freshet/lab/control/fit"
+	"github.com/freshet/freshet/lab/report"
 	"github.com/freshet/freshet/progress"
 )
 
@@ -32,6 +35,7 @@ type controlFitCmd struct {
 	Method   string `help:"Service: by moments, em (likelihood), or auto." enum:"auto,moments,em" default:"auto"`
 	MaxOrder int    `help:"Most phases of a fit by likelihood." default:"30"`
 	MaxRows  int    `help:"Most rows read." default:"5000000"`
+	Report   string `help:"Write figures and plots of log and fit as one HTML file." type:"path" placeholder:"FILE"`
 }
 
 // Help names the document.
@@ -60,6 +64,8 @@ func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 		return usagef("give --mean or --rate, not both")
 	case c.MaxOrder < 1 || c.MaxRows < 1:
 		return usagef("--max-order and --max-rows are at least 1")
+	case c.Moments != nil && c.Report != "":
+		return usagef("--report draws the curves of a log: there is none with --moments")
 	case c.Lags != nil:
 		return c.bySummary(g)
 	case c.Moments != nil:
@@ -202,6 +208,15 @@ func (c *controlFitCmd) arrivals(ctx context.Context, g *globals, t *fit.Table) 
 		return usagef("%s: %w", c.Log, err)
 	}
 	line.Done(fmt.Sprintf("%d processes tried", len(f.Tried)))
+	if c.Report != "" {
+		page, err := f.Report()
+		if err != nil {
+			return err
+		}
+		if err := writePage(c.Report, page); err != nil {
+			return err
+		}
+	}
 	rate, err := f.Rate()
 	if err != nil {
 		return err
@@ -321,6 +336,15 @@ func (c *controlFitCmd) service(ctx context.Context, g *globals, t *fit.Table) e
 	if t.Column == "bytes" && factor == 1 {
 		out.Words = append(out.Words, "The law is of bytes, not seconds: give --mean or --rate.")
 	}
+	if c.Report != "" {
+		unit := t.Column
+		if factor != 1 {
+			unit = "service time"
+		}
+		if err := writePage(c.Report, v.Report(s, unit)); err != nil {
+			return err
+		}
+	}
 	for _, tried := range v.Tried {
 		out.Tried = append(out.Tried, triedService{tried.Law.Method, tried.Order(), tried.Goodness})
 	}
@@ -362,4 +386,21 @@ func (g *globals) printGoodness(v fit.Goodness) {
 	if v.KS != nil {
 		fmt.Fprintf(g.stdout, "distribution functions differ by at most %.4f, at %.6g (chance alone, 5 %%: %.4f)\n", v.KS.Distance, v.KS.At, v.KS.Critical)
 	}
+}
+
+// writePage writes a report to a file, which appears when it is complete.
+func writePage(name string, p *report.Page) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	if err := errors.Join(p.Write(f), f.Chmod(0o644), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
 }

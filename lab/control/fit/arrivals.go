@@ -50,6 +50,7 @@ const (
 type ArrivalCandidate struct {
 	Process  *BMAP
 	Method   string
+	Family   string // in two or three words
 	Goodness Goodness
 	LagError float64 // how far correlations are off at most
 	Chosen   bool
@@ -124,7 +125,7 @@ func (f *fitting) candidates(ctx context.Context) error {
 	if l, err := HyperErlangEM(ctx, f.sample, 6, f.o.Order); err == nil {
 		scale := float64(f.used) / float64(len(f.sample.Sorted))
 		ll := f.sample.score(&l.PH).LogLikelihood * scale
-		if err := f.add(Renewal(&l.PH), "independent times, "+l.Method, ll, parameters(&l.PH), nil); err != nil {
+		if err := f.add(Renewal(&l.PH), "independent", "independent times, "+l.Method, ll, parameters(&l.PH), nil); err != nil {
 			return err
 		}
 	} else if ctx.Err() != nil {
@@ -143,7 +144,7 @@ func (f *fitting) candidates(ctx context.Context) error {
 	var more []*regimes
 	if g, _, err := (Summary{f.sample.Moments[:], f.lags[:min(6, len(f.lags))]}).regimes(f.o.Order); err == nil {
 		ll := g.likelihood(f.final, &f.memory)
-		if err := f.add(g.BMAP(), g.String()+", moments and correlations", ll, g.parameters(), g); err != nil {
+		if err := f.add(g.BMAP(), "by moments", g.String()+", moments and correlations", ll, g.parameters(), g); err != nil {
 			return err
 		}
 		more = append(more, g)
@@ -165,7 +166,7 @@ func (f *fitting) candidates(ctx context.Context) error {
 			return err
 		}
 		ll := g.likelihood(f.final, &f.memory)
-		if err := f.add(g.BMAP(), g.String()+", maximum likelihood", ll, g.parameters(), g); err != nil {
+		if err := f.add(g.BMAP(), fmt.Sprint(m, " regimes"), g.String()+", maximum likelihood", ll, g.parameters(), g); err != nil {
 			return err
 		}
 		if bic := f.tried[len(f.tried)-1].Goodness.Score.BIC; bic < best {
@@ -197,7 +198,7 @@ func (f *fitting) twoPhases() error {
 		f.say("Two phases: %v.", err)
 		return nil
 	}
-	return f.add(b, method, b.likelihood2(f.final), 4, nil)
+	return f.add(b, "MAP(2)", method, b.likelihood2(f.final), 4, nil)
 }
 
 // likelihood2 is the logarithmic likelihood of runs under a process of one or
@@ -234,7 +235,7 @@ func (b *BMAP) likelihood2(runs []run) float64 {
 
 // add rates a candidate. One whose matrices are no process is an error: no
 // method may make such.
-func (f *fitting) add(b *BMAP, method string, ll float64, parameters int, g *regimes) error {
+func (f *fitting) add(b *BMAP, family, method string, ll float64, parameters int, g *regimes) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -243,7 +244,7 @@ func (f *fitting) add(b *BMAP, method string, ll float64, parameters int, g *reg
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	good.Score = &Score{LogLikelihood: ll, BIC: float64(parameters)*math.Log(float64(f.used)) - 2*ll}
-	f.tried = append(f.tried, ArrivalCandidate{Process: b, Method: method, Goodness: good, LagError: off, regimes: g})
+	f.tried = append(f.tried, ArrivalCandidate{Process: b, Method: method, Family: family, Goodness: good, LagError: off, regimes: g})
 	return nil
 }
 

@@ -59,8 +59,8 @@ func TestFitArrivalsRecovers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			log := simulated(t, tt.truth, 10_000, tt.name)
-			f, err := FitArrivals(context.Background(), log, ArrivalOptions{Regimes: 5})
+			log := simulated(t, tt.truth, 4000, tt.name)
+			f, err := FitArrivals(context.Background(), log, ArrivalOptions{Regimes: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,7 +105,7 @@ func TestFitArrivalsBatches(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := FitArrivals(context.Background(), simulated(t, tt.truth, 8000, tt.name), ArrivalOptions{Regimes: 3})
+			f, err := FitArrivals(context.Background(), simulated(t, tt.truth, 4000, tt.name), ArrivalOptions{Regimes: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,4 +171,47 @@ func TestLagsOfRuns(t *testing.T) {
 		t.Errorf("%v", lags)
 	}
 	near(t, "standard error", stderr[0], 1/math.Sqrt(3), 1e-12)
+}
+
+// The pages draw whatever was fitted: batches, one candidate only, ties.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	b := threeRegimes.BMAP().Batches([]float64{.7, .3})
+	for name, tab := range map[string]*Table{
+		"batches": simulated(t, b, 600, "report"),
+		"even":    {Column: "time", Values: []float64{0, 1, 2, 3, 4, 5}, Lines: make([]int, 6)},
+		"three":   {Column: "time", Values: []float64{0, 1, 3}, Lines: make([]int, 3)},
+	} {
+		f, err := FitArrivals(ctx, tab, ArrivalOptions{Regimes: 2})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		page, err := f.Report()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		var out strings.Builder
+		if err := page.Write(&out); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, want := range []string{"<svg", "Distribution function", f.Method} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: the page lacks %q", name, want)
+			}
+		}
+	}
+	s, err := NewSample([]float64{1, 2, 2, 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := FitService(ctx, s, ServiceOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Report(s, "seconds").Write(&strings.Builder{}); err != nil {
+		t.Error(err)
+	}
 }

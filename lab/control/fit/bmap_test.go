@@ -59,7 +59,7 @@ func TestMMPPClosedForms(t *testing.T) {
 		near(t, fmt.Sprint("lag ", k+1), v, math.Pow(gamma, float64(k+1))*(1-1/p.SCV())/2, 1e-10)
 	}
 	// Simulation is the independent witness.
-	x, _, err := b.Sample(rng.New(3, "mmpp"), 300_000)
+	x, _, err := b.Sample(rng.New(3, "mmpp"), 100_000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func TestMMPPClosedForms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	near(t, "mean", s.Moments[0], p.Mean(), .02)
-	near(t, "SCV", s.SCV(), p.SCV(), .03)
+	near(t, "mean", s.Moments[0], p.Mean(), .04)
+	near(t, "SCV", s.SCV(), p.SCV(), .06)
 	for k, v := range lagsOf(x, 3) {
 		if math.Abs(v-lags[k]) > .02 {
 			t.Errorf("lag %d: simulated %g, computed %g", k+1, v, lags[k])

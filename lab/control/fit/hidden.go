@@ -74,6 +74,7 @@ func (g *regimes) forward(r *run, s *scratch, start, base []float64, logSize [][
 	m, n := len(g.Order), len(r.x)
 	s.resize(n, m)
 	var ll float64
+	product := 1.0 // of scales: one logarithm for many of them
 	for t, x := range r.x {
 		like := s.like[t*m : t*m+m]
 		top := math.Inf(-1)
@@ -103,9 +104,13 @@ func (g *regimes) forward(r *run, s *scratch, start, base []float64, logSize [][
 			alpha[i] /= total
 		}
 		s.scale[t] = total
-		ll += top + math.Log(total)
+		ll += top
+		if product *= total; product < 1e-100 || product > 1e100 {
+			ll += math.Log(product)
+			product = 1
+		}
 	}
-	return ll
+	return ll + math.Log(product)
 }
 
 // backward adds the expectations of a run to e.

@@ -188,7 +188,7 @@ func TestPHSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		const n = 100_000
+		const n = 30_000
 		x := make([]float64, n)
 		var sum, below float64
 		for i := range x {

@@ -28,6 +28,7 @@ type ServiceOptions struct {
 // Candidate is a law that was tried.
 type Candidate struct {
 	Law
+	Family   string // in two or three words
 	Goodness Goodness
 	Chosen   bool
 }
@@ -53,14 +54,14 @@ func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, err
 	var tried []Candidate
 	moments, momentsErr := Moments(s.Moments[:]...)
 	if momentsErr == nil {
-		tried = append(tried, Candidate{Law: *moments, Goodness: s.goodness(&moments.PH)})
+		tried = append(tried, Candidate{Law: *moments, Family: "moments", Goodness: s.goodness(&moments.PH)})
 	}
 	likely, likelyErr := HyperErlangEM(ctx, s, o.Branches, o.Order)
 	if likelyErr != nil && (ctx.Err() != nil || o.Method == ByLikelihood) {
 		return nil, likelyErr
 	}
 	if likelyErr == nil {
-		tried = append(tried, Candidate{Law: *likely, Goodness: s.goodness(&likely.PH)})
+		tried = append(tried, Candidate{Law: *likely, Family: "likelihood", Goodness: s.goodness(&likely.PH)})
 	}
 	if momentsErr != nil && (o.Method == ByMoments || likelyErr != nil) {
 		return nil, momentsErr

@@ -190,10 +190,10 @@ func decays(lags []float64, share float64, n int) (c []component, off float64) {
 			w = 1
 		}
 		var e float64
-		for k, v := range lags {
-			p := float64(k + 1)
-			f := share*(w*math.Pow(d[0], p)+(1-w)*math.Pow(d[1], p)) - v
-			e += f * f
+		a, b := share*w, share*(1-w)
+		for _, v := range lags {
+			a, b = a*d[0], b*d[1]
+			e += (a + b - v) * (a + b - v)
 		}
 		if e < best {
 			best = e
@@ -201,7 +201,7 @@ func decays(lags []float64, share float64, n int) (c []component, off float64) {
 		}
 	}
 	grid := func(centre [2]float64, width float64) {
-		const steps = 24
+		const steps = 12
 		for i := -steps; i <= steps; i++ {
 			d := [2]float64{inside(centre[0] + width*float64(i)/steps), 0}
 			if n == 1 {
@@ -239,8 +239,9 @@ func inside(u float64) float64 { return math.Tanh(min(max(u, -3), 5)) }
 // weight is the share of the first component by least squares, in [0, 1].
 func weight(lags []float64, share float64, d [2]float64) float64 {
 	var num, den float64
-	for k, v := range lags {
-		a, b := share*math.Pow(d[0], float64(k+1)), share*math.Pow(d[1], float64(k+1))
+	a, b := share, share
+	for _, v := range lags {
+		a, b = a*d[0], b*d[1]
 		num += (a - b) * (v - b)
 		den += (a - b) * (a - b)
 	}
