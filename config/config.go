@@ -17,20 +17,21 @@ import (
 
 // Config is the whole file. The doc tags are printed by freshet config print.
 type Config struct {
-	Data     string    `yaml:"data" doc:"Data directory. Empty: --data, $FRESHET_DATA or the user's data directory."`
-	Database string    `yaml:"database" doc:"Must be empty: sharing the work with other processes through PostgreSQL is not built yet."`
-	MinFree  Bytes     `yaml:"min_free" doc:"Disk space that is kept free: with less, nothing is fetched or indexed."`
-	Node     string    `yaml:"node" doc:"Name of this process among those that share a database. Empty: host name and process number."`
-	Console  Console   `yaml:"console" doc:"Search page, operator pages, API."`
-	Agent    Agent     `yaml:"agent" doc:"Who the robot says it is."`
-	Sources  []Source  `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
-	Crawl    Crawl     `yaml:"crawl" doc:"The web robot."`
-	Share    Share     `yaml:"share" doc:"The share robot."`
-	Index    Index     `yaml:"index" doc:"The text index and its ranking."`
-	Throttle Throttle  `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
-	Signals  Signals   `yaml:"signals" doc:"Who may tell that pages changed."`
-	Archive  Archive   `yaml:"archive" doc:"Bodies of fetched pages, as WARC files."`
-	Retain   Retention `yaml:"retain" doc:"How long logs for calibration are kept."`
+	Data     string        `yaml:"data" doc:"Data directory. Empty: --data, $FRESHET_DATA or the user's data directory."`
+	Database string        `yaml:"database" doc:"postgres://user:password@host/name: the work is shared with all processes on that database (docs/scale-out.md). Empty: everything in the data directory."`
+	Lease    time.Duration `yaml:"lease" doc:"With a database: after so long without a sign of life, others take over the hosts of this process."`
+	MinFree  Bytes         `yaml:"min_free" doc:"Disk space that is kept free: with less, nothing is fetched or indexed."`
+	Node     string        `yaml:"node" doc:"Name of this process among those that share a database. Empty: host name and the identity of the data directory."`
+	Console  Console       `yaml:"console" doc:"Search page, operator pages, API."`
+	Agent    Agent         `yaml:"agent" doc:"Who the robot says it is."`
+	Sources  []Source      `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
+	Crawl    Crawl         `yaml:"crawl" doc:"The web robot."`
+	Share    Share         `yaml:"share" doc:"The share robot."`
+	Index    Index         `yaml:"index" doc:"The text index and its ranking."`
+	Throttle Throttle      `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
+	Signals  Signals       `yaml:"signals" doc:"Who may tell that pages changed."`
+	Archive  Archive       `yaml:"archive" doc:"Bodies of fetched pages, as WARC files."`
+	Retain   Retention     `yaml:"retain" doc:"How long logs for calibration are kept."`
 }
 
 // Console configures the web pages and the API.
@@ -126,6 +127,7 @@ type Retention struct {
 func Default() *Config {
 	return &Config{
 		MinFree: 256 << 20,
+		Lease:   30 * time.Second,
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
 		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
@@ -166,6 +168,12 @@ func (c *Config) check() error {
 	}
 	if !slices.Contains([]string{"grey", "hide"}, c.Share.Offline) {
 		fail("share.offline: %q is neither grey nor hide", c.Share.Offline)
+	}
+	if c.Database != "" && !strings.HasPrefix(c.Database, "postgres://") && !strings.HasPrefix(c.Database, "postgresql://") {
+		fail("database: %q does not begin with postgres://", c.Database)
+	}
+	if c.Lease < time.Second {
+		fail("lease: %v is shorter than a second", c.Lease)
 	}
 	if c.Index.Freshness < 0 || c.Index.Freshness > 1 || c.Index.Popularity < 0 {
 		fail("index.freshness_weight lies in 0 to 1, popularity_weight is not negative")

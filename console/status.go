@@ -38,9 +38,18 @@ type Status struct {
 	Work   []Agent       `json:"work"` // live agents
 	Top    []Host        `json:"top_hosts,omitempty"`
 
-	Sources  []Source  `json:"sources"`
-	Throttle *Throttle `json:"throttle,omitempty"`
-	Warnings []string  `json:"warnings,omitempty"`
+	Nodes    []NodeStatus `json:"nodes,omitempty"` // other processes on the same database
+	Sources  []Source     `json:"sources"`
+	Throttle *Throttle    `json:"throttle,omitempty"`
+	Warnings []string     `json:"warnings,omitempty"`
+}
+
+// NodeStatus is one other process on the same database.
+type NodeStatus struct {
+	Name    string    `json:"name"`
+	Address string    `json:"address,omitempty"`
+	Since   time.Time `json:"since"`
+	Agents  int       `json:"agents"`
 }
 
 // AgentCount is how many agents work and may work.

@@ -17,7 +17,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
@@ -26,6 +25,7 @@ import (
 	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/throttle"
 	"github.com/freshet/freshet/weburl"
 )
@@ -34,9 +34,11 @@ import (
 type Node struct {
 	config  *config.Config
 	parts   *Parts
+	member  *postgres.Member // nil without a database
 	log     *slog.Logger
 	client  *fetch.Client
 	robot   *crawl.Robot
+	ready   atomic.Pointer[crawl.Robot] // robot, for who may ask before there is one
 	indexer *feed.Indexer
 	shares  *Shares      // nil without shares
 	files   *share.Robot // nil without shares
@@ -73,7 +75,7 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 		n.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if n.parts, err = Open(o.Dir, c, true, o.Version); err != nil {
+	if n.parts, err = Open(ctx, o.Dir, c, true, o.Version); err != nil {
 		return nil, err
 	}
 	if err := n.assemble(ctx, c, o); err != nil {
@@ -100,7 +102,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	n.indexer, err = feed.New(ctx, feed.Config{
-		Store: n.parts.Store, Archive: n.parts.ArchiveDir, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
+		Store: n.parts.Store, Read: n.parts.Body, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
 		Services: &feed.Services{Dir: o.Dir},
 	})
 	if err != nil {
@@ -110,6 +112,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	if err := checkPolicy(c.Crawl); err != nil {
+		return err
+	}
+	if err := n.join(ctx, c); err != nil {
 		return err
 	}
 	ordering, ok := crawl.Orderings()[c.Crawl.Ordering]
@@ -125,8 +130,10 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: n.limit(), Space: n.parts.Space.Check,
+		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
+		Lease: c.Lease,
 	})
+	n.ready.Store(n.robot)
 	if err := n.addSeeds(ctx); err != nil {
 		return err
 	}
@@ -234,6 +241,9 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	}
 	start("robot", n.robot.Run)
 	start("indexer", n.indexer.Run)
+	if n.member != nil {
+		start("registry", n.member.Run)
+	}
 	start("freshness", n.watchFreshness)
 	if n.files != nil {
 		start("share robot", n.files.Run)
@@ -305,7 +315,10 @@ func (n *Node) Cached(ctx context.Context, address string) (*console.Copied, err
 	if err := n.parts.Archive.Flush(); err != nil {
 		return nil, err
 	}
-	x, err := archive.Read(n.parts.ArchiveDir, p.Body)
+	x, err := n.parts.Body(p.Body)
+	if errors.Is(err, feed.ErrElsewhere) {
+		return nil, fmt.Errorf("the copy is in the archive of another node: %w", fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}

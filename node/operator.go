@@ -10,7 +10,6 @@ import (
 
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -49,6 +48,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
+	n.others(s)
 	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
 	for _, t := range r.Traps {
 		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
@@ -58,9 +58,12 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 }
 
 // SetAgents implements console.Operator.
-func (n *Node) SetAgents(_ context.Context, fetch, render *int) error {
+func (n *Node) SetAgents(ctx context.Context, fetch, render *int) error {
 	if render != nil && *render != 0 {
 		return errors.New("rendering is not set up")
+	}
+	if fetch != nil && n.member != nil {
+		return n.member.SetLimit(ctx, *fetch)
 	}
 	if fetch != nil {
 		n.robot.SetAgents(*fetch)
@@ -78,17 +81,12 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	if err != nil {
 		return err
 	}
-	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
-		return fmt.Errorf("%s is a public server: set agent.contact, so that its operator can reach you", s.URL)
-	}
-	sc, err := crawl.NewScope(u, s.Scope, s.Depth, nil, nil)
-	if err != nil {
+	if err := n.takeSource(s); err != nil {
 		return err
 	}
-	n.robot.AddScope(sc)
-	n.mu.Lock()
-	n.sources = append(n.sources, s)
-	n.mu.Unlock()
+	if err := n.shareSource(ctx, s); err != nil {
+		return err
+	}
 	if _, err := n.parts.Store.Add(ctx, []store.Found{{URL: u, Order: 1}}); err != nil {
 		return err
 	}
@@ -141,6 +139,11 @@ func (n *Node) Ready(ctx context.Context) error {
 	if err := n.parts.Space.Check(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
 	_, err := n.parts.Store.Stats(ctx)
 	return err
 }
+
+// readyTime is how long the store may take to answer a process that is ready.
+const readyTime = 3 * time.Second

@@ -3,8 +3,10 @@
 package node
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -12,9 +14,12 @@ import (
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/embedded"
+	"github.com/freshet/freshet/index/feed"
+	pgindex "github.com/freshet/freshet/index/postgres"
 	"github.com/freshet/freshet/space"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/store/postgres"
 )
 
 // Parts are what keeps data: the store, the archive and the text index.
@@ -25,10 +30,14 @@ type Parts struct {
 	ArchiveDir string
 	Engine     index.Engine // nil without an index
 	Space      *space.Guard
+	Shared     *postgres.Store // the Store, where it is a database of many processes
+
+	id *Identity // with Shared
 }
 
-// Open opens the parts in a data directory, making what is missing.
-func Open(dir string, c *config.Config, withIndex bool, version string) (*Parts, error) {
+// Open opens the parts in a data directory, making what is missing. With a
+// database only the archive lies in the directory.
+func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, version string) (*Parts, error) {
 	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir}
 	if p.ArchiveDir == "" {
 		p.ArchiveDir = filepath.Join(dir, "warc")
@@ -40,20 +49,69 @@ func Open(dir string, c *config.Config, withIndex bool, version string) (*Parts,
 	if err := p.Space.Check(); err != nil {
 		return nil, err
 	}
-	var err error
-	if p.Store, err = local.Open(filepath.Join(dir, "store"), local.Config{Fatal: fatal}); err != nil {
-		return nil, explain(err)
+	prefix, err := p.openStore(ctx, c)
+	if err != nil {
+		return nil, errors.Join(explain(err), p.Close())
 	}
-	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
+	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	if withIndex {
-		if p.Engine, err = OpenIndex(dir, c); err != nil {
+		if p.Engine, err = p.openIndex(ctx, c); err != nil {
 			return nil, errors.Join(explain(err), p.Close())
 		}
 	}
 	return p, nil
+}
+
+// openStore opens the embedded store or the shared one, and returns how names
+// of archive files begin.
+func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string, err error) {
+	if c.Database == "" {
+		s, err := local.Open(filepath.Join(p.Dir, "store"), local.Config{Fatal: fatal})
+		if err == nil {
+			p.Store = s
+		}
+		return "", err
+	}
+	if p.id, err = identify(p.Dir, c.Node); err != nil {
+		return "", err
+	}
+	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents)})
+	if err != nil {
+		return "", err
+	}
+	p.Store = p.Shared
+	return p.id.filePrefix(), nil
+}
+
+// connections are enough for the agents to commit without waiting long: they
+// spend most of their time waiting for servers.
+func connections(agents int) int { return min(6+agents/4, 40) }
+
+// beginning is the cursor in front of the first change.
+var beginning = make([]byte, 8)
+
+func (p *Parts) openIndex(ctx context.Context, c *config.Config) (index.Engine, error) {
+	if p.Shared == nil {
+		return OpenIndex(p.Dir, c)
+	}
+	e, err := pgindex.New(ctx, p.Shared.Pool(), pgindex.Config{Lane: p.id.Name, Join: beginning, Languages: c.Index.Languages})
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// Body reads the body of a page back. In a database of many nodes it may be in
+// another's archive: feed.ErrElsewhere.
+func (p *Parts) Body(at archive.Position) (*archive.Exchange, error) {
+	x, err := archive.Read(p.ArchiveDir, at)
+	if errors.Is(err, fs.ErrNotExist) && p.Shared != nil {
+		return nil, fmt.Errorf("%w: %w", feed.ErrElsewhere, err)
+	}
+	return x, err
 }
 
 // fatal ends the process when the store cannot go on, such as on a disk that
@@ -102,6 +160,9 @@ func (p *Parts) Close() error {
 	}
 	if p.Engine != nil {
 		errs = append(errs, p.Engine.Close())
+	}
+	if p.id != nil {
+		errs = append(errs, p.id.lock.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -50,6 +52,10 @@ type crawlCmd struct {
 	Resolver     string `help:"DNS server address:port." placeholder:"ADDR"`
 	Proxy        string `help:"Forward proxy URL." placeholder:"URL"`
 	Insecure     bool   `help:"Accept certificates that do not verify."`
+
+	Database string        `help:"postgres://... shared with other processes." placeholder:"URL" env:"FRESHET_DATABASE"`
+	Node     string        `help:"Name among the processes that share the database (default: host name and identity of the data directory)." placeholder:"NAME"`
+	Lease    time.Duration `help:"With a database: after so long without a sign of life others take over this process's hosts." default:"30s"`
 
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
@@ -91,7 +97,7 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	parts, err := node.Open(dir, cfg, !c.NoIndex, version)
+	parts, err := node.Open(ctx, dir, cfg, !c.NoIndex, version)
 	if err != nil {
 		return err
 	}
@@ -153,6 +159,7 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	cfg := config.Default()
 	cfg.Agent = config.Agent{Name: c.AgentName, Contact: c.Contact}
 	cfg.Archive.Dir = c.Warc
+	cfg.Database, cfg.Node, cfg.Lease, cfg.Crawl.Agents = c.Database, c.Node, c.Lease, c.Agents
 	size, err := config.ParseBytes(c.MaxBody)
 	if err != nil {
 		return nil, crawl.Scopes{}, usagef("--max-body: %w", err)
@@ -160,6 +167,9 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	cfg.Crawl.MaxBody, cfg.Crawl.Timeout = size, c.Timeout
 	if cfg.MinFree, err = config.ParseBytes(c.MinFree); err != nil {
 		return nil, crawl.Scopes{}, usagef("--min-free: %w", err)
+	}
+	if c.Lease < time.Second {
+		return nil, crawl.Scopes{}, usagef("--lease %v: at least a second is needed", c.Lease)
 	}
 	if c.Agents < 1 {
 		return nil, crawl.Scopes{}, usagef("--agents %d: at least one agent is needed", c.Agents)
@@ -216,7 +226,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	rc := crawl.Config{
 		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
 		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
-		Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
+		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
 	if c.Out != "" {
 		if r.out, err = newPageWriter(c.Out); err != nil {
@@ -227,7 +237,22 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	if err := r.begin(ctx, seeds); err != nil {
 		return nil, err
 	}
+	var started atomic.Pointer[crawl.Robot]
+	member, err := r.parts.Join(ctx, c.Lease, func() []crawl.Agent {
+		if robot := started.Load(); robot != nil {
+			return robot.Status().Agents
+		}
+		return nil
+	}, func() int { return c.Agents }, nil, r.log)
+	if err != nil {
+		return nil, err
+	}
+	rc.Limit = node.AgentLimit(member, nil)
 	robot := crawl.New(rc)
+	started.Store(robot)
+	if member != nil {
+		defer r.stay(ctx, member, robot)()
+	}
 	start := time.Now()
 	err = r.work(ctx, robot)
 	if r.out != nil {
@@ -237,6 +262,21 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		return nil, err
 	}
 	return r.summary(robot, start)
+}
+
+// stay keeps the process in the registry until the returned function is called.
+// A process that may not be there stops working.
+func (r *crawlRun) stay(ctx context.Context, m *postgres.Member, robot *crawl.Robot) func() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // draining takes its time
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := m.Run(ctx); err != nil {
+			r.log.Error("registry", "err", err)
+			robot.Drain()
+		}
+	}()
+	return func() { cancel(); <-ended }
 }
 
 // roundKey names the value that holds when the crawl under way began; it is
@@ -311,7 +351,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
-		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Archive: r.parts.ArchiveDir, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}})
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Read: r.parts.Body, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}})
 		if err != nil {
 			close(ended)
 			side.Wait()

@@ -78,9 +78,6 @@ func (c *serveCmd) load() (*config.Config, error) {
 	if err != nil {
 		return nil, usageError{err}
 	}
-	if cfg.Database != "" {
-		return nil, usagef("database: sharing work through a database is not part of this build; leave it empty for the embedded store")
-	}
 	return cfg, nil
 }
 

@@ -28,12 +28,14 @@ import (
 
 // Config are the parts of an Indexer.
 type Config struct {
-	Store   store.Store
-	Archive string       // folder of the WARC files
-	Flush   func() error // makes written records readable; may be nil
-	Engine  index.Engine
-	Log     *slog.Logger
-	Batch   int // documents a commit; default 200
+	Store store.Store
+	// Read returns the body of a page; fs.ErrNotExist means that there is none
+	// any more, ErrElsewhere that another node has it and indexes the page.
+	Read   func(archive.Position) (*archive.Exchange, error)
+	Flush  func() error // makes written records readable; may be nil
+	Engine index.Engine
+	Log    *slog.Logger
+	Batch  int // documents a commit; default 200
 	// Space, if not nil, says why nothing may be written now (a full disk).
 	Space func() error
 	// Keep is how long visits are kept in the store's log; default 90 days.
@@ -41,6 +43,9 @@ type Config struct {
 	// Services, if not nil, logs how long pages took.
 	Services *Services
 }
+
+// ErrElsewhere is the error of a body that another node keeps.
+var ErrElsewhere = errors.New("the body is kept by another node")
 
 // Indexer follows the feed.
 type Indexer struct {
@@ -249,6 +254,9 @@ func (x *Indexer) add(b *index.Batch, p *store.Page) error {
 		return nil
 	}
 	d, err := x.document(p)
+	if errors.Is(err, ErrElsewhere) {
+		return nil
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		b.Delete = append(b.Delete, p.URL) // the archive was thinned out
 		return nil
@@ -270,7 +278,7 @@ func (x *Indexer) document(p *store.Page) (*index.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := archive.Read(x.config.Archive, p.Body)
+	body, err := x.config.Read(p.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,9 @@ func (b *bench) close(t *testing.T) {
 
 func (b *bench) indexer(t *testing.T) *Indexer {
 	t.Helper()
-	x, err := New(context.Background(), Config{Store: b.store, Archive: filepath.Join(b.dir, "warc"), Flush: b.archive.Flush, Engine: b.engine, Batch: 3})
+	x, err := New(context.Background(), Config{Store: b.store, Read: func(p archive.Position) (*archive.Exchange, error) {
+		return archive.Read(filepath.Join(b.dir, "warc"), p)
+	}, Flush: b.archive.Flush, Engine: b.engine, Batch: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

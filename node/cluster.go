@@ -1,0 +1,228 @@
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/postgres"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Identity is who a process is among those that share a database. It belongs
+// to the data directory: a process that starts again there is the same node,
+// whose bodies lie there and whose changes wait for it.
+type Identity struct {
+	Name     string
+	Instance string
+	lock     *os.File
+}
+
+// identityFile holds the random half of the identity.
+const identityFile = "node.id"
+
+// identify locks a data directory against other processes and returns who works
+// there: the given name, or one made of the host's name and the identity.
+func identify(dir, name string) (*Identity, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, "node.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("data directory %s: %w", dir, store.ErrLocked), lock.Close())
+	}
+	path := filepath.Join(dir, identityFile)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		var id [8]byte
+		_, _ = rand.Read(id[:]) // never fails
+		b = []byte(hex.EncodeToString(id[:]))
+		err = os.WriteFile(path, b, 0o600)
+	}
+	id := strings.TrimSpace(string(b))
+	if err == nil && len(id) < 8 {
+		err = fmt.Errorf("%s: %q is no identity: remove the file", path, id)
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "node"
+		}
+		name = host + "-" + id[:6]
+	}
+	return &Identity{Name: name, Instance: id, lock: lock}, nil
+}
+
+// filePrefix makes names of archive files tell the node, so that those of two
+// nodes never meet in a bucket.
+func (i *Identity) filePrefix() string {
+	return "freshet-" + strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '.' {
+			return r
+		}
+		return '_'
+	}, i.Name) + "-" + i.Instance[:6]
+}
+
+// Join puts this process into the registry of its database; agents tells what
+// works, wanted how many agents may by the configuration. Without a database
+// it returns nil.
+func (p *Parts) Join(ctx context.Context, lease time.Duration, agents func() []crawl.Agent, wanted func() int, beat func(context.Context), log *slog.Logger) (*postgres.Member, error) {
+	if p.Shared == nil {
+		return nil, nil
+	}
+	return p.Shared.Join(ctx, postgres.Membership{
+		Instance: p.id.Instance, TTL: lease, Wanted: wanted, Beat: beat, Log: log,
+		Agents: func() []postgres.Agent {
+			var out []postgres.Agent
+			for _, a := range agents() {
+				out = append(out, postgres.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+			}
+			return out
+		},
+	})
+}
+
+// AgentLimit joins two bounds of the number of agents, each of which may be nil.
+func AgentLimit(m *postgres.Member, other func() int) func() int {
+	if m == nil {
+		return other
+	}
+	if other == nil {
+		return m.Allowed
+	}
+	return func() int { return min(m.Allowed(), other()) }
+}
+
+// join makes the node a member of its database.
+func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
+	agents := func() []crawl.Agent {
+		if r := n.ready.Load(); r != nil {
+			return r.Status().Agents
+		}
+		return nil
+	}
+	n.member, err = n.parts.Join(ctx, c.Lease, agents, func() int { return c.Crawl.Agents }, n.beat, n.log)
+	return err
+}
+
+// beat follows what other nodes have told the database.
+func (n *Node) beat(ctx context.Context) {
+	if err := n.readSources(ctx); err != nil && ctx.Err() == nil {
+		n.log.Warn("sources of other nodes", "err", err)
+	}
+}
+
+// sourcesKey is the setting with the sources that were added while nodes ran.
+const sourcesKey = "sources"
+
+func (n *Node) savedSources(ctx context.Context) ([]console.Source, error) {
+	b, err := n.parts.Store.Get(ctx, sourcesKey)
+	if err != nil || len(b) == 0 {
+		return nil, err
+	}
+	var out []console.Source
+	if err := json.Unmarshal(b, &out); err != nil {
+		return nil, fmt.Errorf("setting %s: %w", sourcesKey, err)
+	}
+	return out, nil
+}
+
+// shareSource tells the other nodes of a source.
+func (n *Node) shareSource(ctx context.Context, s console.Source) error {
+	if n.member == nil {
+		return nil
+	}
+	saved, err := n.savedSources(ctx)
+	if err != nil || slices.ContainsFunc(saved, func(o console.Source) bool { return o.URL == s.URL }) {
+		return err
+	}
+	b, err := json.Marshal(append(saved, s))
+	if err != nil {
+		return err
+	}
+	return n.parts.Store.Put(ctx, sourcesKey, b)
+}
+
+// readSources takes up sources that were added at other nodes.
+func (n *Node) readSources(ctx context.Context) error {
+	saved, err := n.savedSources(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range saved {
+		n.mu.Lock()
+		known := slices.ContainsFunc(n.sources, func(o console.Source) bool { return o.URL == s.URL })
+		n.mu.Unlock()
+		if known {
+			continue
+		}
+		if err := n.takeSource(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeSource lets the robot follow the links of a web site.
+func (n *Node) takeSource(s console.Source) error {
+	u, err := weburl.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
+		return fmt.Errorf("%s is a public server: set agent.contact, so that its operator can reach you", s.URL)
+	}
+	sc, err := crawl.NewScope(u, s.Scope, s.Depth, nil, nil)
+	if err != nil {
+		return err
+	}
+	n.ready.Load().AddScope(sc)
+	n.mu.Lock()
+	n.sources = append(n.sources, s)
+	n.mu.Unlock()
+	return nil
+}
+
+// others adds the agents of other nodes to a status.
+func (n *Node) others(s *console.Status) {
+	if n.member == nil {
+		return
+	}
+	if limit := n.member.Limit(); limit != postgres.Unlimited {
+		s.Agents.FetchLimit = limit
+	} else {
+		for _, o := range n.member.Others() {
+			s.Agents.FetchLimit += o.Wanted
+		}
+	}
+	for i := range s.Work {
+		s.Work[i].Name = n.parts.id.Name + "/" + s.Work[i].Name
+	}
+	for _, o := range n.member.Others() {
+		s.Nodes = append(s.Nodes, console.NodeStatus{Name: o.Name, Address: o.Address, Since: o.Since, Agents: len(o.Agents)})
+		s.Agents.Fetch += len(o.Agents)
+		for _, a := range o.Agents {
+			s.Work = append(s.Work, console.Agent{Name: o.Name + "/" + a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+		}
+	}
+}
