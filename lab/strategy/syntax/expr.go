@@ -14,7 +14,7 @@ func (p *parser) expr() Expr {
 
 // maxChain bounds the operators of one level of an expression: each is a level
 // of the tree.
-const maxChain = 1000
+const maxChain = 500
 
 // binary reads operand {op operand} for the operators, from the left.
 func (p *parser) binary(operand func() Expr, ops ...Kind) Expr {

@@ -7,7 +7,7 @@ import "slices"
 const maxNesting = 250
 
 // maxScript bounds the length of a script in bytes.
-const maxScript = 4 << 20
+const maxScript = 1 << 20
 
 // Parse reads a script. Errors and warnings go to diag; the tree is never nil,
 // but may be used further only if there were no errors.
