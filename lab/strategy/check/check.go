@@ -26,7 +26,7 @@ func Check(s *syntax.Script, opt Options, diag *syntax.Diagnostics) *Program {
 	}
 	c.unused(c.scope)
 	c.prog.Body = c.stmts(s.Body.List)
-	c.frameOf(c.prog.Globals)
+	c.prog.Frame = c.frameOf(c.prog.Globals)
 	c.unusedGlobals()
 	for _, name := range slices.Sorted(maps.Keys(c.set)) {
 		diag.Errorf(syntax.Pos{Line: 1, Col: 1}, 2, "no constant %q to set", name)
@@ -341,9 +341,13 @@ func (c *checker) frameOf(vars []*Var) Frame {
 	for _, v := range vars {
 		n := &f.Words
 		switch {
-		case v.ByRef && v.Type.Kind <= Nil, v.Type.scalar() && v.Type.Kind != String:
+		case v.Type.Kind == String && v.ByRef:
+			n = &f.StringRefs
 		case v.Type.Kind == String:
 			n = &f.Strings
+		case v.Type.scalar() && v.ByRef:
+			n = &f.Refs
+		case v.Type.scalar():
 		default:
 			n = &f.Objects
 		}

@@ -7,7 +7,8 @@ import "github.com/freshet/freshet/lab/strategy/syntax"
 // Program is a script that was found correct.
 type Program struct {
 	Attrs   []*Attr // declared ones and visited, in order of their columns
-	Globals []*Var  // in order of their slots
+	Globals []*Var
+	Frame   Frame // of the globals
 	Procs   []*Proc
 	Body    []Stmt
 	Uses    Uses
@@ -69,8 +70,9 @@ type Proc struct {
 	at     syntax.Pos
 }
 
-// Frame says how many slots of each kind a procedure needs.
-type Frame struct{ Words, Strings, Objects int }
+// Frame says how many slots of each kind a procedure needs; Refs and StringRefs
+// are those of var parameters.
+type Frame struct{ Words, Strings, Objects, Refs, StringRefs int }
 
 // Op is what an expression does.
 type Op uint8

@@ -1,0 +1,165 @@
+package run
+
+import (
+	"github.com/freshet/freshet/lab/strategy/check"
+)
+
+// call compiles the call of a procedure. It returns the frame of the call, in
+// which the result stands until the next call.
+func (c *compiler) call(e *check.Expr) func() *frame {
+	m, d, p := c.m, c.procs[e.Proc], at(e)
+	var args []func(*frame)
+	for i, a := range e.Args {
+		args = append(args, c.argument(e.Proc.Params[i], a))
+	}
+	var owned, nodes []int // slots of containers to make, and of nodes
+	var types []*check.Type
+	isParam := map[*check.Var]bool{}
+	for _, v := range e.Proc.Params {
+		isParam[v] = v.ByRef || v.Type.Kind == check.File
+	}
+	for _, v := range e.Proc.Locals {
+		switch {
+		case isParam[v]:
+		case isObject(v.Type):
+			owned, types = append(owned, v.Slot), append(types, v.Type)
+		case v.Type.Kind == check.Node:
+			nodes = append(nodes, v.Slot)
+		}
+	}
+	return func() *frame {
+		f := m.enter(p, e.Proc.Frame, d.levels)
+		for _, s := range nodes {
+			f.words[s] = -1
+		}
+		for i, s := range owned {
+			o, err := m.newObject(types[i])
+			m.check(p, err)
+			f.objs[s] = o
+		}
+		for _, arg := range args {
+			arg(f)
+		}
+		caller := m.f
+		m.f = f
+		sig := d.body()
+		m.f = caller
+		for _, s := range owned {
+			m.check(p, f.objs[s].Free())
+			f.objs[s] = nil
+		}
+		m.depth--
+		m.nesting -= d.levels
+		if sig == haltScript {
+			panic(halted{})
+		}
+		return f
+	}
+}
+
+// halted ends the script from inside a procedure, whose caller may be in the
+// middle of an expression.
+type halted struct{}
+
+// enter reserves the frame of a call; the caller's stays current until the
+// arguments are known.
+func (m *machine) enter(p place, n check.Frame, levels int) *frame {
+	m.step(p, 1)
+	if m.nesting += levels; m.nesting > maxLevels {
+		m.failed(p, "procedures call each other too deep: %d calls are open", m.depth)
+	}
+	if m.depth == len(m.frames) {
+		m.frames = append(m.frames, &frame{})
+	}
+	f := m.frames[m.depth]
+	m.depth++
+	f.words = cleared(f.words, n.Words)
+	f.strs = cleared(f.strs, n.Strings)
+	f.objs = cleared(f.objs, n.Objects)
+	f.refs = cleared(f.refs, n.Refs)
+	f.strRefs = cleared(f.strRefs, n.StringRefs)
+	return f
+}
+
+// cleared returns a slice of n zero elements, v if it is big enough.
+func cleared[T any](v []T, n int) []T {
+	if n > cap(v) {
+		return make([]T, n)
+	}
+	v = v[:n]
+	clear(v)
+	return v
+}
+
+// argument compiles what puts an argument into the frame of a call.
+func (c *compiler) argument(v *check.Var, a *check.Expr) func(*frame) {
+	m, slot, p := c.m, v.Slot, at(a)
+	switch {
+	case isObject(v.Type):
+		obj := c.object(a)
+		if v.ByRef || v.Type.Kind == check.File {
+			return func(f *frame) { f.objs[slot] = obj() }
+		}
+		return func(f *frame) { m.copyInto(p, f.objs[slot], obj()) }
+	case v.Type.Kind == check.String && v.ByRef:
+		ref := c.textRef(a.Var)
+		return func(f *frame) { f.strRefs[slot] = ref() }
+	case v.Type.Kind == check.String:
+		x := c.text(a)
+		return func(f *frame) { f.strs[slot] = x() }
+	case v.ByRef:
+		ref := c.ref(a.Var)
+		return func(f *frame) { f.refs[slot] = ref() }
+	}
+	x := c.word(a)
+	return func(f *frame) { f.words[slot] = x() }
+}
+
+// ref compiles the place of a variable that holds a word.
+func (c *compiler) ref(v *check.Var) func() *int64 {
+	m, slot := c.m, v.Slot
+	switch {
+	case !v.Local:
+		p := &m.words[slot]
+		return func() *int64 { return p }
+	case v.ByRef:
+		return func() *int64 { return m.f.refs[slot] }
+	}
+	return func() *int64 { return &m.f.words[slot] }
+}
+
+func (c *compiler) textRef(v *check.Var) func() *string {
+	m, slot := c.m, v.Slot
+	switch {
+	case !v.Local:
+		p := &m.strs[slot]
+		return func() *string { return p }
+	case v.ByRef:
+		return func() *string { return m.f.strRefs[slot] }
+	}
+	return func() *string { return &m.f.strs[slot] }
+}
+
+// callWord compiles the call of a function whose value is a word.
+func (c *compiler) callWord(e *check.Expr) wordFunc {
+	call := c.call(e)
+	if e.Proc.Result == nil {
+		return func() int64 { call(); return 0 }
+	}
+	slot := e.Proc.Result.Slot
+	return func() int64 { return call().words[slot] }
+}
+
+// do compiles a call whose value is not used.
+func (c *compiler) do(e *check.Expr) stmtFunc {
+	switch e.Op {
+	case check.OpCall:
+		call := c.call(e)
+		return func() signal { call(); return goOn }
+	case check.OpMethod:
+		return c.doMethod(e)
+	case check.OpBuiltin:
+		return c.doBuiltin(e)
+	}
+	return func() signal { return goOn }
+}
