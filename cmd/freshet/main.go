@@ -41,26 +41,27 @@ const (
 type cli struct {
 	globals
 
-	Serve   serveCmd   `cmd:"" help:"Keep sources fresh and searchable: robots, index, search page, API."`
-	Crawl   crawlCmd   `cmd:"" help:"Crawl web sites once."`
-	Robots  robotsCmd  `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
-	Web     webCmd     `cmd:"" help:"Synthetic webs for testing robots."`
-	Scan    scanCmd    `cmd:"" help:"Scan file shares once."`
-	Export  exportCmd  `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
-	Revisit revisitCmd `cmd:"" help:"Plan visits by a policy; estimate change rates."`
-	Control controlCmd `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
-	Monitor monitorCmd `cmd:"" help:"Simulate ways of watching for changes."`
-	Sensor  sensorCmd  `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
-	Search  searchCmd  `cmd:"" help:"Search from the terminal."`
-	Status  statusCmd  `cmd:"" help:"How a running serve does."`
-	Agents  agentsCmd  `cmd:"" help:"The agents of a running serve."`
-	Sources sourcesCmd `cmd:"" help:"The sources of a running serve."`
-	Pause   pauseCmd   `cmd:"" help:"Let a running serve start no new work."`
-	Resume  resumeCmd  `cmd:"" help:"Let it go on."`
-	Stop    stopCmd    `cmd:"" help:"End a running serve after the pages under way."`
-	Config  configCmd  `cmd:"" help:"The configuration of serve."`
-	Bench   benchCmd   `cmd:"" help:"Measure freshet beside its peers."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Serve    serveCmd    `cmd:"" help:"Keep sources fresh and searchable: robots, index, search page, API."`
+	Crawl    crawlCmd    `cmd:"" help:"Crawl web sites once."`
+	Robots   robotsCmd   `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
+	Web      webCmd      `cmd:"" help:"Synthetic webs for testing robots."`
+	Strategy strategyCmd `cmd:"" help:"Download strategies in a language of their own, tried on a stored web."`
+	Scan     scanCmd     `cmd:"" help:"Scan file shares once."`
+	Export   exportCmd   `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
+	Revisit  revisitCmd  `cmd:"" help:"Plan visits by a policy; estimate change rates."`
+	Control  controlCmd  `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
+	Monitor  monitorCmd  `cmd:"" help:"Simulate ways of watching for changes."`
+	Sensor   sensorCmd   `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
+	Search   searchCmd   `cmd:"" help:"Search from the terminal."`
+	Status   statusCmd   `cmd:"" help:"How a running serve does."`
+	Agents   agentsCmd   `cmd:"" help:"The agents of a running serve."`
+	Sources  sourcesCmd  `cmd:"" help:"The sources of a running serve."`
+	Pause    pauseCmd    `cmd:"" help:"Let a running serve start no new work."`
+	Resume   resumeCmd   `cmd:"" help:"Let it go on."`
+	Stop     stopCmd     `cmd:"" help:"End a running serve after the pages under way."`
+	Config   configCmd   `cmd:"" help:"The configuration of serve."`
+	Bench    benchCmd    `cmd:"" help:"Measure freshet beside its peers."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 // globals are the flags that every command understands.

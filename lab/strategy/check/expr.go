@@ -121,9 +121,11 @@ func (c *checker) unknown(x syntax.Expr, name string) *Expr {
 	for s := c.scope; s != nil; s = s.outer {
 		known = append(known, slices.Collect(maps.Keys(s.names))...)
 	}
-	known = append(known, slices.Collect(maps.Keys(builtins()))...)
-	known = append(known, "true", "false", "nil", "break", "continue", "exit", "halt")
-	return c.errorf(x, "unknown name %q%s", name, suggestion(name, known))
+	hint := suggestion(name, known) // the script's own names first
+	if hint == "" {
+		hint = suggestion(name, append(slices.Collect(maps.Keys(builtins())), "true", "false", "nil", "break", "continue", "exit", "halt"))
+	}
+	return c.errorf(x, "unknown name %q%s", name, hint)
 }
 
 // suggestion is the nearest of the known names, if one is near.

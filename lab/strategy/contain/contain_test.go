@@ -57,7 +57,7 @@ func TestQueueAndStackAreWhatSlicesAre(t *testing.T) {
 				s := m.make(env)
 				var model []int64
 				next := int64(0)
-				for _, burst := range rapid.SliceOfN(rapid.IntRange(-60, 60), 1, 30).Draw(r, "bursts") {
+				for _, burst := range rapid.SliceOfN(rapid.IntRange(-60, 60), 1, 12).Draw(r, "bursts") {
 					for ; burst > 0; burst-- {
 						must(r, s.Push(next))
 						model = append(model, next)
@@ -110,7 +110,7 @@ func TestSortedIsAStableSort(t *testing.T) {
 		var model []kv
 		keys := rapid.Int64Range(-20, 20)
 		n := int64(0)
-		for _, burst := range rapid.SliceOfN(rapid.IntRange(-200, 400), 1, 12).Draw(r, "bursts") {
+		for _, burst := range rapid.SliceOfN(rapid.IntRange(-100, 150), 1, 5).Draw(r, "bursts") {
 			for ; burst > 0; burst-- {
 				e := kv{keys.Draw(r, "key"), n}
 				must(r, s.PushKey(IntKey(e.key), e.val))
@@ -200,10 +200,10 @@ func TestByServerIsAListOfLists(t *testing.T) {
 			model = model[:last]
 		}
 		asks := rapid.Bool().Draw(r, "asks for the largest")
-		for range rapid.IntRange(1, 40).Draw(r, "turns") {
+		for range rapid.IntRange(1, 12).Draw(r, "turns") {
 			switch what := rapid.IntRange(0, 3).Draw(r, "what"); {
 			case what < 2:
-				for range rapid.IntRange(1, 90).Draw(r, "pushes") {
+				for range rapid.IntRange(1, 80).Draw(r, "pushes") {
 					v := next
 					if what == 1 {
 						v = v / servers * servers // one server's queue becomes long
@@ -218,7 +218,7 @@ func TestByServerIsAListOfLists(t *testing.T) {
 					next++
 				}
 			case len(model) > 0 && what == 2:
-				for range rapid.IntRange(1, 90).Draw(r, "pops") {
+				for range rapid.IntRange(1, 80).Draw(r, "pops") {
 					if len(model) == 0 {
 						break
 					}

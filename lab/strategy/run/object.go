@@ -16,12 +16,6 @@ type object interface {
 	Free() error
 }
 
-// sequence is an object with pop and top.
-type sequence interface {
-	contain.Sequence
-	Free() error
-}
-
 // nodeQueue is the container that matters most.
 type nodeQueue = contain.Queue[uint32]
 

@@ -44,7 +44,7 @@ func (p *parser) stmts(closing Kind) []Stmt {
 
 func (p *parser) startsStmt() bool {
 	switch p.tok.Kind {
-	case Word, Begin, If, While, For, Repeat:
+	case Word, NodeType, Begin, If, While, For, Repeat:
 		return true
 	}
 	return false
@@ -92,7 +92,7 @@ func (p *parser) stmt() Stmt {
 		return s
 	case For:
 		return p.forStmt()
-	case Word:
+	case Word, NodeType: // node(i).attribute := x
 		return p.simple()
 	case Semicolon, End, Else, Until, EOF:
 		return &EmptyStmt{}
