@@ -221,19 +221,6 @@ func (c *webCatCmd) Run(g *globals) error {
 	return format.WriteEdges(g.stdout, graph, from, to)
 }
 
-// openGraph opens a stored graph for reading.
-func openGraph(dir string) (*webgraph.Graph, error) {
-	g, err := webgraph.Open(dir)
-	var damaged *webgraph.DamagedError
-	if errors.As(err, &damaged) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, usagef("stored graph: %w", err)
-	}
-	return g, nil
-}
-
 // nodeRange parses A:B.
 func nodeRange(s string, nodes int) (from, to int, err error) {
 	if s == "" {

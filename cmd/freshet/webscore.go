@@ -100,6 +100,8 @@ func (c *webScoreCmd) web(opt *score.Options, path string, h *truth.Head) (err e
 		}
 	} else if h.Pages == 0 || h.Pages > score.MaxOrder {
 		return nil
+	} else if cfg.Graph, err = servedGraph(h, &cfg); err != nil {
+		return err
 	}
 	if cfg.Behaviours, err = behaviour.Parse("", []byte(h.Behaviours)); err != nil {
 		return usagef("%s: %w", path, err)

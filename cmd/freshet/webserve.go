@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -26,10 +27,11 @@ type webServeCmd struct {
 	Web     string   `arg:"" optional:"" help:"Stored graph (else --virtual or --demo)."`
 	Command []string `arg:"" optional:"" help:"With --netns, after --: the command to run."`
 
-	Virtual uint64 `help:"Serve a computed web of so many pages." placeholder:"N"`
-	Demo    bool   `help:"Serve the demo web."`
-	Seed    uint64 `help:"Seed of everything that is drawn." default:"1"`
-	Sites   uint64 `help:"Number of hosts (default: one for 64 pages)." placeholder:"N"`
+	Virtual uint64 `help:"Serve a computed web of so many pages, up to 2^42." placeholder:"N"`
+	virtualWeb
+	Demo  bool   `help:"Serve the demo web."`
+	Seed  uint64 `help:"Seed of everything that is drawn." default:"1"`
+	Sites uint64 `help:"Number of hosts (default: one for 64 pages)." placeholder:"N"`
 
 	HTTP   string `help:"Address for HTTP." placeholder:"ADDR" name:"http"`
 	HTTPS  string `help:"Address for HTTPS." placeholder:"ADDR" name:"https"`
@@ -87,9 +89,9 @@ func (c *webServeCmd) Run(ctx context.Context, g *globals) error {
 }
 
 // config turns the flags into a configuration and the command to run.
-func (c *webServeCmd) config(g *globals) (testweb.Config, []string, error) {
+func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err error) {
 	// Without a stored graph the first argument is part of the command.
-	args, cfg := c.Command, testweb.Config{}
+	args = c.Command
 	if c.Web != "" {
 		args = append([]string{c.Web}, args...)
 	}
@@ -145,11 +147,16 @@ func (c *webServeCmd) config(g *globals) (testweb.Config, []string, error) {
 		cfg.Answer = a
 	}
 	cfg.Log = slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := c.behaviours(&cfg); err != nil {
+	if err = c.behaviours(&cfg); err != nil {
 		return cfg, nil, err
 	}
-	if dir != "" {
-		if err := c.openGraph(&cfg, dir); err != nil {
+	switch {
+	case dir != "":
+		if cfg.Graph, err = openStored(dir); err != nil {
+			return cfg, nil, err
+		}
+	case c.Virtual > 0:
+		if cfg.Graph, err = c.virtualWeb.graph(&cfg); err != nil {
 			return cfg, nil, err
 		}
 	}
@@ -237,12 +244,17 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	}
 	graph := ""
 	if c.Virtual == 0 && !c.Demo {
-		graph = c.Web
+		if graph, err = filepath.Abs(c.Web); err != nil {
+			return nil, errors.Join(fmt.Errorf("--truth: %w", err), f.Close())
+		}
 	}
 	head := truth.Head{
 		Record: truth.Record{Time: time.Now()},
 		Pages:  web.Pages(), Hosts: web.Hosts(), Seed: cfg.Seed, Graph: graph, Sites: cfg.Sites,
 		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Behaviours: c.behavioursText, Interval: c.Changes.Seconds(),
+	}
+	if c.Virtual > 0 && c.Model != treeModel {
+		head.Model, head.In, head.Out, head.Intra, head.Degree = c.Model, c.In, c.Out, c.Intra, c.Degree
 	}
 	log, err := truth.NewLog(f, head)
 	if err != nil {
@@ -331,31 +343,4 @@ func runCommand(ctx context.Context, g *globals, command []string) error {
 		return fmt.Errorf("run %s: %w", command[0], err)
 	}
 	return nil
-}
-
-// openGraph serves a stored graph.
-func (c *webServeCmd) openGraph(cfg *testweb.Config, dir string) (err error) {
-	cfg.Graph, err = openStored(dir)
-	return err
-}
-
-// openStored opens a stored graph: a file of links.
-func openStored(path string) (testweb.Graph, error) {
-	st, err := os.Stat(path)
-	if err != nil {
-		return nil, usagef("stored graph: %w", err)
-	}
-	if st.IsDir() {
-		return nil, usagef("stored graph: %s is a folder; give a file with two page numbers a line", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, usagef("stored graph: %w", err)
-	}
-	defer f.Close()
-	g, err := testweb.ReadEdges(f)
-	if err != nil {
-		return nil, usagef("stored graph: %s: %w", path, err)
-	}
-	return g, nil
 }

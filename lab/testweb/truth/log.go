@@ -15,7 +15,12 @@ type Head struct {
 	Pages      uint64  `json:"pages"`
 	Hosts      uint64  `json:"hosts"`
 	Seed       uint64  `json:"seed"`
-	Graph      string  `json:"graph,omitempty"`      // folder of the stored graph, or how it is computed
+	Graph      string  `json:"graph,omitempty"` // folder or file of the stored graph
+	Model      string  `json:"model,omitempty"` // of a computed graph, where it is not the tree
+	In         float64 `json:"in_exponent,omitempty"`
+	Out        float64 `json:"out_exponent,omitempty"`
+	Intra      float64 `json:"intra_host,omitempty"` // as configured
+	Degree     float64 `json:"degree,omitempty"`
 	Sites      uint64  `json:"sites,omitempty"`      // as configured
 	Parent     string  `json:"parent,omitempty"`     // domain of all hosts
 	Dotted     bool    `json:"dotted,omitempty"`     // form of the names

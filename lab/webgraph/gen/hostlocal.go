@@ -58,13 +58,21 @@ const (
 // twentieth of the pages.
 const maxOut = 1 << 16
 
-// HostLocalOptions are what a HostLocal web is asked to be.
+// HostLocalOptions are what a HostLocal web is asked to be. What is 0 has the
+// default, or what is next to it that can be had.
 type HostLocalOptions struct {
 	Nodes   uint64
 	Degree  float64 // mean number of links of a page
 	In, Out float64 // exponents of the numbers of links to and from a page
-	Intra   float64 // share of the links that stay on the site; 0: DefaultIntra or the most there can be
+	Intra   float64 // share of the links that stay on the site
 	Seed    uint64
+}
+
+// withDefaults fills in what is 0, Intra excepted.
+func (o HostLocalOptions) withDefaults() HostLocalOptions {
+	o.In, o.Out = or(o.In, DefaultIn), or(o.Out, DefaultOut)
+	o.Degree = or(o.Degree, min(DefaultDegree, float64(o.Nodes-1)/4))
+	return o
 }
 
 // IntraError says that so great or small a share of links on the site is not
@@ -84,6 +92,7 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	if o.Nodes < 2 {
 		return nil, fmt.Errorf("%d pages: want 2 or more", o.Nodes)
 	}
+	o = o.withDefaults()
 	if !(o.In > 2) || o.In > maxExponent {
 		return nil, rangeError("in-exponent", o.In, "host-local")
 	}
@@ -131,15 +140,16 @@ func (h *HostLocal) calibrate(intra float64) error {
 	}
 	h.cross = 0
 	most := h.sampleIntra()
-	if intra == 0 {
-		intra = min(DefaultIntra, most)
-	}
-	h.intra = intra
 	h.cross = 1
 	least := h.sampleIntra()
+	if intra == 0 {
+		intra = max(min(DefaultIntra, most), least)
+	}
+	h.intra = intra
 	if intra > most || intra < least {
 		return &IntraError{intra, least, most}
 	}
+	h.cross = 0
 	lo, hi := 0.0, 1.0 // with shares most and least: false position, which is nearly exact as the share is nearly linear
 	for range 6 {
 		if most-least < 1e-6 {
@@ -213,6 +223,9 @@ func (h *HostLocal) successors(u, first, pages uint64, buf []uint64) []uint64 {
 	cross := uint64(want)
 	if rng.Unit(rng.Mix(h.seeds[seedRound], u)) < want-float64(cross) {
 		cross++
+	}
+	if u == first && cross == 0 { // so that no site is a trap for who comes to it first
+		cross = 1
 	}
 	from := len(buf)
 	buf = h.inner(u, first, pages, min(degree-cross, pages-1), buf)
