@@ -1,6 +1,10 @@
 package fit
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+)
 
 // Survival returns the probability of a time beyond each x, by uniformisation
 // (Jensen 1953) of each part of the chain that is not connected with the
@@ -50,9 +54,14 @@ func (p *PH) at(x, f []float64) []float64 {
 		for _, i := range part {
 			q = math.Max(q, -p.S[i][i])
 		}
-		steps := p.steps(part, f, q, most)
+		steps, all := p.steps(part, f, q, most)
 		for k, v := range x {
-			out[k] += poissonMean(steps, q*math.Max(v, 0))
+			v = math.Max(v, 0)
+			if !all && window(q*v) > float64(len(steps)) {
+				out[k] += p.exponential(part, f, v)
+				continue
+			}
+			out[k] += poissonMean(steps, q*v)
 		}
 	}
 	return out
@@ -83,16 +92,19 @@ func (p *PH) parts() [][]int {
 	return out
 }
 
+// longest is how many steps uniformisation may take; times that need more are
+// left to the matrix exponential.
+const longest = 1_000_000
+
 // steps returns beta P^k f over the phases of part, as far as the mean of
-// Poisson counts up to q*most needs them.
-func (p *PH) steps(part []int, f []float64, q, most float64) []float64 {
-	const negligible, longest = 1e-15, 20_000_000
+// Poisson counts up to q*most needs them; all is false if they are cut short.
+func (p *PH) steps(part []int, f []float64, q, most float64) (out []float64, all bool) {
+	const negligible = 1e-15
 	v, w := make([]float64, len(part)), make([]float64, len(part))
 	for a, i := range part {
 		v[a] = p.Beta[i]
 	}
 	last := int(math.Min(window(q*most), longest))
-	var out []float64
 	for k := 0; k <= last; k++ {
 		alive, sum := 0.0, 0.0
 		for a, b := range v {
@@ -100,7 +112,7 @@ func (p *PH) steps(part []int, f []float64, q, most float64) []float64 {
 			sum += b * f[part[a]]
 		}
 		if alive < negligible {
-			break
+			return out, true
 		}
 		out = append(out, sum)
 		clear(w)
@@ -118,7 +130,26 @@ func (p *PH) steps(part []int, f []float64, q, most float64) []float64 {
 		}
 		v, w = w, v
 	}
-	return out
+	return out, window(q*most) <= longest
+}
+
+// exponential returns beta e^(Sx) f over the phases of part.
+func (p *PH) exponential(part []int, f []float64, x float64) float64 {
+	s := mat.NewDense(len(part), len(part), nil)
+	for a, i := range part {
+		for b, j := range part {
+			s.Set(a, b, x*p.S[i][j])
+		}
+	}
+	var e mat.Dense
+	e.Exp(s)
+	sum := 0.0
+	for a, i := range part {
+		for b, j := range part {
+			sum += p.Beta[i] * e.At(a, b) * f[j]
+		}
+	}
+	return math.Max(sum, 0)
 }
 
 // window is the count that a Poisson variable of this mean hardly exceeds.
@@ -132,11 +163,12 @@ func poissonMean(f []float64, mean float64) float64 {
 		}
 		return f[0]
 	}
-	from := int(math.Max(0, mean-9*math.Sqrt(mean)-40))
-	to := int(math.Min(float64(len(f)-1), window(mean)))
-	if from > to {
+	low := math.Max(0, mean-9*math.Sqrt(mean)-40)
+	if !(low < float64(len(f))) {
 		return 0
 	}
+	from := int(low)
+	to := int(math.Min(float64(len(f)-1), window(mean)))
 	lg, _ := math.Lgamma(float64(from) + 1)
 	logp := float64(from)*math.Log(mean) - mean - lg
 	var sum float64

@@ -179,6 +179,17 @@ func TestSurvivalAgainstExponential(t *testing.T) {
 	}
 }
 
+// Rates of very different size leave uniformisation for the matrix exponential.
+func TestSurvivalOfUnevenRates(t *testing.T) {
+	t.Parallel()
+	slow, fast := .01, 3000.
+	p := &PH{Beta: []float64{1, 0}, S: [][]float64{{-slow, slow}, {0, -fast}}}
+	xs := []float64{1e-3, 1, 100, 1000, 2000}
+	for k, got := range p.Survival(xs) {
+		near(t, fmt.Sprint("beyond ", xs[k]), got, (fast*math.Exp(-slow*xs[k])-slow*math.Exp(-fast*xs[k]))/(fast-slow), 1e-8)
+	}
+}
+
 // Sampling is the independent witness of moments and distribution function.
 func TestPHSample(t *testing.T) {
 	t.Parallel()
