@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ type Config struct {
 	Agent    Agent         `yaml:"agent" doc:"Who the robot says it is."`
 	Sources  []Source      `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
 	Crawl    Crawl         `yaml:"crawl" doc:"The web robot."`
+	Render   Render        `yaml:"render" doc:"Building pages in a browser where that gains something (docs/rendering.md)."`
 	Share    Share         `yaml:"share" doc:"The share robot."`
 	Index    Index         `yaml:"index" doc:"The text index and its ranking."`
 	Throttle Throttle      `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
@@ -81,6 +83,23 @@ type Crawl struct {
 	Resolver     string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
 
+// Render configures the browser.
+type Render struct {
+	Mode      string        `yaml:"mode" doc:"off: never; auto: where the robot expects to gain links or text; all: every page."`
+	Chromium  string        `yaml:"chromium" doc:"Path of Chromium. Empty: looked for. Without one, pages are taken as they are fetched and wait."`
+	Remote    string        `yaml:"remote" doc:"Debugging address (ws:// or http://) of a running Chromium instead."`
+	Agents    int           `yaml:"agents" doc:"Pages rendered at the same time; 0 renders none for now."`
+	Always    []string      `yaml:"always" doc:"Regular expressions of URLs that are rendered whatever the robot thinks."`
+	Never     []string      `yaml:"never" doc:"Regular expressions of URLs that are never rendered; goes before always."`
+	Cost      float64       `yaml:"cost" doc:"Renders that one which gains something is worth: a page is rendered if it gains with a chance above 1/cost."`
+	LinksOnly bool          `yaml:"links_only" doc:"Only new addresses count as gain, not text."`
+	Timeout   time.Duration `yaml:"timeout" doc:"Longest time of one page."`
+	MaxBytes  Bytes         `yaml:"max_bytes" doc:"Most that one page may load."`
+	MaxMemory Bytes         `yaml:"max_memory" doc:"A browser that takes more is replaced."`
+	MaxAge    time.Duration `yaml:"max_age" doc:"A browser is replaced after so long."`
+	MaxPages  int           `yaml:"max_pages" doc:"A browser is replaced after so many pages."`
+}
+
 // Share configures the share robot.
 type Share struct {
 	Robots      int           `yaml:"robots" doc:"Hosts scanned at the same time."`
@@ -131,6 +150,7 @@ func Default() *Config {
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
 		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Render:  Render{Mode: "auto", Agents: 2, Cost: 4, Timeout: 20 * time.Second, MaxBytes: 16 << 20, MaxMemory: 2 << 30, MaxAge: 30 * time.Minute, MaxPages: 1000},
 		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
 		Archive: Archive{FileSize: 1 << 30},
@@ -163,6 +183,7 @@ func (c *Config) check() error {
 	if c.Crawl.Agents < 0 || c.Share.Robots < 0 {
 		fail("crawl.agents and share.robots are not negative")
 	}
+	c.checkRender(fail)
 	if !slices.Contains([]string{"freshness", "likely", "loss", "sweep"}, c.Share.Policy) {
 		fail("share.policy: %q is none of freshness, likely, loss, sweep", c.Share.Policy)
 	}
@@ -186,6 +207,26 @@ func (c *Config) check() error {
 		fail("throttle.thresholds and modes must not fall")
 	}
 	return errors.Join(errs...)
+}
+
+func (c *Config) checkRender(fail func(string, ...any)) {
+	r := &c.Render
+	if !slices.Contains([]string{"off", "auto", "all"}, r.Mode) {
+		fail("render.mode: %q is none of off, auto, all", r.Mode)
+	}
+	if r.Agents < 0 || r.MaxPages < 1 {
+		fail("render.agents is not negative, render.max_pages at least 1")
+	}
+	if r.Cost < 1 {
+		fail("render.cost: %g is below 1, the cost of a render that surely gains", r.Cost)
+	}
+	for name, list := range map[string][]string{"always": r.Always, "never": r.Never} {
+		for _, s := range list {
+			if _, err := regexp.Compile(s); err != nil {
+				fail("render.%s: %q: %v", name, s, err)
+			}
+		}
+	}
 }
 
 func (c *Config) checkConsole(fail func(string, ...any)) {

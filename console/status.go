@@ -72,6 +72,7 @@ type RenderStatus struct {
 	Why       string `json:"why,omitempty"` // why not
 	Waiting   int64  `json:"waiting"`
 	Rendered  int64  `json:"rendered"`
+	Gained    int64  `json:"urls_only_by_rendering"`
 }
 
 // Trap is a kind of waste that was kept away, with an example.

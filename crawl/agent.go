@@ -36,6 +36,10 @@ type agent struct {
 	ask     time.Time // when robots.txt is asked for again
 	batch   store.Batch
 	last    time.Time // of the last commit
+
+	built   chan *building // pages that come back from the browser
+	away    int            // pages that are there
+	gathers []weburl.Key   // found without a browser since the last commit
 }
 
 // work visits pages until the host has none that are due, its time is up, or
@@ -60,6 +64,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 	quiet := context.WithoutCancel(ctx)
 	ctx, stop := a.hold(ctx)
 	defer func() {
+		a.homecoming(ctx)
 		stop()
 		if cerr := a.commit(quiet); err == nil {
 			err = cerr
@@ -80,7 +85,10 @@ func (a *agent) work(ctx context.Context) (err error) {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
 		if len(pages) == 0 {
-			return nil
+			if a.away == 0 {
+				return nil
+			}
+			a.homecoming(ctx) // they may have links on this host
 		}
 		for i := range pages {
 			if more, err := a.turn(ctx, &pages[i], len(pages)-i); err != nil || !more {
@@ -150,6 +158,7 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	}
 	r.budget.wait(ctx)
 	a.visit(ctx, p, u)
+	a.comeback(ctx)
 	if len(a.batch.Visits) >= commitPages || time.Since(a.last) > commitTime {
 		return true, a.commit(context.WithoutCancel(ctx))
 	}
@@ -190,6 +199,8 @@ func (a *agent) commit(ctx context.Context) error {
 		a.robot.Wake()
 	}
 	a.batch = store.Batch{}
+	a.robot.gains.committed(a.gathers)
+	a.gathers = a.gathers[:0]
 	a.last = time.Now()
 	return nil
 }

@@ -93,19 +93,6 @@ type Config struct {
 	Limit func() int
 }
 
-// Renderer builds pages in a browser where that gains something.
-type Renderer interface {
-	// Render returns the page as a browser sees it, or nil where it is not
-	// rendered. p was extracted from body with Traits.
-	Render(ctx context.Context, u weburl.URL, body []byte, p *extract.Page) (*Rendered, error)
-}
-
-// Rendered is a page as a browser built it.
-type Rendered struct {
-	HTML []byte
-	Page *extract.Page
-}
-
 // Result tells of one fetched page.
 type Result struct {
 	Page     store.Page
@@ -130,6 +117,7 @@ type Robot struct {
 	limit   int
 	live    map[int]*Agent
 	next    int
+	resting int // agents that only wait for the browser
 	paused  bool
 	drain   bool
 	stopped bool
@@ -138,6 +126,9 @@ type Robot struct {
 	wake    chan struct{}
 
 	started time.Time
+
+	renders renders
+	gains   gains
 }
 
 // Agent is one line of the registry of live agents.
@@ -208,7 +199,13 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.stats.begin(r.started)
 	var agents sync.WaitGroup
 	defer agents.Wait()
+	if err := r.renders.open(ctx, &r.config); err != nil {
+		return fmt.Errorf("crawl: %w", err)
+	}
 	for {
+		if err := r.feedWaiting(ctx); err != nil {
+			return fmt.Errorf("crawl: %w", err)
+		}
 		if done, err := r.dispatch(ctx, cancel, &agents); done || err != nil {
 			return err
 		}
@@ -232,7 +229,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		}
 		return idle, nil
 	}
-	room := !r.paused && len(r.live) < r.allowed()
+	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed()
 	idle := len(r.live) == 0
 	r.mu.Unlock()
 	if err := r.space(); err != nil {
@@ -294,7 +291,7 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 	r.mu.Lock()
 	idle := len(r.live) == 0
 	r.mu.Unlock()
-	if !idle {
+	if !idle || r.renders.due() {
 		return false, nil
 	}
 	done := next.IsZero()
@@ -365,7 +362,7 @@ func (r *Robot) note(id, queue int, delay time.Duration) bool {
 	defer r.mu.Unlock()
 	a := r.live[id]
 	a.Last, a.Queue, a.Delay = time.Now(), queue, delay
-	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live) <= r.allowed() && r.space() == nil
+	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live)-min(r.resting, maxResting) <= r.allowed() && r.space() == nil
 }
 
 // space is why nothing more may be written, or nil.

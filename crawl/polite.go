@@ -208,6 +208,13 @@ type compiled struct {
 // cachedRobots bounds the cache; when it is full it starts anew.
 const cachedRobots = 10_000
 
+// peek returns the rules of an origin, or nil if they are not in the cache.
+func (c *robotsCache) peek(origin string) *robots.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.of[origin].file
+}
+
 func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,6 +46,8 @@ type Status struct {
 	Pages     int64 // of them with content
 	Unchanged int64
 	Rendered  int64
+	Gained    int64 // URLs that only rendering found
+	Waiting   int64 // pages that wait for a browser
 	Added     int64 // URLs found new
 	Bytes     int64
 	Rate      float64 // pages a second over the last minute
@@ -70,6 +72,7 @@ func (r *Robot) Status() Status {
 	r.mu.Unlock()
 	c := &r.stats
 	s.Answers, s.Pages, s.Unchanged, s.Rendered, s.Added, s.Bytes = c.answers.Load(), c.pages.Load(), c.unchanged.Load(), c.rendered.Load(), c.added.Load(), c.bytes.Load()
+	s.Gained, s.Waiting = r.gains.count(), r.renders.length()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Errors, s.Skipped = map[string]int64{}, map[string]int64{}

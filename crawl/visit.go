@@ -28,7 +28,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	r := a.robot
 	before := *p
 	req := fetch.Request{URL: u}
-	if p.State == store.OK { // an error page's validators say nothing of the page
+	if p.State == store.OK && !p.Rendered && !p.Waits { // an error page's validators say nothing of the page, nor does a shell's of what scripts put into it
 		req.ETag, req.LastModified = p.ETag, p.LastModified
 	}
 	res, err := r.config.Fetch.Get(ctx, req)
@@ -54,7 +54,12 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		p.History.Observe(now, false)
 		a.schedule(p, now)
 	case s >= 200 && s < 300:
-		links, changed = a.content(ctx, p, &before, u, res, now)
+		b := &building{page: *p, before: before, url: u, res: res, at: now}
+		if a.send(ctx, b) {
+			return // the agent goes on; comeback finishes the page
+		}
+		*p = b.page
+		links, changed = a.content(ctx, p, b)
 	case s >= 300 && s < 400:
 		links = a.redirect(p, u, res, now)
 		changed = before.State == store.OK
@@ -97,15 +102,9 @@ func (a *agent) finish(before, p *store.Page, links []extract.Link, now time.Tim
 	}
 }
 
-// content takes a page that came: archive, extract, compare, queue its links.
-func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL, res *fetch.Response, now time.Time) (links []extract.Link, changed bool) {
-	r := a.robot
-	p.State, p.Failures = store.OK, 0
-	p.Type, p.Bytes = res.Header.Get("Content-Type"), int64(len(res.Body))
-	p.ETag, p.LastModified = res.Header.Get("ETag"), res.Header.Get("Last-Modified")
-	page := extract.Document(res.Body, p.Type, u, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil})
-	page.Header(res.Header, u, r.config.Token)
-	rendered := a.render(ctx, u, res, page)
+// content takes a page that came: archive, compare, queue its links.
+func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links []extract.Link, changed bool) {
+	r, before, u, res, now, page, rendered := a.robot, &b.before, b.url, b.res, b.at, b.Page, b.rendered
 	if rendered != nil {
 		page = rendered.Page
 	}
@@ -146,7 +145,7 @@ func (a *agent) content(ctx context.Context, p, before *store.Page, u weburl.URL
 	if page.Skipped > 0 {
 		r.stats.skip("links beyond the bound", p.URL)
 	}
-	a.queue(p, page)
+	a.queue(p, page, b)
 	return page.Links, changed
 }
 
@@ -181,38 +180,23 @@ func (a *agent) keep(p *store.Page, u weburl.URL, res *fetch.Response, rendered 
 	return err
 }
 
-// render asks the renderer; a browser that fails costs nothing but what it
-// would have gained.
-func (a *agent) render(ctx context.Context, u weburl.URL, res *fetch.Response, page *extract.Page) *Rendered {
-	if a.robot.config.Render == nil || extract.Type(res.Header.Get("Content-Type")) != "html" {
-		return nil
-	}
-	out, err := a.robot.config.Render.Render(ctx, u, res.Body, page)
-	if err != nil {
-		a.robot.stats.fail("render")
-		a.robot.config.Log.Warn("render", "url", u.String(), "err", err)
-		return nil
-	}
-	if out != nil {
-		a.robot.stats.rendered.Add(1)
-	}
-	return out
-}
-
 // queue adds the links that are in scope and no traps.
-func (a *agent) queue(p *store.Page, page *extract.Page) {
+func (a *agent) queue(p *store.Page, page *extract.Page, b *building) {
 	r := a.robot
 	if page.Robots.NoFollow {
 		r.stats.skip("nofollow", p.URL)
 		return
 	}
 	a.spread(p, page)
+	fetched := b.fetchedLinks(r.config.Canon)
 	for i := range page.Links {
 		l := &page.Links[i]
 		if l.NoFollow || l.Kind == extract.Image {
 			continue
 		}
-		a.found(p, l.URL, p.Depth+1, time.Time{})
+		if a.found(p, l.URL, p.Depth+1, time.Time{}) && a.tally(l.URL, fetched) {
+			b.gained++
+		}
 	}
 }
 
@@ -235,8 +219,8 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 	o.Spread(u.Key(), to)
 }
 
-// found queues one URL.
-func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
+// found queues one URL, unless it is out of scope or a trap.
+func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	r := a.robot
 	u, session := r.config.Canon.Apply(u)
 	if session {
@@ -244,16 +228,17 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) {
 	}
 	if why := r.InScope(u, depth); why != "" {
 		r.stats.skip(why, u.String())
-		return
+		return false
 	}
 	if trap := r.config.Traps.Check(u, a.host.Name, a.host.Pages); trap != "" {
 		r.stats.trap(trap, u.String())
-		return
+		return false
 	}
 	f := store.Found{URL: u, Depth: depth, From: p.URL, Due: due}
 	f.Order = r.config.Ordering.Order(&f)
 	_, f.Promote = r.config.Ordering.(Spreader)
 	a.batch.Found = append(a.batch.Found, f)
+	return true
 }
 
 // maxRedirects is how long a chain of redirects may be; browsers give up at 20.

@@ -98,6 +98,8 @@ type scanner struct {
 	main    folder // text of the page
 	rest    folder // text of navigation, footers ...
 	mount   bool   // an empty mount element was opened just now
+	script  bool   // inside an inline script element
+	data    bool   // that holds no JavaScript
 }
 
 // hides reports whether the text in an element is not shown.
@@ -193,6 +195,7 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 	}
 	if hides(a) && !selfClosed {
 		s.hidden++
+		s.script, s.data = a == atom.Script, false
 	}
 	if isAside(a) && !selfClosed {
 		s.aside++

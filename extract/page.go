@@ -64,6 +64,7 @@ type Page struct {
 type Traits struct {
 	Scripts     []string // URLs of script elements
 	Inline      int      // bytes of inline scripts
+	Code        []byte   // of them what is JavaScript, up to 256 KiB
 	NoScript    bool     // a noscript element asks for JavaScript
 	EmptyMount  bool     // an element such as <div id="root"></div> with nothing inside
 	Hydrated    bool     // marks of server rendering with state for hydration

@@ -37,6 +37,8 @@ func (s *scanner) traitAttr(a atom.Atom, key, val []byte) {
 		t.Hydrated = t.Hydrated || m.hydrated
 	}
 	switch {
+	case k == "type" && a == atom.Script:
+		s.data = !executable(val)
 	case k == "id" && slices.Contains(mountIDs, string(val)) && (a == atom.Div || a == atom.Main || a == atom.Section):
 		s.mount = true
 	case k == "id" && a == atom.Script:
@@ -66,10 +68,27 @@ func (s *scanner) stateMark(text []byte) {
 	}
 }
 
+// maxCode bounds the inline scripts kept.
+const maxCode = 256 << 10
+
+// executable reports whether a script element of this type is run: others carry
+// data (JSON-LD, templates).
+func executable(kind []byte) bool {
+	k := strings.ToLower(strings.TrimSpace(string(kind)))
+	k, _, _ = strings.Cut(k, ";")
+	return k == "" || k == "module" || strings.HasSuffix(k, "javascript") || strings.HasSuffix(k, "ecmascript")
+}
+
 // hiddenText looks at the content of script and noscript elements.
 func (s *scanner) hiddenText(raw []byte) {
 	t := &s.page.Traits
-	t.Inline += len(raw)
+	if s.script {
+		t.Inline += len(raw)
+		if !s.data && len(bytes.TrimSpace(raw)) > 0 {
+			t.Code = append(t.Code, raw[:min(len(raw), max(0, maxCode-len(t.Code)))]...)
+			t.Code = append(t.Code, '\n')
+		}
+	}
 	if len(raw) > 64<<10 {
 		raw = raw[:64<<10]
 	}

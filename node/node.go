@@ -22,6 +22,7 @@ import (
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/store"
@@ -40,8 +41,9 @@ type Node struct {
 	robot   *crawl.Robot
 	ready   atomic.Pointer[crawl.Robot] // robot, for who may ask before there is one
 	indexer *feed.Indexer
-	shares  *Shares      // nil without shares
-	files   *share.Robot // nil without shares
+	render  *render.Renderer // nil where rendering is off
+	shares  *Shares          // nil without shares
+	files   *share.Robot     // nil without shares
 	server  *http.Server
 	started time.Time
 	stop    context.CancelFunc
@@ -87,6 +89,9 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 // close closes what keeps data.
 func (n *Node) close() error {
 	var err error
+	if n.render != nil {
+		n.render.Pool.Close()
+	}
 	if n.shares != nil {
 		err = n.shares.Store.Close()
 	}
@@ -127,11 +132,15 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 			return err
 		}
 	}
+	if n.render, err = NewRenderer(c, n.parts.Store, n.client, false); err != nil {
+		return err
+	}
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
-		Lease: c.Lease,
+		Lease:  c.Lease,
+		Render: Hook(n.render),
 	})
 	n.ready.Store(n.robot)
 	if err := n.addSeeds(ctx); err != nil {

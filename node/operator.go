@@ -39,9 +39,9 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
 		Freshness: n.fresh.all.freshness, Age: n.fresh.all.age, Top: n.fresh.hosts, Needed: n.fresh.needed,
 		Shares:  statusOf(n.files),
-		Render:  console.RenderStatus{Why: "rendering is not set up"},
 		Sources: slices.Clone(n.sources), Throttle: n.throttleStatus(lag),
 	}
+	n.renderStatus(s, r)
 	for _, a := range r.Agents {
 		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
 	}
@@ -59,8 +59,13 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 
 // SetAgents implements console.Operator.
 func (n *Node) SetAgents(ctx context.Context, fetch, render *int) error {
-	if render != nil && *render != 0 {
-		return errors.New("rendering is not set up")
+	if render != nil {
+		if n.render == nil && *render != 0 {
+			return errors.New("rendering is off: set render.mode to auto or all")
+		}
+		if n.render != nil {
+			n.render.Pool.SetTabs(*render)
+		}
 	}
 	if fetch != nil && n.member != nil {
 		return n.member.SetLimit(ctx, *fetch)

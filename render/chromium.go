@@ -2,7 +2,6 @@ package render
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -21,9 +20,6 @@ import (
 	"github.com/chromedp/chromedp/remote"
 )
 
-// ErrNoBrowser is the error where no Chromium is found or can be started.
-var ErrNoBrowser = errors.New("no Chromium")
-
 // names under which Chromium is installed, Debian's first.
 var names = []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome", "headless_shell"}
 
@@ -33,7 +29,7 @@ func Find(path string) (string, error) {
 	if path != "" {
 		p, err := exec.LookPath(path)
 		if err != nil {
-			return "", fmt.Errorf("%w at %s: %w", ErrNoBrowser, path, err)
+			return "", fmt.Errorf("%w: no Chromium at %s: %w", ErrNoBrowser, path, err)
 		}
 		return p, nil
 	}
@@ -42,7 +38,7 @@ func Find(path string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("%w installed (looked for %s)", ErrNoBrowser, strings.Join(names, ", "))
+	return "", fmt.Errorf("%w: no Chromium is installed (looked for %s)", ErrNoBrowser, strings.Join(names, ", "))
 }
 
 // chromium is one running browser.

@@ -52,7 +52,7 @@
       window.dispatchEvent(new Event('scroll'));
       return observed;
     },
-    frame: () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => r(true)))),
+    frame: () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => r(true), 0))))),
     collect: (limit, most) => JSON.stringify({ url: location.href, html: html(limit), links: [...links()].slice(0, most) }),
     // Addresses within this document that only a script makes something of.
     routes: () => [...links()].filter((u) => {

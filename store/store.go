@@ -66,6 +66,8 @@ type Page struct {
 	Simhash      uint64           `json:"sh,omitempty"`
 	NoIndex      bool             `json:"ni,omitempty"`
 	Rendered     bool             `json:"r,omitempty"`
+	Waits        bool             `json:"rw,omitempty"` // for a browser: taken as fetched meanwhile
+	Why          string           `json:"y,omitempty"`  // why it was rendered or not
 	Error        string           `json:"er,omitempty"` // why Failed or Excluded
 	Failures     int              `json:"fl,omitempty"` // in a row
 	Body         archive.Position `json:"w,omitzero"`

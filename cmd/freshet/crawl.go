@@ -40,6 +40,8 @@ type crawlCmd struct {
 	Agents   int           `help:"Hosts worked at the same time." default:"16"`
 	Ordering string        `help:"Which page of a host next: ${orderings}." default:"breadth-first"`
 	Render   string        `help:"Build pages in a browser: off, auto, all." enum:"off,auto,all" default:"off"`
+	Tabs     int           `name:"render-agents" help:"Pages built in the browser at the same time." default:"2"`
+	Chromium string        `help:"Path of Chromium, or ws:// or http:// debugging address of a running one (default: the installed one)." placeholder:"PATH" env:"FRESHET_CHROMIUM"`
 	Delay    time.Duration `help:"Least time between requests to a host (default 1s; loopback 0)." default:"-1ns" hidden:""`
 	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
 	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
@@ -79,6 +81,7 @@ type crawlSummary struct {
 	Unchanged     int64            `json:"unchanged"`
 	Rendered      int64            `json:"rendered"`
 	OnlyRendering int64            `json:"urls_only_by_rendering"`
+	Waiting       int64            `json:"waiting_for_browser"`
 	Skipped       map[string]int64 `json:"skipped"`
 	Indexed       int64            `json:"indexed"`
 }
@@ -188,8 +191,14 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 		}
 		scopes.Add(s)
 	}
-	if c.Render != "off" {
-		fmt.Fprintln(g.stderr, "freshet: rendering is not part of this build: pages are taken as they are fetched")
+	if c.Tabs < 1 {
+		return nil, scopes, usagef("--render-agents %d: at least one is needed; --render off renders nothing", c.Tabs)
+	}
+	cfg.Render.Mode, cfg.Render.Agents = c.Render, c.Tabs
+	if strings.Contains(c.Chromium, "://") {
+		cfg.Render.Remote = c.Chromium
+	} else {
+		cfg.Render.Chromium = c.Chromium
 	}
 	return cfg, scopes, nil
 }
@@ -215,6 +224,7 @@ type crawlRun struct {
 
 func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.Scopes) (*crawlSummary, error) {
 	c := r.cmd
+	r.cfg.Crawl.Proxy = c.Proxy
 	client, err := fetch.New(fetch.Config{
 		UserAgent: node.UserAgent(r.cfg), Timeout: c.Timeout, MaxBody: int64(r.cfg.Crawl.MaxBody), AllowPrivate: c.AllowPrivate,
 		Resolver: c.Resolver, Proxy: c.Proxy, Insecure: c.Insecure,
@@ -228,6 +238,17 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
 		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
+	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client, c.Insecure)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	if renderer != nil {
+		defer renderer.Pool.Close()
+		if err := renderer.Ready(); err != nil {
+			fmt.Fprintf(r.g.stderr, "freshet: %v: pages are taken as they are fetched, and wait for a browser\n", err)
+		}
+	}
+	rc.Render = node.Hook(renderer)
 	if c.Out != "" {
 		if r.out, err = newPageWriter(c.Out); err != nil {
 			return nil, err
@@ -428,7 +449,7 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 	}
 	s := robot.Status()
 	out := &crawlSummary{
-		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, Skipped: s.Skipped,
+		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, OnlyRendering: s.Gained, Waiting: s.Waiting, Skipped: s.Skipped,
 		Seconds: time.Since(start).Seconds(),
 	}
 	for _, t := range s.Traps {
@@ -449,6 +470,9 @@ func (s *crawlSummary) print(w io.Writer) {
 	fmt.Fprintf(w, "%d pages (%d unchanged) of %d URLs on %d hosts in %.1f s, %.1f pages/s, %d bytes\n", s.Pages, s.Unchanged, s.URLsSeen, s.Hosts, s.Seconds, s.PagesSecond, s.Bytes)
 	if s.Indexed > 0 {
 		fmt.Fprintf(w, "%d documents in the index: freshet search WORDS\n", s.Indexed)
+	}
+	if s.Rendered+s.Waiting > 0 {
+		fmt.Fprintf(w, "%d pages rendered, %d URLs found only by that; %d pages wait for a browser\n", s.Rendered, s.OnlyRendering, s.Waiting)
 	}
 	for _, l := range []struct {
 		name string

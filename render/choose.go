@@ -1,0 +1,218 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"regexp"
+	"strings"
+
+	"github.com/freshet/freshet/crawl"
+)
+
+// Rules are what decides beside the pages themselves.
+type Rules struct {
+	All    bool             // render every page with scripts
+	Always []*regexp.Regexp // of URLs
+	Never  []*regexp.Regexp // of URLs; goes before Always
+	// Cost is how many renders one is ready to make for one that gains; a page is
+	// rendered where it gains with a probability above 1/Cost. Default 4.
+	Cost float64
+	// LinksOnly counts new addresses as a gain, but not text.
+	LinksOnly bool
+}
+
+// Chooser decides which pages are rendered. What it learns lives in the keeper.
+//
+// In order: a rule decides; a page without scripts has nothing to gain; else the
+// page's features and what its scripts can do (each text examined once) make
+// its class, and the page is rendered if pages of its template gain often
+// enough by what was seen so far: the posterior mean of a Bernoulli variable
+// with a Beta prior, whose mean is that of all pages of the class. The second
+// and third page of an unknown template wait for the first. A template that is
+// not rendered is looked at again after 3, 30, 300 ... pages.
+type Chooser struct {
+	rules   Rules
+	scripts *scripts
+	tallies *tallies
+}
+
+// NewChooser returns a chooser.
+func NewChooser(k Keeper, r Rules) *Chooser {
+	if r.Cost <= 0 {
+		r.Cost = 4
+	}
+	return &Chooser{rules: r, scripts: newScripts(k), tallies: newTallies(k)}
+}
+
+// Scripts returns how many scripts were fetched and examined since the start.
+func (c *Chooser) Scripts() (fetched, examined int64) {
+	c.scripts.mu.Lock()
+	defer c.scripts.mu.Unlock()
+	return c.scripts.fetched, c.scripts.examined
+}
+
+// Wants implements crawl.Renderer.
+func (c *Chooser) Wants(ctx context.Context, f *crawl.Fetched) crawl.Decision {
+	address := f.URL.String()
+	if why := match(c.rules.Never, address); why != "" {
+		return crawl.Decision{Why: "a rule says never: " + why}
+	}
+	if why := match(c.rules.Always, address); why != "" {
+		return crawl.Decision{Render: true, Why: "a rule says always: " + why}
+	}
+	if c.rules.All {
+		return crawl.Decision{Render: true, Why: "all pages are rendered"}
+	}
+	if f.Answer.Status != 200 || f.Answer.Truncated {
+		return crawl.Decision{Why: "not a whole page"}
+	}
+	t := &f.Page.Traits
+	if len(t.Scripts) == 0 && len(t.Code) == 0 {
+		return crawl.Decision{Why: "it has no scripts"}
+	}
+	cl, what := c.classify(ctx, f)
+	return c.estimate(ctx, f, cl, what)
+}
+
+func match(rules []*regexp.Regexp, address string) string {
+	for _, r := range rules {
+		if r.MatchString(address) {
+			return r.String()
+		}
+	}
+	return ""
+}
+
+// maxScripts is how many scripts of a page are looked at.
+const maxScripts = 8
+
+// examine returns the strongest verdict on the page's scripts.
+func (c *Chooser) examine(ctx context.Context, f *crawl.Fetched) (v Verdict, what string) {
+	t := &f.Page.Traits
+	v, what = Inert, "its scripts build nothing"
+	take := func(e Examined, where string) {
+		if e.Verdict.level() > v.level() {
+			v, what = e.Verdict, fmt.Sprintf("%s: %s", where, strings.Join(e.Marks, ", "))
+		}
+	}
+	if e, err := c.scripts.inline(ctx, t.Code); err == nil {
+		take(e, "inline script")
+	}
+	for i := len(t.Scripts) - 1; i >= max(0, len(t.Scripts)-maxScripts) && v != App; i-- { // libraries come first, the app last
+		if e, err := c.scripts.get(ctx, t.Scripts[i], f.Get); err == nil {
+			take(e, t.Scripts[i])
+		}
+	}
+	return v, what
+}
+
+// Bounds of what counts as nearly no text and nearly no links.
+const (
+	littleText = 200
+	fewLinks   = 3
+)
+
+// classify puts a page into a class by its features.
+func (c *Chooser) classify(ctx context.Context, f *crawl.Fetched) (class, string) {
+	t := &f.Page.Traits
+	bare := len(f.Page.Text) < littleText && len(f.Page.Links) < fewLinks
+	few := c.tallies.note(f.URL.Host(), len(f.Page.Links))
+	if t.Hydrated && !bare && !t.EmptyMount {
+		return classes["hydrated"], "rendered by the server, with state for its scripts"
+	}
+	v, what := c.examine(ctx, f)
+	if len(t.Frameworks) > 0 && v != App && !t.Hydrated && (bare || t.EmptyMount) {
+		v, what = App, "marks of "+strings.Join(t.Frameworks, ", ")
+	}
+	switch {
+	case v == App && (bare || t.EmptyMount):
+		return classes["empty"], what
+	case t.NoScript && bare:
+		return classes["noscript"], "it says that it needs JavaScript"
+	case v == App && few:
+		return classes["few"], what
+	case v == App:
+		return classes["app"], what
+	case v == Builds:
+		return classes["builds"], what
+	case bare || t.EmptyMount:
+		return classes["blank"], what
+	}
+	return classes["inert"], what
+}
+
+// tag is what Learn must know of a decision.
+type tag struct{ class, template string }
+
+// unproven is how many renders of a template must be back before its next pages
+// are decided on by them.
+const unproven = 2
+
+// estimate decides by what renders of alike pages gained.
+func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what string) crawl.Decision {
+	c.tallies.mu.Lock()
+	defer c.tallies.mu.Unlock()
+	names := tag{"class " + cl.name, template(f.URL, cl.name, f.Page.Traits.Scripts)}
+	all, err := c.tallies.get(ctx, names.class)
+	if err != nil {
+		return crawl.Decision{Why: "the table of templates cannot be read: " + err.Error()}
+	}
+	l, err := c.tallies.get(ctx, names.template)
+	if err != nil {
+		return crawl.Decision{Why: "the table of templates cannot be read: " + err.Error()}
+	}
+	p := chance(cl, all.Tally, l.Tally)
+	why := fmt.Sprintf("class %s (%s); %d of %d renders of its template gained, chance %.2f", cl.name, what, l.Gained, l.Tried, p)
+	if l.Tried < unproven && l.away > 0 {
+		return crawl.Decision{Wait: true, Why: why + ", the template's first render is under way"}
+	}
+	l.Seen++
+	switch {
+	case p*c.rules.Cost >= 1:
+		l.away++
+		return crawl.Decision{Render: true, Why: why, Tag: names}
+	case explore(l.Seen, cl.mean(all.Tally)):
+		l.away++
+		return crawl.Decision{Render: true, Why: why + ", looked at again", Tag: names}
+	}
+	return crawl.Decision{Why: why}
+}
+
+// explore says at which pages of a template that is not worth it one is
+// rendered all the same: the 3rd, 30th, 300th ...; of a class that hardly ever
+// gains only from the 30th on.
+func explore(seen int64, mean float64) bool {
+	first := int64(3)
+	if mean < .1 {
+		first = 30
+	}
+	for next := first; next <= seen; next *= 10 {
+		if next == seen {
+			return true
+		}
+	}
+	return false
+}
+
+// Learn implements crawl.Renderer. Only a page's first render tells what a
+// render of such a page gains: at the next its addresses are known.
+func (c *Chooser) Learn(f *crawl.Fetched, r *crawl.Rendered, urls int) {
+	names, ok := f.Tag.(tag)
+	if !ok { // a rule decided
+		return
+	}
+	if r == nil || f.Before.Rendered {
+		c.tallies.release(names.template)
+		return
+	}
+	gained := urls > 0 || (!c.rules.LinksOnly && textGained(len(f.Page.Text), len(r.Page.Text)))
+	for _, name := range []string{names.class, names.template} {
+		_ = c.tallies.learn(context.Background(), name, gained, urls) // what is not learned is learned from the next
+	}
+}
+
+// textGained reports whether a page has considerably more text than before.
+func textGained(before, after int) bool {
+	return float64(after-before) >= math.Max(100, .3*float64(before))
+}
