@@ -127,6 +127,26 @@ func (s *Server) apiSources(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"sources": st.Sources})
 }
 
+// ErrUnknown is the error of asking about a page that is not known.
+var ErrUnknown = errors.New("the robot does not know this URL")
+
+func (s *Server) apiWhy(w http.ResponseWriter, r *http.Request) {
+	url := r.URL.Query().Get("url")
+	if url == "" {
+		apiError(w, http.StatusBadRequest, errors.New("which page? ask with ?url="))
+		return
+	}
+	a, err := s.operator.Why(r.Context(), url)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		apiError(w, http.StatusNotFound, err)
+	case err != nil:
+		apiError(w, http.StatusBadRequest, err)
+	default:
+		writeJSON(w, a)
+	}
+}
+
 func (s *Server) apiSetAgents(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Fetch, Render *int }
 	if !readJSON(w, r, &body) {

@@ -109,6 +109,8 @@ type Operator interface {
 	Stop(ctx context.Context, drain bool) error
 	// SetThrottle changes the thresholds of the agents' controller.
 	SetThrottle(ctx context.Context, thresholds, modes []int) error
+	// Why tells what is known of a page; ErrUnknown where nothing is.
+	Why(ctx context.Context, url string) (*Why, error)
 	// Ready is nil when the process can do its work.
 	Ready(ctx context.Context) error
 }
@@ -190,6 +192,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /api/agents", s.operatorOnly(s.apiAgents))
 	mux.Handle("PUT /api/agents", s.operatorOnly(s.apiSetAgents))
 	mux.Handle("PUT /api/throttle", s.operatorOnly(s.apiSetThrottle))
+	mux.Handle("GET /api/why", s.operatorOnly(s.apiWhy))
 	mux.Handle("GET /api/sources", s.operatorOnly(s.apiSources))
 	mux.Handle("POST /api/sources", s.operatorOnly(s.apiAddSource))
 	mux.Handle("POST /api/pause", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Pause(ctx) })))

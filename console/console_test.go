@@ -79,6 +79,13 @@ func (r *robot) SetThrottle(_ context.Context, t, m []int) error {
 	}
 	return nil
 }
+
+func (r *robot) Why(_ context.Context, u string) (*Why, error) {
+	if u != "http://known/" {
+		return nil, ErrUnknown
+	}
+	return &Why{URL: u, Reason: "it has no scripts"}, nil
+}
 func (r *robot) Ready(context.Context) error { return nil }
 
 func newServer(t *testing.T, c Config) (*robot, *httptest.Server) {
@@ -220,6 +227,16 @@ func TestOpenAPI(t *testing.T) {
 			if code, _, _ := do(t, strings.ToUpper(method), srv.URL+path, ""); code == 404 || code == 405 {
 				t.Errorf("%s %s is described but answers %d", method, path, code)
 			}
+		}
+	}
+}
+
+func TestWhy(t *testing.T) {
+	t.Parallel()
+	_, srv := newServer(t, Config{})
+	for q, want := range map[string]int{"": 400, "?url=http://known/": 200, "?url=http://other/": 404} {
+		if code, body, _ := do(t, "GET", srv.URL+"/api/why"+q, ""); code != want || code == 200 && !strings.Contains(body, "no scripts") {
+			t.Errorf("%s: %d %s", q, code, body)
 		}
 	}
 }

@@ -120,3 +120,22 @@ type Throttle struct {
 	Queue      int   `json:"queue"`
 	Active     int   `json:"active"`
 }
+
+// Why tells what is known of a page and why it is as it is.
+type Why struct {
+	URL      string    `json:"url"`
+	State    string    `json:"state"` // queued, ok, redirect, gone, blocked, failed, excluded
+	Status   int       `json:"status,omitempty"`
+	Error    string    `json:"error,omitempty"`
+	Title    string    `json:"title,omitempty"`
+	Depth    int       `json:"depth"`
+	FoundOn  []string  `json:"found_on,omitempty"` // the page with the link, the page that led to that one ...
+	Visited  time.Time `json:"visited,omitzero"`
+	Changed  time.Time `json:"changed,omitzero"`
+	Visits   float64   `json:"visits"` // that compared, the old ones faded
+	Changes  float64   `json:"changes"`
+	Rendered bool      `json:"rendered"`
+	Waits    bool      `json:"waits_for_browser"`
+	Reason   string    `json:"reason,omitempty"` // why rendered or not
+	Next     time.Time `json:"next_visit,omitzero"`
+}

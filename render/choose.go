@@ -134,6 +134,8 @@ func (c *Chooser) classify(ctx context.Context, f *crawl.Fetched) (class, string
 		return classes["few"], what
 	case v == App:
 		return classes["app"], what
+	case v == Builds && len(f.Page.Links) < fewLinks:
+		return classes["sparse"], what
 	case v == Builds:
 		return classes["builds"], what
 	case bare || t.EmptyMount:
@@ -153,7 +155,7 @@ const unproven = 2
 func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what string) crawl.Decision {
 	c.tallies.mu.Lock()
 	defer c.tallies.mu.Unlock()
-	names := tag{"class " + cl.name, template(f.URL, cl.name, f.Page.Traits.Scripts)}
+	names := tag{"class " + cl.name, template(f.URL, f.Page.Traits.Scripts)}
 	all, err := c.tallies.get(ctx, names.class)
 	if err != nil {
 		return crawl.Decision{Why: "the table of templates cannot be read: " + err.Error()}
@@ -172,7 +174,7 @@ func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what
 	case p*c.rules.Cost >= 1:
 		l.away++
 		return crawl.Decision{Render: true, Why: why, Tag: names}
-	case explore(l.Seen, cl.mean(all.Tally)):
+	case explore(l.Tally, cl.mean(all.Tally)):
 		l.away++
 		return crawl.Decision{Render: true, Why: why + ", looked at again", Tag: names}
 	}
@@ -180,15 +182,15 @@ func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what
 }
 
 // explore says at which pages of a template that is not worth it one is
-// rendered all the same: the 3rd, 30th, 300th ...; of a class that hardly ever
-// gains only from the 30th on.
-func explore(seen int64, mean float64) bool {
+// rendered all the same: the 3rd, 30th, 300th ...; of one that was tried, or of
+// a class that hardly ever gains, only from the 30th on.
+func explore(t Tally, mean float64) bool {
 	first := int64(3)
-	if mean < .1 {
+	if mean < .1 || t.Tried > 0 {
 		first = 30
 	}
-	for next := first; next <= seen; next *= 10 {
-		if next == seen {
+	for next := first; next <= t.Seen; next *= 10 {
+		if next == t.Seen {
 			return true
 		}
 	}

@@ -33,6 +33,7 @@ type class struct {
 var classes = map[string]class{
 	"empty":    {"empty", 3, 1},       // an app and nearly no text or links of its own
 	"few":      {"few", 1.5, 1.5},     // an app on a page with fewer links than its host has
+	"sparse":   {"sparse", 1.5, 1.5},  // a script that builds, on a page without links
 	"app":      {"app", 1, 2},         // an app beside text and links
 	"noscript": {"noscript", 3, 1},    // the page says that it needs JavaScript
 	"builds":   {"builds", .5, 3},     // a script that builds, without data of its own
@@ -57,8 +58,8 @@ func chance(c class, ofClass, ofTemplate Tally) float64 {
 }
 
 // template names what pages have in common that are likely built alike: host,
-// class, the shape of their path, and their scripts.
-func template(u weburl.URL, class string, scripts []string) string {
+// the shape of their path, and their scripts.
+func template(u weburl.URL, scripts []string) string {
 	h := fnv.New64a()
 	names := make([]string, 0, len(scripts))
 	for _, s := range scripts {
@@ -69,7 +70,7 @@ func template(u weburl.URL, class string, scripts []string) string {
 	for _, n := range slices.Compact(names) {
 		_, _ = h.Write([]byte(n))
 	}
-	return fmt.Sprintf("%s%s %s %08x", u.Host(), shape(u.Target()), class, uint32(h.Sum64()))
+	return fmt.Sprintf("%s%s %08x", u.Host(), shape(u.Target()), uint32(h.Sum64()))
 }
 
 // shape generalises a path: the first segment stands, those after it only

@@ -52,6 +52,7 @@ type cli struct {
 	Control  controlCmd  `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
 	Monitor  monitorCmd  `cmd:"" help:"Simulate ways of watching for changes."`
 	Sensor   sensorCmd   `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
+	Why      whyCmd      `cmd:"" help:"How a page was found, why it was rendered or not, when it is due."`
 	Search   searchCmd   `cmd:"" help:"Search from the terminal."`
 	Status   statusCmd   `cmd:"" help:"How a running serve does."`
 	Agents   agentsCmd   `cmd:"" help:"The agents of a running serve."`

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/lab/jsweb"
+)
+
+// jsSite serves one site built by scripts.
+func jsSite(t *testing.T, kind string, pages int) string {
+	t.Helper()
+	if _, err := exec.LookPath("chromium"); err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	web, err := jsweb.New(1, pages, []string{kind})
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(web)
+	t.Cleanup(srv.Close)
+	return srv.URL + "/"
+}
+
+// freshet runs a command and returns what it printed.
+func freshet(t *testing.T, args ...string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+		t.Fatalf("%v: exit %d: %s", args, code, errs.String())
+	}
+	return out.String()
+}
+
+// One crawl without a browser, one with: what waited comes, the archive has
+// both forms, the index has the text, and why tells the reason.
+func TestCrawlRenders(t *testing.T) {
+	t.Parallel()
+	site, dir := jsSite(t, "react", 13), filepath.Join(t.TempDir(), "data")
+	var sum crawlSummary
+	crawl := func(args ...string) {
+		t.Helper()
+		out := freshet(t, append([]string{"crawl", "--quiet", "--json", "--allow-private", "--data", dir, site}, args...)...)
+		sum = crawlSummary{}
+		if err := json.Unmarshal([]byte(out), &sum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	crawl("--render", "auto", "--chromium", "/nonexistent/chromium")
+	if sum.Pages != 1 || sum.Waiting != 1 || sum.Rendered != 0 {
+		t.Fatalf("without a browser: %+v", sum)
+	}
+	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for a browser") || !strings.Contains(out, "class empty") {
+		t.Errorf("why: %s", out)
+	}
+	lines := filepath.Join(dir, "out.jsonl")
+	crawl("--render", "auto", "--out", lines)
+	if sum.Pages != 13 || sum.Waiting != 0 || sum.Rendered != 13 || sum.OnlyRendering != 12 {
+		t.Errorf("with a browser: %+v", sum)
+	}
+	b, err := os.ReadFile(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(b), `"rendered":true`); n != 13 || !strings.Contains(string(b), site+"list/1") {
+		t.Errorf("%d rendered lines: %.500s", n, b)
+	}
+	if out := freshet(t, "search", "--data", dir, "harbour"); !strings.Contains(out, site) {
+		t.Errorf("search: %s", out)
+	}
+	out := freshet(t, "why", "--data", dir, site+"item/9")
+	for _, want := range []string{"rendered", "class empty", "found on", "next visit"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("why says nothing of %q: %s", want, out)
+		}
+	}
+	kinds := map[string]int{}
+	files, err := filepath.Glob(filepath.Join(dir, "warc", "*.warc*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		records := archive.NewReader(f)
+		for rec, err := records.Next(); err == nil; rec, err = records.Next() {
+			if strings.Contains(rec.Header.Get("WARC-Target-URI"), "/item/9") {
+				kinds[rec.Header.Get("WARC-Type")]++
+			}
+		}
+	}
+	if kinds["response"] != 1 || kinds["resource"] != 1 {
+		t.Errorf("the archive has %v of a rendered page", kinds)
+	}
+}
