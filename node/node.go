@@ -136,7 +136,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	n.robot = crawl.New(crawl.Config{
-		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: c.Node, Token: c.Agent.Name, Agents: c.Crawl.Agents,
+		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
 		Lease:  c.Lease,

@@ -104,6 +104,15 @@ func (p *Parts) openIndex(ctx context.Context, c *config.Config) (index.Engine, 
 	return e, nil
 }
 
+// Name is what the process is called in the store: name, where the store is its
+// own, else its name among those that share it.
+func (p *Parts) Name(name string) string {
+	if p.id != nil {
+		return p.id.Name
+	}
+	return name
+}
+
 // Body reads the body of a page back. In a database of many nodes it may be in
 // another's archive: feed.ErrElsewhere.
 func (p *Parts) Body(at archive.Position) (*archive.Exchange, error) {

@@ -44,13 +44,12 @@
     return text.length > limit ? text.slice(0, limit) : text;
   };
   const api = {
-    size: () => [document.documentElement ? document.documentElement.scrollHeight : 0, document.getElementsByTagName('*').length],
-    // Tells whether the page looks at what is visible, which takes frames.
+    // The third tells whether the page observes what is visible.
+    size: () => [document.documentElement ? document.documentElement.scrollHeight : 0, document.getElementsByTagName('*').length, observed ? 1 : 0],
     scroll: () => {
       const d = document.scrollingElement || document.documentElement;
       if (d) d.scrollTop = d.scrollHeight;
       window.dispatchEvent(new Event('scroll'));
-      return observed;
     },
     frame: () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => r(true), 0))))),
     collect: (limit, most) => JSON.stringify({ url: location.href, html: html(limit), links: [...links()].slice(0, most) }),

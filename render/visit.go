@@ -257,24 +257,18 @@ func (t *tab) scroll(ctx context.Context, v *visit) error {
 	if v.cut() || t.config.Scrolls < 0 {
 		return nil
 	}
-	size, err := eval[[2]int](t.ctx, t, "size()")
+	size, err := eval[[3]int](t.ctx, t, "size()")
 	if err != nil {
 		return t.page(err)
 	}
 	for v.doc.Scrolls < t.config.Scrolls && !v.cut() {
-		observed, err := eval[bool](t.ctx, t, "scroll()")
-		if err != nil {
-			return t.page(err)
-		}
-		if observed {
-			if err := t.draw(); err != nil {
-				return err
-			}
+		if err := t.toEnd(size[2] > 0); err != nil {
+			return err
 		}
 		if err := t.settle(ctx, v, scriptStep); err != nil {
 			return err
 		}
-		now, err := eval[[2]int](t.ctx, t, "size()")
+		now, err := eval[[3]int](t.ctx, t, "size()")
 		if err != nil {
 			return t.page(err)
 		}
@@ -283,6 +277,23 @@ func (t *tab) scroll(ctx context.Context, v *visit) error {
 		}
 		size = now
 		v.doc.Scrolls++
+	}
+	return nil
+}
+
+// toEnd scrolls. A page that observes what is visible must be drawn before, too:
+// it is told of what comes into view only if it was told that it had left.
+func (t *tab) toEnd(observes bool) error {
+	if observes {
+		if err := t.draw(); err != nil {
+			return err
+		}
+	}
+	if _, err := eval[any](t.ctx, t, "scroll()"); err != nil {
+		return t.page(err)
+	}
+	if observes {
+		return t.draw()
 	}
 	return nil
 }

@@ -234,7 +234,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	}
 	defer client.Close()
 	rc := crawl.Config{
-		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
+		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Node: r.parts.Name(""), Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
 		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
 		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
