@@ -33,6 +33,9 @@ const (
 	probeTime    = 3
 )
 
+// lineTime is the least time of a download over a line, a millisecond.
+const lineTime = .01
+
 // Sampling of series, in units.
 const (
 	SampleEvery = 5_000  // stale resources
@@ -78,6 +81,10 @@ type changed interface{ Changed(s *Sim, page uint32) }
 // cycler is a strategy that goes through its pages in cycles.
 type cycler interface{ Cycles() []float64 }
 
+// lined is a strategy whose downloads share a line of so many bytes a second
+// instead of taking the model's times; 0 is none.
+type lined interface{ Line() float64 }
+
 // waster is a strategy that loses some of what it is told.
 type waster interface{ Dropped() int64 }
 
@@ -103,7 +110,8 @@ type Sim struct {
 	rand    *rand.ChaCha8
 	spare   uint64 // random bits not yet used, the lower 32 of them
 	left    bool
-	rate    float64 // bytes a unit of a shared line; 0: downloads take uniform times
+	rate    float64 // bytes a unit of a line; 0: downloads take uniform times
+	news    bool    // the download that ended last brought a change
 	field   field.Field
 	log     Log
 
@@ -147,6 +155,12 @@ func (s *Sim) Probe(what What, agent, page uint32) {
 	s.After(s.uniform(probeTime), what, agent, page)
 }
 
+// News tells whether the download by Download that ended last brought a change.
+func (s *Sim) News() bool { return s.news }
+
+// Spend counts bytes that were sent beside downloads: lists, digests.
+func (s *Sim) Spend(bytes int64) { s.meter.bytes += bytes }
+
 // Download begins to fetch a page and tells whether that takes time: Done is
 // called at its end. A page in error takes none and no bytes; it is dealt with
 // at once. The page becomes known at the end, also by a change that came
@@ -185,7 +199,7 @@ func (s *Sim) begin(e Event) {
 	e.What, e.Size = download, s.pages[e.Page].size
 	d := 0.
 	if s.rate > 0 {
-		d = float64(e.Size) / s.rate
+		d = max(lineTime, float64(e.Size)/s.rate)
 	} else {
 		d = s.uniform(downloadTime)
 	}
@@ -209,7 +223,9 @@ func (s *Sim) end(e *Event) {
 
 // learn makes a page known.
 func (s *Sim) learn(p uint32) {
-	if since := s.pages[p].since; since != known {
+	since := s.pages[p].since
+	s.news = since != known
+	if s.news {
 		s.forget(p)
 		s.delay(p, since)
 	}
@@ -281,10 +297,13 @@ func newSim(c Config) (*Sim, error) {
 	}
 	s := &Sim{
 		horizon: c.Field.Horizon(), pages: make([]page, c.Field.Pages()), unknown: make([]uint64, (c.Field.Pages()+63)/64),
-		rand: rng.Source(c.Seed, "durations", c.Number, c.Replication), rate: c.Variant.rate * field.Unit, field: c.Field, log: c.Log, strategy: strategy,
+		rand: rng.Source(c.Seed, "durations", c.Number, c.Replication), field: c.Field, log: c.Log, strategy: strategy,
 	}
 	for i, size := range c.Field.Sizes() {
 		s.pages[i] = page{known, size, field.Same}
+	}
+	if l, ok := strategy.(lined); ok {
+		s.rate = l.Line() * field.Unit
 	}
 	s.meter.start(len(s.pages), s.horizon, c.Warmup)
 	s.mark = s.meter.next

@@ -38,10 +38,19 @@ func classic(seed uint64) field.Spec {
 	return field.Spec{PageCount: 2000, Length: 400_000, Changed: 8, Requested: 20, Seed: seed}
 }
 
+// short is classic in an eighth of the time.
+func short(seed uint64) field.Spec {
+	return field.Spec{PageCount: 500, Length: 50_000, Changed: 8, Requested: 20, Seed: seed}
+}
+
 // every is one text of each registered variant.
 func every(t testing.TB) []string {
 	t.Helper()
-	out := []string{"plain:1", "plain:3", "conditional:1", "conditional:5", "sensor"}
+	out := []string{
+		"plain:1", "plain:3", "conditional:1", "conditional:5", "sensor", "sensor-queue:2:5", "sensor-queue:40kB/s", "push:3", "push:1:0.5", "deliver",
+		"sitemap:3700:2", "mobile:3700:20kB/s", "plan:fixed-optimal:2", "plan:random-optimal:1:ask", "plan:uniform:50kB/s",
+		"learn:no-starvation:2", "learn:age-optimal:2:ask", "value:greedy:2", "value:sweep:1:ask", "value:most-changes:1MB/s",
+	}
 	have := map[string]bool{}
 	for _, v := range out {
 		name, _, _ := strings.Cut(v, ":")
@@ -159,7 +168,7 @@ func TestBooksBalance(t *testing.T) {
 			if r.Real != r.Detected+r.Overwritten+int64(r.StaleEnd) || r.Real != l.real || s.count() != r.StaleEnd {
 				t.Errorf("%d real changes (%d told), %d detected + %d overwritten + %d stale (%d counted)", r.Real, l.real, r.Detected, r.Overwritten, r.StaleEnd, s.count())
 			}
-			if r.Bytes != l.bytes || r.Delay.Count != l.learned || !l.order || r.Detected == 0 {
+			if lists := strings.Contains(v, ":3700:"); r.Bytes < l.bytes || (!lists && r.Bytes != l.bytes) || r.Delay.Count != l.learned || !l.order || r.Detected == 0 {
 				t.Errorf("bytes %d of %d told, learned %d of %d, in order: %v", r.Bytes, l.bytes, r.Delay.Count, l.learned, l.order)
 			}
 			if math.Abs(l.waited/float64(l.learned)-r.Delay.Mean) > 1e-6*r.Delay.Mean {
@@ -199,7 +208,7 @@ func little(t *testing.T, s *Sim, r *Result) {
 	for _, n := range r.Series.Stale {
 		sum += float64(n)
 	}
-	if mean := sum / float64(len(r.Series.Stale)); math.Abs(mean-r.meanStale) > .1*r.meanStale {
+	if mean := sum / float64(len(r.Series.Stale)); math.Abs(mean-r.meanStale) > .1*r.meanStale+3 {
 		t.Errorf("samples have mean %.1f stale, the integral %.1f", mean, r.meanStale)
 	}
 	if n, v := len(r.Series.Stale), len(r.Series.Volume); n != int(s.horizon/SampleEvery)+1 || v != int(s.horizon/VolumeEvery)+1 || r.Series.Volume[v-1] != r.Bytes || int(r.Series.Stale[n-1]) != r.StaleEnd {
@@ -248,9 +257,9 @@ func TestWarmup(t *testing.T) {
 func TestReproducible(t *testing.T) {
 	t.Parallel()
 	for _, v := range every(t) {
-		a := mustRun(t, v, Config{Field: mustField(t, classic(7)), Seed: 7})
-		b := mustRun(t, v, Config{Field: mustField(t, classic(7)), Seed: 7})
-		c := mustRun(t, v, Config{Field: mustField(t, classic(8)), Seed: 8})
+		a := mustRun(t, v, Config{Field: mustField(t, short(7)), Seed: 7})
+		b := mustRun(t, v, Config{Field: mustField(t, short(7)), Seed: 7})
+		c := mustRun(t, v, Config{Field: mustField(t, short(8)), Seed: 8})
 		a.Seconds, b.Seconds = 0, 0
 		if !reflect.DeepEqual(a, b) {
 			t.Errorf("%s: two runs differ: %+v %+v", v, a, b)

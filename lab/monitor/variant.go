@@ -13,7 +13,7 @@ import (
 // maker reads the arguments of a variant, the parts of its text after colons,
 // and returns what makes its strategy for a field.
 type maker struct {
-	use  string // how it is written
+	use  string // how it is written; a BUDGET is a number of downloaders, or bytes a second like 50kB/s
 	help string
 	read func(args []string) (make func(field.Field) (Strategy, error), err error)
 }
@@ -24,6 +24,15 @@ func makers() map[string]maker {
 		"plain":       {"plain:K", "K robots fetch their shares of the resources in cycles", readRobots(false)},
 		"conditional": {"conditional:K", "K robots ask first and download what changed", readRobots(true)},
 		"sensor":      {"sensor", "a module in the server alerts of what visitors see changed; no limit on downloads", readSensor},
+
+		"sensor-queue": {"sensor-queue:BUDGET[:LENGTH]", "the sensor with a queue of at most LENGTH alerts (1000), each resource once", readSensorQueue},
+		"push":         {"push:BUDGET[:SHARE]", "the site tells of real changes, of each with probability SHARE (1), as by IndexNow", readPush},
+		"deliver":      {"deliver", "the site sends every changed resource itself, as by WebSub with content", readDeliver},
+		"sitemap":      {"sitemap:PERIOD:BUDGET", "every PERIOD units a list of all resources with dates is read, and what changed is fetched", readListing(false)},
+		"mobile":       {"mobile:PERIOD:BUDGET", "every PERIOD units a program at the server sends digests of what changed, and that is fetched", readListing(true)},
+		"plan":         {"plan:POLICY:BUDGET[:ask]", "visits at the rates of a policy of revisit for known change rates", readPlan(false)},
+		"learn":        {"learn:POLICY:BUDGET[:ask]", "the same with change rates estimated from its visits, as the live robot does", readPlan(true)},
+		"value":        {"value:RULE:BUDGET[:ask]", "always the resource of the greatest value by a rule of revisit, for known change rates", readValue},
 	}
 }
 
@@ -31,7 +40,6 @@ func makers() map[string]maker {
 type Variant struct {
 	text string
 	make func(field.Field) (Strategy, error)
-	rate float64 // bytes a second of a shared line; 0: downloads take the model's times
 }
 
 // String returns the text that Parse reads.

@@ -81,6 +81,23 @@ func TestClassicPlan(t *testing.T) {
 	}
 }
 
+// The other plans that ship can be read.
+func TestShippedPlans(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob("../../../plans/*.yaml")
+	must(t, err)
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		if _, err := ParsePlan(name, text); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(names) < 2 {
+		t.Errorf("only %v", names)
+	}
+}
+
 // Results are the same on any number of workers and by cells.
 func TestSweepDoesNotDependOnTheMachine(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,75 @@
+package monitor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// crew is a budget: so many downloads at a time, or one at a time over a line
+// of so many bytes a second.
+type crew struct {
+	size int
+	line float64
+	busy int
+}
+
+// readCrew reads "3", or "20000B/s", "20kB/s", "1.5MB/s".
+func readCrew(s string) (crew, error) {
+	text, isLine := strings.CutSuffix(s, "B/s")
+	if !isLine {
+		n, err := count(s)
+		return crew{size: n}, err
+	}
+	unit := 1.
+	if t, ok := strings.CutSuffix(text, "k"); ok {
+		text, unit = t, 1e3
+	} else if t, ok := strings.CutSuffix(text, "M"); ok {
+		text, unit = t, 1e6
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if v *= unit; err != nil || !(v > 0) || v > 1e15 {
+		return crew{}, fmt.Errorf("budget %q is neither a number of downloaders nor bytes a second like 20kB/s", s)
+	}
+	return crew{size: 1, line: v}, nil
+}
+
+// Line returns bytes a second, 0 where downloads take the model's times.
+func (c *crew) Line() float64 { return c.line }
+
+// free tells whether a download can begin.
+func (c *crew) free() bool { return c.busy < c.size }
+
+// fifo is a queue of pages.
+type fifo struct {
+	buf  []uint32
+	head int
+	n    int
+}
+
+func (q *fifo) push(p uint32) {
+	if q.n == len(q.buf) {
+		next := make([]uint32, max(16, 2*len(q.buf)))
+		k := copy(next, q.buf[q.head:])
+		copy(next[k:], q.buf[:q.head])
+		q.buf, q.head = next, 0
+	}
+	q.buf[(q.head+q.n)%len(q.buf)] = p
+	q.n++
+}
+
+func (q *fifo) pop() uint32 {
+	p := q.buf[q.head]
+	q.head = (q.head + 1) % len(q.buf)
+	q.n--
+	return p
+}
+
+// set is a set of pages.
+type set []uint64
+
+func newSet(pages int) set { return make(set, (pages+63)/64) }
+
+func (s set) has(p uint32) bool { return s[p/64]>>(p%64)&1 != 0 }
+func (s set) add(p uint32)      { s[p/64] |= 1 << (p % 64) }
+func (s set) remove(p uint32)   { s[p/64] &^= 1 << (p % 64) }

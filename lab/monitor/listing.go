@@ -1,0 +1,92 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/freshet/freshet/lab/field"
+)
+
+// Bytes of an entry: a URL with the date of its last change in a compressed
+// sitemap, and a digest with the number of its resource.
+const (
+	sitemapEntry = 30
+	digestEntry  = 20
+)
+
+// listing is a robot that learns what changed from a list that it gets every
+// period: of all resources with dates (sitemap lastmod, ResourceSync), or of
+// the digests of those that changed, from a program at the server that walks
+// its documents: the mobile robot, or our own sensor on a document root.
+// What changed is then fetched by a crew of downloaders.
+type listing struct {
+	crew
+	period float64
+	mobile bool
+	queue  fifo
+	queued set
+}
+
+// What a listing has under way beside downloads.
+const (
+	due    = Own + iota // the next list
+	listed              // the list has arrived
+)
+
+func readListing(mobile bool) func([]string) (func(field.Field) (Strategy, error), error) {
+	return func(args []string) (func(field.Field) (Strategy, error), error) {
+		if len(args) != 2 {
+			return nil, errors.New("it has two arguments")
+		}
+		period, err := strconv.ParseFloat(args[0], 64)
+		if err != nil || !(period >= 1 && period <= field.MaxTime) {
+			return nil, fmt.Errorf("period %q is no number of units from 1 up", args[0])
+		}
+		c, err := readCrew(args[1])
+		if err != nil {
+			return nil, err
+		}
+		return func(f field.Field) (Strategy, error) {
+			return &listing{crew: c, period: period, mobile: mobile, queued: newSet(f.Pages())}, nil
+		}, nil
+	}
+}
+
+// Start waits for the first list.
+func (l *listing) Start(s *Sim) { s.After(l.period, due, 0, 0) }
+
+// Done gets a list, reads it, or goes on with the queue. A list tells of what
+// changed up to when it arrives.
+func (l *listing) Done(s *Sim, e Event) {
+	switch e.What {
+	case due:
+		s.Probe(listed, 0, 0)
+		s.After(l.period, due, 0, 0)
+	case listed:
+		l.read(s)
+	default:
+		l.busy--
+		l.queued.remove(e.Page)
+	}
+	fetch(s, &l.crew, &l.queue, l.queued)
+}
+
+// read queues what is stale.
+func (l *listing) read(s *Sim) {
+	changed := 0
+	for i, word := range s.unknown {
+		changed += bits.OnesCount64(word)
+		for word &^= l.queued[i]; word != 0; word &= word - 1 {
+			p := uint32(i*64 + bits.TrailingZeros64(word))
+			l.queued.add(p)
+			l.queue.push(p)
+		}
+	}
+	if l.mobile {
+		s.Spend(int64(changed) * digestEntry)
+	} else {
+		s.Spend(int64(s.Pages()) * sitemapEntry)
+	}
+}
