@@ -43,6 +43,9 @@ func (controlFitCmd) Help() string {
 	return "Fits the arrivals or the service of a model to a log and says how well. Formulas and examples are in docs/robot-control-fitting.md."
 }
 
+// mostShown is the order up to which matrices are printed for the eye.
+const mostShown = 6
+
 // Columns that a log is known by.
 var (
 	timeColumns    = []string{"time"} // of arrivals
@@ -225,6 +228,14 @@ func (c *controlFitCmd) arrivals(ctx context.Context, g *globals, t *fit.Table) 
 		BMAP: f.BMAP, Method: f.Method, Order: f.Order(), Words: f.Words, Goodness: f.Goodness, Rate: rate, Batches: f.Batches,
 		Log: &arrivalLog{f.Gaps.Epochs, len(f.Gaps.All), f.Gaps.Pauses, f.Gaps.Paused},
 	}
+	if c.As == "auto" {
+		for _, name := range serviceColumns {
+			if slices.Contains(t.Head, name) {
+				out.Words = append(out.Words, fmt.Sprintf("The log has %s too: --as service fits them.", name))
+				break
+			}
+		}
+	}
 	if t.Empty > 0 {
 		out.Words = append(out.Words, fmt.Sprintf("%d rows without %s were left out.", t.Empty, t.Column))
 	}
@@ -260,7 +271,7 @@ func (g *globals) printArrivals(a *fittedArrivals) error {
 	for _, w := range a.Words {
 		fmt.Fprintln(g.stdout, w)
 	}
-	if a.Order <= 6 {
+	if a.Order <= mostShown {
 		for k, m := range a.D {
 			for _, row := range m {
 				fmt.Fprintf(g.stdout, "%4s %.6g\n", fmt.Sprint("d", k), row)
@@ -360,9 +371,13 @@ func (g *globals) printService(s *fittedService) error {
 	for _, w := range s.Words {
 		fmt.Fprintln(g.stdout, w)
 	}
-	fmt.Fprintf(g.stdout, "beta %.6g\n", s.Beta)
-	for _, row := range s.S {
-		fmt.Fprintf(g.stdout, "   s %.6g\n", row)
+	if s.Order() <= mostShown {
+		fmt.Fprintf(g.stdout, "beta %.6g\n", s.Beta)
+		for _, row := range s.S {
+			fmt.Fprintf(g.stdout, "   s %.6g\n", row)
+		}
+	} else {
+		fmt.Fprintln(g.stdout, "The matrices are in the output of --json.")
 	}
 	g.printGoodness(s.Goodness)
 	return nil

@@ -165,6 +165,9 @@ func (f *fitting) candidates(ctx context.Context) error {
 		if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 			return err
 		}
+		if err := f.toMean(g); err != nil {
+			return err
+		}
 		ll := g.likelihood(f.final, &f.memory)
 		if err := f.add(g.BMAP(), fmt.Sprint(m, " regimes"), g.String()+", maximum likelihood", ll, g.parameters(), g); err != nil {
 			return err
@@ -174,6 +177,21 @@ func (f *fitting) candidates(ctx context.Context) error {
 		} else {
 			worse++
 		}
+	}
+	return nil
+}
+
+// toMean scales the rates of regimes so that the mean time is the log's: the
+// load of the queue depends on it first, and the likelihood, which may have
+// looked at a part of the log, gives it only nearly.
+func (f *fitting) toMean(g *regimes) error {
+	p, err := g.BMAP().Marginal()
+	if err != nil {
+		return err
+	}
+	factor := p.Mean() / f.sample.Moments[0]
+	for i := range g.Rate {
+		g.Rate[i] *= factor
 	}
 	return nil
 }
@@ -376,6 +394,9 @@ func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandid
 	if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 		return err
 	}
+	if err := f.toMean(g); err != nil {
+		return err
+	}
 	own := g.likelihood(f.final, &f.memory)
 	cost := float64(free*(len(g.Order)-1)) * math.Log(float64(f.used))
 	b := g.BMAP()
@@ -416,6 +437,9 @@ func clipped(sizes []int, most int) []int {
 // cleaned says what was left out of the log.
 func (f *fitting) cleaned() {
 	g := f.gaps
+	if g.Late > 0 {
+		f.say("%d epochs stood after later ones, by at most %.3g; they were put into order.", g.Late, g.LateMax)
+	}
 	if g.Pauses > 0 {
 		f.say("%d pauses longer than %.4g were left out, %.4g in all.", g.Pauses, g.PauseMin, g.Paused)
 	}

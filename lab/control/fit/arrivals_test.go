@@ -70,7 +70,7 @@ func TestFitArrivalsRecovers(t *testing.T) {
 			if !strings.Contains(f.Method, tt.method) || f.Order() > tt.order {
 				t.Errorf("%s, order %d", f.Method, f.Order())
 			}
-			near(t, "mean", f.Goodness.Moments[0].Fit, f.Goodness.Moments[0].Sample, .03)
+			near(t, "mean", f.Goodness.Moments[0].Fit, f.Goodness.Moments[0].Sample, 1e-6)
 			near(t, "SCV", f.Goodness.SCV.Fit, f.Goodness.SCV.Sample, .15)
 			for k, p := range f.Goodness.Lags {
 				if math.Abs(p.Fit-p.Sample) > .08 {
@@ -148,15 +148,22 @@ func TestGaps(t *testing.T) {
 	if g, err = tab.Gaps(Cleaning{PauseQuantile: .8}); err != nil || g.Pauses != 1 {
 		t.Errorf("quantile: %+v %v", g, err)
 	}
-	tab.Values[5] = 2
-	if _, err = tab.Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "line 7: time 2 is before 3 of line 6") {
+	tab.Values[5] = 1
+	if _, err = tab.Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "line 7: time 1 is before 3 of line 6") {
 		t.Errorf("disorder: %v", err)
 	}
 	if _, err = tab.Gaps(Cleaning{Sort: true}); err != nil {
 		t.Errorf("sorted: %v", err)
 	}
+	tab.Values[5] = 2.5
+	if g, err = tab.Gaps(Cleaning{}); err != nil || g.Late != 1 || g.LateMax != .5 {
+		t.Errorf("late by less than a hundredth: %+v %v", g, err)
+	}
 	if _, err = tab.Gaps(Cleaning{PauseQuantile: 1}); err == nil {
 		t.Error("quantile 1 was taken")
+	}
+	if _, err = (&Table{}).Gaps(Cleaning{}); err == nil {
+		t.Error("an empty log was taken")
 	}
 	if _, err = (&Table{Values: []float64{1, 1}}).Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "0 times") {
 		t.Errorf("too few: %v", err)

@@ -210,7 +210,9 @@ func (b *BMAP) Lags(n int) ([]float64, error) {
 		var next mat.VecDense
 		next.MulVec(e.p.T(), &left)
 		left = next
-		out[k] = (mat.Dot(&left, times) - mean*mean) / variance
+		if out[k] = (mat.Dot(&left, times) - mean*mean) / variance; math.Abs(out[k]) < 1e-13 {
+			out[k] = 0 // what rounding leaves of independent times
+		}
 	}
 	return out, nil
 }

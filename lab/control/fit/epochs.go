@@ -11,7 +11,7 @@ type Cleaning struct {
 	Batch         float64 // epochs at most so far from the one before belong to its batch
 	Pause         float64 // longer gaps are pauses; 0: none, unless PauseQuantile is set
 	PauseQuantile float64 // gaps beyond this quantile are pauses, such as 0.999
-	Sort          bool    // put epochs into order; otherwise disorder is an error
+	Sort          bool    // put epochs into order however much they are out of it
 }
 
 // Gaps are the times between batches. A pause ends a run: the gap itself is
@@ -22,40 +22,46 @@ type Gaps struct {
 	All    []int       // sizes of all batches
 	Epochs int
 
+	Late    int     // epochs that stood after a later one
+	LateMax float64 // by so much at most
+
 	Pauses   int     // gaps left out
 	PauseMin float64 // they are longer than this
 	Paused   float64 // time left out
 }
 
-// Gaps cleans the epochs of a log. Epochs out of order are an error that names
-// the line, unless they are to be sorted.
+// disorder is the part of a log's span by which an epoch may stand too late
+// without an error: what is done at the same time is logged in any order.
+const disorder = .01
+
+// Gaps cleans the epochs of a log. Epochs are put into order; one that is out
+// of it by more than a hundredth of the span is an error that names the line,
+// unless Sort is set.
 func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 	switch {
 	case !(c.Batch >= 0) || !(c.Pause >= 0):
 		return nil, fmt.Errorf("batch gap %g, pause %g: want 0 or more", c.Batch, c.Pause)
 	case !(c.PauseQuantile >= 0 && c.PauseQuantile < 1):
 		return nil, fmt.Errorf("pause quantile %g: want 0 (none) or less than 1", c.PauseQuantile)
+	case len(t.Values) == 0:
+		return nil, fmt.Errorf("no epochs")
 	}
-	at := t.Values
-	if c.Sort {
-		at = slices.Sorted(slices.Values(at))
+	g := &Gaps{Epochs: len(t.Values)}
+	at, err := g.order(t, c)
+	if err != nil {
+		return nil, err
 	}
-	g := &Gaps{Epochs: len(at)}
 	var gaps []float64
 	for i, v := range at {
 		if i == 0 {
 			g.All = append(g.All, 1)
 			continue
 		}
-		d := v - at[i-1]
-		switch {
-		case d < 0:
-			return nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[i-1], t.Lines[i-1])
-		case d <= c.Batch:
-			g.All[len(g.All)-1]++
-		default:
+		if d := v - at[i-1]; d > c.Batch {
 			gaps = append(gaps, d)
 			g.All = append(g.All, 1)
+		} else {
+			g.All[len(g.All)-1]++
 		}
 	}
 	if len(gaps) < 2 {
@@ -66,6 +72,29 @@ func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 		return nil, fmt.Errorf("%d times between batches are left without %d pauses; at least two are needed", g.n(), g.Pauses)
 	}
 	return g, nil
+}
+
+// order returns the epochs in order.
+func (g *Gaps) order(t *Table, c Cleaning) ([]float64, error) {
+	at := t.Values
+	span := slices.Max(at) - slices.Min(at)
+	last := 0
+	for i, v := range at {
+		if v >= at[last] {
+			last = i
+			continue
+		}
+		late := at[last] - v
+		if late > disorder*span && !c.Sort {
+			return nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[last], t.Lines[last])
+		}
+		g.Late++
+		g.LateMax = math.Max(g.LateMax, late)
+	}
+	if g.Late > 0 {
+		at = slices.Sorted(slices.Values(at))
+	}
+	return at, nil
 }
 
 // split cuts the gaps at pauses.

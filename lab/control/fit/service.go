@@ -11,7 +11,8 @@ type Method string
 
 // Methods of service. ByMoments matches three moments; ByLikelihood fits a
 // hyper-Erlang law to all values; Auto takes the hyperexponential law of order
-// 2 where three moments allow it and the hyper-Erlang law otherwise.
+// 2 where three moments allow it and its distribution function is not far off
+// the sample's, and the hyper-Erlang law otherwise.
 const (
 	Auto         Method = "auto"
 	ByMoments    Method = "moments"
@@ -69,13 +70,32 @@ func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, err
 	out := &Service{Tried: tried}
 	h2 := momentsErr == nil && s.SCV() > 1 && s.Moments[2]*s.Moments[0] > 1.5*s.Moments[1]*s.Moments[1]
 	chosen := len(tried) - 1
-	if momentsErr == nil && (o.Method == ByMoments || likelyErr != nil || (o.Method == Auto && h2)) {
+	if momentsErr == nil && (o.Method == ByMoments || likelyErr != nil || (o.Method == Auto && h2 && !far(tried))) {
 		chosen = 0
 	}
 	out.Tried[chosen].Chosen = true
 	out.Candidate = out.Tried[chosen]
 	out.Words = s.reasons(out, o, h2, momentsErr)
 	return out, nil
+}
+
+// Bounds of the choice between moments and likelihood.
+const (
+	farDistance = .1 // distribution functions off by more are far off
+	sameMoments = .2 // relative error of the second moment that is no objection
+)
+
+// far tells that the law of the moments, the first tried, is far off in
+// distribution where the law of the likelihood, the second, is near in
+// distribution and second moment: one outlier among values that vary little
+// makes the moments those of no likeness of the sample.
+func far(tried []Candidate) bool {
+	if len(tried) < 2 {
+		return false
+	}
+	m := tried[1].Goodness.Moments[1]
+	d := tried[0].Goodness.KS.Distance
+	return d > farDistance && tried[1].Goodness.KS.Distance < d/2 && math.Abs(m.Fit/m.Sample-1) < sameMoments
 }
 
 // reasons says why the law was taken.
@@ -90,6 +110,9 @@ func (s *Sample) reasons(v *Service, o ServiceOptions, h2 bool, momentsErr error
 		words = append(words, "A hyperexponential law of order 2 can have the three moments ("+bound+").")
 	default:
 		words = append(words, "A hyperexponential law of order 2 cannot have the three moments ("+bound+").")
+	}
+	if h2 && o.Method == Auto && !v.Tried[0].Chosen {
+		words = append(words, fmt.Sprintf("But its distribution function would be off by %.3f.", v.Tried[0].Goodness.KS.Distance))
 	}
 	words = append(words, fmt.Sprintf("Taken: %s (%s).", v.Law.Method, map[Method]string{Auto: "chosen by itself", ByMoments: "as asked", ByLikelihood: "as asked"}[o.Method]))
 	for _, c := range v.Tried {
