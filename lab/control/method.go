@@ -43,6 +43,9 @@ func (m *Model) SolveBy(policy []int, o Options) (Result, error) {
 	if err := m.checkPolicy(policy); err != nil {
 		return Result{}, err
 	}
+	if err := m.checkArrivals(policy); err != nil {
+		return Result{}, err
+	}
 	method, err := m.choose(o)
 	if err != nil {
 		return Result{}, err
@@ -68,6 +71,28 @@ func (m *Model) checkPolicy(policy []int) error {
 		if r < 1 || r > m.R {
 			return fmt.Errorf("policy[%d]: no mode %d; there are 1..%d", i, r, m.R)
 		}
+	}
+	return nil
+}
+
+// checkArrivals refuses a policy in whose modes the phases of arrival never
+// come together, or no page ever comes.
+func (m *Model) checkArrivals(policy []int) error {
+	all, pages := zeros(m.W, m.W), false
+	modes := used(policy)
+	for _, r := range modes {
+		for k, d := range m.d[r-1] {
+			all.add(d)
+			for _, v := range d.a {
+				pages = pages || k > 0 && v > 0
+			}
+		}
+	}
+	if !pages {
+		return fmt.Errorf("policy: %w: no batch in the modes %v that it uses", errNoArrivals, modes)
+	}
+	if _, err := stationary(all); err != nil {
+		return fmt.Errorf("policy: in the modes %v that it uses the arrivals are reducible: %w", modes, err)
 	}
 	return nil
 }

@@ -121,11 +121,18 @@ func explain(b []byte, err error) error {
 	return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 }
 
+// What a model may have at most, so that reading one cannot exhaust memory.
+const (
+	maxCapacity = 100_000
+	maxPhases   = 512 // of arrival, of several robots together
+	maxEntries  = 5e7 // of all matrices of arrivals
+)
+
 // New checks a specification; an error names the entry that is wrong.
 func New(s Spec) (*Model, error) {
 	m := &Model{N: s.Capacity, Cost: s.Cost}
-	if s.Capacity < 1 {
-		return nil, fmt.Errorf("capacity: %d is less than 1", s.Capacity)
+	if s.Capacity < 1 || s.Capacity > maxCapacity {
+		return nil, fmt.Errorf("capacity: %d is not in 1..%d", s.Capacity, maxCapacity)
 	}
 	for _, c := range []struct {
 		name string
@@ -271,10 +278,21 @@ func (m *Model) arrivals(s Spec) error {
 	for _, d := range m.d {
 		m.K = max(m.K, len(d)-1)
 	}
+	if err := entries(m.R, m.K, m.W); err != nil {
+		return err
+	}
 	for r := range m.d {
 		for len(m.d[r]) <= m.K {
 			m.d[r] = append(m.d[r], zeros(m.W, m.W))
 		}
+	}
+	return nil
+}
+
+// entries checks the size of the matrices of all modes together.
+func entries(modes, largest, phases int) error {
+	if n := float64(modes) * float64(largest+1) * float64(phases*phases); n > maxEntries {
+		return fmt.Errorf("%d modes with batches of up to %d pages and %d phases: %.3g entries of matrices are more than %.3g", modes, largest, phases, n, float64(maxEntries))
 	}
 	return nil
 }
@@ -311,10 +329,13 @@ func (m *Model) robotModes(robots []Batches, idle string) error {
 			return err
 		}
 		before = append(before, w)
-		if w *= d[0].r; w > 4096 {
-			return fmt.Errorf("robots[%d].d: %d phases of all robots together are too many", l, w)
+		if w *= d[0].r; w > maxPhases {
+			return fmt.Errorf("robots[%d].d: %d phases of the robots together are more than %d", l, w, maxPhases)
 		}
 		own, k = append(own, d), max(k, len(d)-1)
+	}
+	if err := entries(len(own), k, w); err != nil {
+		return err
 	}
 	lift := func(l int, x mat) mat {
 		return kron(identity(before[l]), x, identity(w/before[l]/x.r))
@@ -347,6 +368,9 @@ func (m *Model) thinnedModes(common Batches, p []float64) error {
 	if len(p) == 0 {
 		return errors.New("thinning: missing or empty")
 	}
+	if err := entries(len(p), len(d)-1, d[0].r); err != nil {
+		return err
+	}
 	for r, v := range p {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("thinning[%d]: %g is not in 0..1", r, v)
@@ -375,6 +399,9 @@ func (m *Model) markedModes(mk Marked) error {
 	}
 	flat, err := generator(names, all)
 	if err != nil {
+		return err
+	}
+	if err := entries(len(mk.Robots), k, flat[0].r); err != nil {
 		return err
 	}
 	for r := 1; r <= len(mk.Robots); r++ {
@@ -421,6 +448,9 @@ func generator(names []string, all [][][]float64) ([]mat, error) {
 	if w == 0 {
 		return nil, fmt.Errorf("%s: missing or empty", names[0])
 	}
+	if w > maxPhases {
+		return nil, fmt.Errorf("%s: %d phases are more than %d", names[0], w, maxPhases)
+	}
 	out := make([]mat, len(all))
 	for k, x := range all {
 		if err := square(names[k], x, w); err != nil {
@@ -443,6 +473,9 @@ func generator(names []string, all [][][]float64) ([]mat, error) {
 					sum += v
 				}
 			}
+		}
+		if math.IsInf(sum, 0) {
+			return nil, fmt.Errorf("%s: the rates of row %d are too large", names[0], i)
 		}
 		if d := all[0][i][i]; math.Abs(d+sum) > slack*max(sum, math.Abs(d)) {
 			return nil, fmt.Errorf("%s[%d][%d]: %g, want %g so that the row sums to 0 over all matrices", names[0], i, i, d, -sum)
@@ -501,6 +534,9 @@ func phaseType(aName, tName string, a []float64, t [][]float64) (alpha, rates, o
 				return alpha, rates, out, fmt.Errorf("%s[%d][%d]: rate %g is negative", tName, i, j, v)
 			}
 			within += v
+		}
+		if math.IsInf(within, 0) {
+			return alpha, rates, out, fmt.Errorf("%s[%d]: the rates are too large", tName, i)
 		}
 		switch e := -row[i] - within; {
 		case row[i] > 0:
