@@ -10,7 +10,9 @@
 package change
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 )
@@ -142,6 +144,48 @@ func (h *History) Observe(now time.Time, changed bool) {
 		h.Changed = now
 	}
 	h.Last = now
+}
+
+// Size is how many bytes AppendBinary writes.
+const Size = 40
+
+// AppendBinary implements encoding.BinaryAppender: the five numbers, little
+// endian, times in milliseconds since 1970 (0 for none).
+func (h History) AppendBinary(b []byte) ([]byte, error) {
+	for _, x := range [...]uint64{math.Float64bits(h.Visits), math.Float64bits(h.Changes), math.Float64bits(h.Time), since1970(h.Last), since1970(h.Changed)} {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary implements encoding.BinaryUnmarshaler.
+func (h *History) UnmarshalBinary(b []byte) error {
+	if len(b) != Size {
+		return fmt.Errorf("a history takes %d bytes, not %d", Size, len(b))
+	}
+	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
+	*h = History{math.Float64frombits(at(0)), math.Float64frombits(at(1)), math.Float64frombits(at(2)), from1970(at(3)), from1970(at(4))}
+	for _, x := range []float64{h.Visits, h.Changes, h.Time} {
+		if !(x >= 0) || math.IsInf(x, 0) {
+			*h = History{}
+			return fmt.Errorf("a history with the count %g", x)
+		}
+	}
+	return nil
+}
+
+func since1970(t time.Time) uint64 {
+	if t.IsZero() {
+		return 0
+	}
+	return uint64(t.UnixMilli())
+}
+
+func from1970(ms uint64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(ms)).UTC()
 }
 
 // Prior is what is believed of an item before it was visited often: a rate in

@@ -103,6 +103,32 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
+// A history survives being written, in 40 bytes; damaged bytes are refused or
+// give one that works.
+func FuzzHistory(f *testing.F) {
+	h := History{Visits: 3.5, Changes: 1, Time: 1e6, Last: time.UnixMilli(1_700_000_000_123).UTC()}
+	b, err := h.AppendBinary(nil)
+	if err != nil || len(b) != Size {
+		f.Fatal(len(b), err)
+	}
+	f.Add(b)
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var h History
+		if h.UnmarshalBinary(b) != nil {
+			return
+		}
+		again, _ := h.AppendBinary(nil)
+		var back History
+		if err := back.UnmarshalBinary(again); err != nil || back != h {
+			t.Errorf("%+v, again %+v, %v", h, back, err)
+		}
+		if r := h.Rate(DefaultPrior); !(r > 0) || math.IsInf(r, 0) {
+			t.Errorf("rate %g of %+v", r, h)
+		}
+	})
+}
+
 func TestHistory(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

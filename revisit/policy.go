@@ -44,7 +44,7 @@ func fixedOptimal(it *Item, price float64) float64 {
 	if y >= 1 {
 		return 0 // not even the first visit is worth its price
 	}
-	return it.Rate / inverse(func(x float64) float64 { return -math.Expm1(-x) - x*math.Exp(-x) }, y)
+	return it.Rate / wait(y)
 }
 
 // ageOptimal solves mu dA/df = -price; with I = 1/f and x = dI the gain of a
