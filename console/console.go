@@ -135,6 +135,8 @@ type Config struct {
 	// Media plays files of shares at GET /play; nil plays nothing. Who may search
 	// may play.
 	Media http.HandlerFunc
+	// Clicked is told which results of searches browsers opened; nil is not.
+	Clicked func(url string)
 }
 
 // Server serves the pages and the API.
@@ -175,6 +177,9 @@ func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", s.open(s.searchPage))
 	mux.Handle("GET /cached", s.open(s.cachedPage))
+	if s.config.Clicked != nil {
+		mux.Handle("POST /clicked", s.open(s.clicked))
+	}
 	if s.config.Media != nil {
 		mux.Handle("GET /play", s.open(s.config.Media))
 	}

@@ -386,3 +386,12 @@ func (s *Server) render(w http.ResponseWriter, code int, name string, data any) 
 	w.WriteHeader(code)
 	_, _ = w.Write(b.Bytes())
 }
+
+// clicked counts a result that was opened: browsers send it for the ping
+// attribute of the link. It is told to nobody and kept without the visitor.
+func (s *Server) clicked(w http.ResponseWriter, r *http.Request) {
+	if u := r.URL.Query().Get("url"); u != "" && len(u) <= 4096 {
+		s.config.Clicked(u)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

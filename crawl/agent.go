@@ -46,6 +46,7 @@ type agent struct {
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
 	a.host, a.last = a.lease.Host, time.Now()
+	a.robot.signals.learned(a.host.Name, a.host.Trust)
 	// The process before this one may have died after a request that it had not
 	// committed: the host rests as after a request at our start.
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {

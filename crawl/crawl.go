@@ -21,11 +21,9 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -67,9 +65,9 @@ type Config struct {
 	// the digest alone decides.
 	Noise int
 
-	// Interval, if not nil, says after which time a page with such a history is
-	// visited again; default HalfChange. MinRevisit and MaxRevisit bound it.
-	Interval func(*change.History) time.Duration
+	// Interval, if not nil, says after which time a page is visited again; default
+	// HalfChange. MinRevisit and MaxRevisit bound it.
+	Interval func(*Visited) time.Duration
 
 	MinRevisit time.Duration // default 5 min
 	MaxRevisit time.Duration // default 30 days
@@ -79,8 +77,9 @@ type Config struct {
 	MaxPages int64 // fetched pages after which the run ends; 0 is no limit
 
 	// Budget is how many requests a second the robot may send in all; 0 is no
-	// limit.
-	Budget float64
+	// limit. BudgetBytes is how many bytes of answers a second, in the mean.
+	Budget      float64
+	BudgetBytes float64
 
 	// OnPage is called for each fetched page, from many goroutines.
 	OnPage func(*Result)
@@ -104,12 +103,13 @@ type Result struct {
 
 // Robot crawls. Make one with New, start it with Run.
 type Robot struct {
-	config Config
-	stats  counters
-	robots robotsCache
-	budget *bucket
-	waste  waste
-	places addresses
+	config  Config
+	stats   counters
+	robots  robotsCache
+	budget  *bucket
+	waste   waste
+	places  addresses
+	signals signals
 
 	scopesMu sync.RWMutex // guards config.Scopes
 
@@ -178,7 +178,7 @@ func New(c Config) *Robot {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Traps = c.Traps.withDefaults()
-	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget)}
+	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes)}
 }
 
 const (
@@ -428,39 +428,4 @@ func (r *Robot) set(flag *bool, v bool) {
 	*flag = v
 	r.mu.Unlock()
 	r.Wake()
-}
-
-// bucket spaces requests evenly to keep a budget.
-type bucket struct {
-	gap  time.Duration
-	next atomic.Int64
-}
-
-func newBucket(perSecond float64) *bucket {
-	if perSecond <= 0 {
-		return nil
-	}
-	return &bucket{gap: time.Duration(float64(time.Second) / perSecond)}
-}
-
-// wait takes the next place in the row and waits for its time.
-func (b *bucket) wait(ctx context.Context) {
-	if b == nil {
-		return
-	}
-	for {
-		now := time.Now().UnixNano()
-		at := b.next.Load()
-		mine := max(at, now)
-		if !b.next.CompareAndSwap(at, mine+int64(b.gap)) {
-			continue
-		}
-		t := time.NewTimer(time.Duration(mine - now))
-		defer t.Stop()
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-		}
-		return
-	}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -44,6 +43,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	}
 	a.polite(u, res, now)
 	r.stats.answer(res)
+	r.budget.spent(res.Wire + headerBytes)
 	var links []extract.Link
 	changed := false
 	p.Status, p.Error = res.Status, ""
@@ -52,7 +52,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		p.Status, p.State, p.Failures = before.Status, store.OK, 0
 		r.stats.unchanged.Add(1)
 		p.History.Observe(now, false)
-		a.schedule(p, now)
+		a.schedule(&before, p, false, now)
 	case s >= 200 && s < 300:
 		b := &building{page: *p, before: before, url: u, res: res, at: now}
 		if a.send(ctx, b) {
@@ -61,7 +61,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		*p = b.page
 		links, changed = a.content(ctx, p, b)
 	case s >= 300 && s < 400:
-		links = a.redirect(p, u, res, now)
+		links = a.redirect(&before, p, u, res, now)
 		changed = before.State == store.OK
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		r.unreserve()
@@ -78,8 +78,9 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		p.State, p.Failures = store.Gone, 0
 		changed = before.State == store.OK
 		p.History.Observe(now, changed)
-		a.schedule(p, now)
+		a.schedule(&before, p, changed, now)
 	}
+	a.learn(&before, p, u, changed, now)
 	a.finish(&before, p, links, now, res.Elapsed, changed)
 }
 
@@ -113,7 +114,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Digest, p.Simhash = store.Gone, "", page.Digest, page.Simhash
 		p.History.Observe(now, before.State == store.OK)
-		a.schedule(p, now)
+		a.schedule(before, p, before.State == store.OK, now)
 		return nil, before.State == store.OK
 	}
 	changed = before.State != store.OK || r.differs(before, page)
@@ -131,7 +132,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
 		return nil, false
 	}
-	a.schedule(p, now)
+	a.schedule(before, p, changed, now)
 	if before.State == store.Queued && len(page.Text) >= mirrorText {
 		if of := r.waste.mirror(u, page.Digest); of != "" && a.mirror == "" {
 			a.mirror = of
@@ -264,7 +265,7 @@ func (a *agent) hops(p *store.Page) int {
 }
 
 // redirect records where the page went and queues the target.
-func (a *agent) redirect(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) []extract.Link {
+func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) []extract.Link {
 	was := p.Location
 	p.State, p.Failures, p.Location = store.Redirect, 0, ""
 	var links []extract.Link
@@ -280,20 +281,21 @@ func (a *agent) redirect(p *store.Page, u weburl.URL, res *fetch.Response, now t
 		}
 	}
 	p.History.Observe(now, p.Location != was)
-	a.schedule(p, now)
+	a.schedule(before, p, p.Location != was, now)
 	return links
 }
 
 // entries queues what a sitemap or feed lists, known pages again if they are
 // said to have changed since their last visit.
 func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) {
+	r := a.robot
 	entries, err := extract.Entries(res.Body, u)
 	if err != nil {
-		a.robot.config.Log.Info("sitemap", "url", p.URL, "err", err)
+		r.config.Log.Info("sitemap", "url", p.URL, "err", err)
 	}
 	for _, e := range entries {
 		var due time.Time
-		if !e.Modified.IsZero() && e.Modified.After(now.Add(-24*time.Hour)) && !e.Modified.After(now) {
+		if a.newer(e, now) && r.Signal(dates, e.URL) {
 			due = now
 		}
 		depth := p.Depth + 1
@@ -304,10 +306,28 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 	}
 }
 
+// newer reports whether an entry says that its page changed since we saw it.
+// Dates of long ago and of the future say nothing.
+func (a *agent) newer(e extract.Entry, now time.Time) bool {
+	if e.Modified.IsZero() || e.Modified.Before(now.Add(-24*time.Hour)) || e.Modified.After(now) {
+		return false
+	}
+	u, _ := a.robot.config.Canon.Apply(e.URL)
+	p, err := a.robot.config.Store.Page(context.Background(), u)
+	return err == nil && p.History.Last.Before(e.Modified)
+}
+
+// headerBytes is about what a request and its answer take beside the body.
+const headerBytes = 700
+
 // schedule says when the page is visited again.
-func (a *agent) schedule(p *store.Page, now time.Time) {
+func (a *agent) schedule(before, p *store.Page, changed bool, now time.Time) {
 	c := &a.robot.config
-	interval := min(max(c.Interval(&p.History), c.MinRevisit), c.MaxRevisit)
+	v := Visited{Page: p, Changed: changed, Prior: a.prior(p)}
+	if last := before.History.Last; !last.IsZero() {
+		v.Since = max(0, now.Sub(last))
+	}
+	interval := min(max(c.Interval(&v), c.MinRevisit), c.MaxRevisit)
 	if c.Once {
 		interval = max(interval, 24*time.Hour)
 	}
@@ -316,9 +336,7 @@ func (a *agent) schedule(p *store.Page, now time.Time) {
 
 // HalfChange is the time after which a page has changed with probability one
 // half, by its history.
-func HalfChange(h *change.History) time.Duration {
-	return Seconds(math.Ln2 / h.Rate(change.DefaultPrior))
-}
+func HalfChange(v *Visited) time.Duration { return Seconds(math.Ln2 / v.Rate()) }
 
 // Seconds converts a number of seconds to a duration, the longest there is for
 // more.

@@ -34,14 +34,24 @@ type estimate struct {
 
 type sum struct {
 	pages, queue int64
+	weight       float64 // importance of the pages, by which both are weighted
 	fresh, age   float64
 }
 
 func (s *sum) estimate() estimate {
-	if s.pages == 0 {
+	if s.weight == 0 {
 		return estimate{}
 	}
-	return estimate{s.fresh / float64(s.pages), time.Duration(s.age / float64(s.pages) * float64(time.Second))}
+	return estimate{s.fresh / s.weight, crawl.Seconds(s.age / s.weight)}
+}
+
+// kind is what pages have in common that are planned for alike: numbers rounded
+// to steps of a histogram.
+type kind struct{ rate, importance, cost float64 }
+
+// step rounds x to a power of two, with so many steps an octave.
+func step(x, octave float64) float64 {
+	return math.Exp2(math.Round(math.Log2(max(x, 1e-12))*octave) / octave)
 }
 
 // How often pages are gone through, and how many hosts the status page lists.
@@ -79,7 +89,7 @@ func (n *Node) watchFreshness(ctx context.Context) error {
 func (n *Node) estimate(ctx context.Context) error {
 	now := time.Now()
 	var all sum
-	rates := map[float64]int{} // change rates, rounded: a histogram
+	kinds := map[kind]int{}
 	hosts := map[string]*sum{}
 	err := n.parts.Store.Pages(ctx, func(p *store.Page) error {
 		u, err := weburl.Parse(p.URL)
@@ -98,21 +108,27 @@ func (n *Node) estimate(ctx context.Context) error {
 			return nil
 		}
 		d := p.History.Rate(change.DefaultPrior)
+		mu := n.importance(p, u)
 		t := max(0, now.Sub(p.History.Last).Seconds())
 		fresh := math.Exp(-d * t)
 		age := t + math.Expm1(-d*t)/d
 		for _, s := range []*sum{h, &all} {
 			s.pages++
-			s.fresh += fresh
-			s.age += age
+			s.weight += mu
+			s.fresh += mu * fresh
+			s.age += mu * age
 		}
-		rates[math.Exp2(math.Round(math.Log2(d)*4)/4)]++
+		k := kind{rate: step(d, 4), importance: step(mu, 1)}
+		if n.config.Crawl.BudgetBytes > 0 {
+			k.cost = step(cost(p), 2)
+		}
+		kinds[k]++
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	f := freshness{all: all.estimate(), needed: needed(rates)}
+	f := freshness{all: all.estimate(), needed: needed(kinds)}
 	err = n.parts.Store.Hosts(ctx, func(h *store.Host) error {
 		s := hosts[h.Name]
 		if s == nil {
@@ -129,7 +145,7 @@ func (n *Node) estimate(ctx context.Context) error {
 		return err
 	}
 	f.hosts = top(f.hosts)
-	if err := n.price(rates); err != nil {
+	if err := n.price(kinds); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -146,18 +162,23 @@ func top(hosts []console.Host) []console.Host {
 }
 
 // price finds what a visit costs under the policy and budget of the
-// configuration, for a histogram of change rates.
-func (n *Node) price(rates map[float64]int) error {
-	policy, ok := revisit.Policies()[n.config.Crawl.Policy]
-	if !ok || len(rates) == 0 {
-		return nil // half-change needs no price
+// configuration, for a histogram of the pages.
+func (n *Node) price(kinds map[kind]int) error {
+	c := &n.config.Crawl
+	policy, ok := revisit.Policies()[c.Policy]
+	if !ok || len(kinds) == 0 {
+		return nil // the others need no price
 	}
-	var kinds []revisit.Item
+	var items []revisit.Item
 	var counts []float64
-	for d, c := range rates {
-		kinds, counts = append(kinds, revisit.Item{Importance: 1, Rate: d}), append(counts, float64(c))
+	for k, count := range kinds {
+		items, counts = append(items, revisit.Item{Importance: k.importance, Rate: k.rate, Cost: k.cost}), append(counts, float64(count))
 	}
-	t, err := revisit.NewTariff(policy, kinds, counts, n.config.Crawl.Budget)
+	budget := c.Budget
+	if c.BudgetBytes > 0 {
+		budget = float64(c.BudgetBytes) / 86400
+	}
+	t, err := revisit.NewTariff(policy, items, counts, budget)
 	if err != nil {
 		return err
 	}
@@ -165,66 +186,99 @@ func (n *Node) price(rates map[float64]int) error {
 	return nil
 }
 
-// interval returns the rule by which the robot comes again: the policy's rate
-// at the present price, or half-change until there is one.
-func (n *Node) interval() func(*change.History) time.Duration {
-	return func(h *change.History) time.Duration {
-		t := n.tariff.Load()
-		if t == nil {
-			return crawl.HalfChange(h)
-		}
-		rate := t.Rate(revisit.Item{Importance: 1, Rate: h.Rate(change.DefaultPrior)})
-		if rate <= 0 {
-			return math.MaxInt64 // not worth a visit but for max_revisit
-		}
-		return crawl.Seconds(1 / rate)
+// interval returns the rule by which the robot comes again.
+func (n *Node) interval() func(*crawl.Visited) time.Duration {
+	if n.config.Crawl.Policy == adaptive {
+		return n.adapt
 	}
+	return n.planned
 }
+
+// planned follows the policy's rate at the present price, or half-change until
+// there is one.
+func (n *Node) planned(v *crawl.Visited) time.Duration {
+	t := n.tariff.Load()
+	if t == nil {
+		return crawl.HalfChange(v)
+	}
+	u, err := weburl.Parse(v.Page.URL)
+	if err != nil {
+		return crawl.HalfChange(v)
+	}
+	it := revisit.Item{Importance: n.importance(v.Page, u), Rate: v.Rate()}
+	if n.config.Crawl.BudgetBytes > 0 {
+		it.Cost = cost(v.Page)
+	}
+	rate := t.Rate(it)
+	if rate <= 0 {
+		return math.MaxInt64 // not worth a visit but for max_revisit
+	}
+	return crawl.Seconds(1 / rate)
+}
+
+// adapt shrinks the interval after a change and lets it grow after none.
+func (n *Node) adapt(v *crawl.Visited) time.Duration {
+	if v.Since <= 0 {
+		return crawl.HalfChange(v)
+	}
+	return crawl.Seconds(revisit.Adaptive{}.Next(v.Since.Seconds(), v.Changed))
+}
+
+// Names of the policies that are no planners.
+const (
+	halfChange = "half-change"
+	adaptive   = "adaptive"
+)
 
 // checkPolicy refuses a policy that does not exist or lacks its budget.
 func checkPolicy(c config.Crawl) error {
-	if c.Policy == "half-change" {
+	if c.Policy == halfChange || c.Policy == adaptive {
 		return nil
 	}
 	if _, ok := revisit.Policies()[c.Policy]; !ok {
-		return fmt.Errorf("crawl.policy: unknown policy %q; there are half-change, %s", c.Policy, strings.Join(revisit.Names(), ", "))
+		return fmt.Errorf("crawl.policy: unknown policy %q; there are half-change, adaptive, %s", c.Policy, strings.Join(revisit.Names(), ", "))
 	}
-	if c.Budget <= 0 {
-		return fmt.Errorf("crawl.policy: %s divides a budget: set crawl.budget (requests a second)", c.Policy)
+	if c.Budget <= 0 && c.BudgetBytes <= 0 {
+		return fmt.Errorf("crawl.policy: %s divides a budget: set crawl.budget (requests a second) or crawl.budget_bytes (a day)", c.Policy)
 	}
 	return nil
 }
 
-// needed returns the request rates at which visiting every page at a regular
-// interval in proportion to the square root of its rate would keep the wanted
-// freshness: sum over pages of f with F = (f/d)(1 - e^{-d/f}), solved for a
-// common F a page, which bounds the optimum from above.
-func needed(rates map[float64]int) []console.Needed {
-	if len(rates) == 0 {
+// wanted are the shares of fresh pages for which the status page tells the
+// budget.
+var wanted = [...]float64{.8, .9, .95}
+
+// needed returns the least requests a second that would keep a wanted share of
+// the pages, by importance, fresh: the budget at which the optimal plan has it,
+// by bisection of its price.
+func needed(kinds map[kind]int) []console.Needed {
+	if len(kinds) == 0 {
 		return nil
 	}
-	var out []console.Needed
-	for _, want := range []float64{.8, .9, .95} {
-		x := interval(want)
-		total := 0.0
-		for d, n := range rates {
-			total += float64(n) * d / x
+	optimal := revisit.Policies()["fixed-optimal"]
+	at := func(price float64) (freshness, requests float64) {
+		weight := 0.0
+		for k, count := range kinds {
+			f := optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate}, price)
+			requests += float64(count) * f
+			freshness += float64(count) * k.importance * revisit.FixedFreshness(f, k.rate)
+			weight += float64(count) * k.importance
 		}
-		out = append(out, console.Needed{Freshness: want, Rate: total})
+		return freshness / weight, requests
+	}
+	var out []console.Needed
+	for _, want := range wanted {
+		low, high := -60.0, 60.0 // logarithms of the price: a low one buys much
+		for range 80 {
+			mid := (low + high) / 2
+			if f, _ := at(math.Exp2(mid)); f > want {
+				low = mid
+			} else {
+				high = mid
+			}
+		}
+		_, requests := at(math.Exp2(low))
+		out = append(out, console.Needed{Freshness: want, Rate: requests})
 	}
 	return out
-}
-
-// interval solves (1 - e^-x)/x = want for x, by bisection.
-func interval(want float64) float64 {
-	low, high := 1e-9, 100.0
-	for range 100 {
-		mid := (low + high) / 2
-		if -math.Expm1(-mid)/mid > want {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low
 }

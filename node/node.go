@@ -48,7 +48,9 @@ type Node struct {
 	started time.Time
 	stop    context.CancelFunc
 
-	tariff atomic.Pointer[revisit.Tariff] // nil until pages were counted
+	tariff   atomic.Pointer[revisit.Tariff] // nil until pages were counted
+	interest interest
+	weights  []weighted // of sources; not changed after the start
 
 	mu       sync.Mutex
 	sources  []console.Source
@@ -113,6 +115,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	if err != nil {
 		return err
 	}
+	if err := n.interest.load(ctx, n.parts.Store); err != nil {
+		return err
+	}
 	if err := n.newThrottle(c); err != nil {
 		return err
 	}
@@ -138,9 +143,8 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
-		Lease:  c.Lease,
-		Render: Hook(n.render),
+		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
+		Lease: c.Lease, Render: Hook(n.render),
 	})
 	n.ready.Store(n.robot)
 	if err := n.addSeeds(ctx); err != nil {
@@ -182,6 +186,9 @@ func (n *Node) addScope(scopes *crawl.Scopes, s config.Source) error {
 		return nil
 	}
 	u, err := weburl.Parse(s.URL)
+	if err == nil && s.Weight > 0 {
+		n.weights = append(n.weights, weighted{u.Host(), u.String(), s.Weight})
+	}
 	if err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
@@ -254,6 +261,7 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		start("registry", n.member.Run)
 	}
 	start("freshness", n.watchFreshness)
+	start("clicks", n.watchInterest)
 	if n.files != nil {
 		start("share robot", n.files.Run)
 	}
@@ -296,7 +304,7 @@ func (n *Node) listen(ctx context.Context, l net.Listener) error {
 		media = n.play
 	}
 	s, err := console.New(console.Config{
-		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media,
+		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media, Clicked: n.Clicked,
 	}, finder, n, n, n.log, extra)
 	if err != nil {
 		return err

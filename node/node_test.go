@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,6 +20,9 @@ import (
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/signal"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/weburl"
 )
 
 // start runs a node and returns the address of its console.
@@ -247,20 +251,98 @@ func TestPolicy(t *testing.T) {
 	if err := checkPolicy(n.config.Crawl); err != nil {
 		t.Fatal(err)
 	}
-	var h change.History
-	if got := n.interval()(&h); got != crawl.HalfChange(&h) {
+	v := &crawl.Visited{Page: &store.Page{URL: "http://h.example/"}}
+	if got := n.interval()(v); got != crawl.HalfChange(v) {
 		t.Errorf("before pages are counted: %v", got)
 	}
-	if err := n.price(map[float64]int{1e-3: 30, 1e-5: 10}); err != nil {
+	if err := n.price(map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.interval()(&h); got.Round(time.Millisecond) != 20*time.Second { // 40 pages, 2 a second
+	if got := n.interval()(v); got.Round(time.Millisecond) != 20*time.Second { // 40 pages, 2 a second
 		t.Errorf("uniform: %v", got)
 	}
 	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget"} {
 		if err := checkPolicy(config.Crawl{Policy: policy}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", policy, err)
 		}
+	}
+}
+
+// What a page is worth: its source's weight, the links to it, the clicks on it;
+// a policy visits it the more often, and with a budget of bytes a large page
+// without validators the less.
+func TestImportance(t *testing.T) {
+	t.Parallel()
+	n := &Node{config: config.Default()}
+	n.weights = []weighted{{"h.example", "http://h.example/", 2}, {"h.example", "http://h.example/news/", 6}}
+	worth := func(address string) float64 {
+		t.Helper()
+		u, err := weburl.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n.importance(&store.Page{URL: address}, u)
+	}
+	plain, news, foreign := worth("http://h.example/a"), worth("http://h.example/news/a"), worth("http://other.example/a")
+	if plain != 2*foreign || news != 3*plain {
+		t.Errorf("weights 1, 2, 6 give %g, %g, %g", foreign, plain, news)
+	}
+	for range 3 {
+		n.Clicked("http://h.example/a")
+	}
+	n.Clicked("no address")
+	if got := worth("http://h.example/a"); got != 3*plain {
+		t.Errorf("after three clicks %g, want %g", got, 3*plain)
+	}
+	n.config.Crawl.Policy, n.config.Crawl.BudgetBytes = "fixed-optimal", 1<<30
+	if err := checkPolicy(n.config.Crawl); err != nil {
+		t.Fatal(err)
+	}
+	small, large := &store.Page{URL: "http://h.example/s", Bytes: 1000}, &store.Page{URL: "http://h.example/l", Bytes: 1_000_000}
+	guarded := &store.Page{URL: "http://h.example/g", Bytes: 1_000_000, ETag: "x", History: change.History{Visits: 50, Changes: 1, Time: 1e6}}
+	kinds := map[kind]int{}
+	for _, p := range []*store.Page{small, large, guarded} {
+		kinds[kind{rate: 1e-5, importance: 1, cost: step(cost(p), 2)}] += 50_000
+	}
+	if err := n.price(kinds); err != nil {
+		t.Fatal(err)
+	}
+	visit := func(p *store.Page) time.Duration { return n.interval()(&crawl.Visited{Page: p}) }
+	if a, b, c := visit(small), visit(large), visit(guarded); !(a < c && c < b) {
+		t.Errorf("small page after %v, large one %v, large one with validators %v", a, b, c)
+	}
+}
+
+// Clicks outlast the process, fade, and do not fill the memory.
+func TestInterest(t *testing.T) {
+	t.Parallel()
+	s, err := local.Open(filepath.Join(t.TempDir(), "store"), local.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var i interest
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for k := range 3 * clickedMost {
+		i.add(fmt.Sprintf("http://h/%d", k), now)
+		if k%4 == 0 {
+			i.add("http://h/0", now)
+		}
+	}
+	if len(i.clicks) > clickedMost+1 || i.of("http://h/0") < clickedMost/2 {
+		t.Errorf("%d pages, %g clicks on the first", len(i.clicks), i.of("http://h/0"))
+	}
+	before := i.of("http://h/0")
+	i.add("http://h/0", now.Add(change.HalfLife))
+	if got := i.of("http://h/0"); math.Abs(got-(before/2+1)) > 1 {
+		t.Errorf("%g clicks a half-life after %g", got, before)
+	}
+	if err := i.save(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	var back interest
+	if err := back.load(t.Context(), s); err != nil || back.of("http://h/0") != i.of("http://h/0") {
+		t.Errorf("read back %g, %v", back.of("http://h/0"), err)
 	}
 }
 

@@ -22,7 +22,8 @@ func (n *Node) receivers() map[string]http.Handler {
 }
 
 // Changed implements signal.Sink: pages that belong to a source are due now,
-// new ones are queued.
+// new ones are queued. Of a source that was wrong too often at a host most
+// notices are let pass.
 func (n *Node) Changed(ctx context.Context, source string, events []signal.Event) (int, error) {
 	now := time.Now()
 	var found []store.Found
@@ -32,7 +33,7 @@ func (n *Node) Changed(ctx context.Context, source string, events []signal.Event
 			continue
 		}
 		u, _ = weburl.DefaultCanon.Apply(u)
-		if n.robot.InScope(u, 1) == "" {
+		if n.robot.InScope(u, 1) == "" && n.robot.Signal(source, u) {
 			found = append(found, store.Found{URL: u, Depth: 1, Order: 1, From: source, Due: now})
 		}
 	}

@@ -30,6 +30,14 @@ type Item struct {
 	Host       string  // group that HostCap bounds; "" is none
 	HostCap    float64 // most visits per time of its host; 0 is no cap
 	Signals    bool    // every change is signalled
+	Cost       float64 // of a visit, in the unit of the budget (bytes, say); 0 is 1
+}
+
+func (it *Item) cost() float64 {
+	if it.Cost > 0 {
+		return it.Cost
+	}
+	return 1
 }
 
 // Share is what an item gets.
@@ -47,7 +55,7 @@ type Plan struct {
 	Freshness float64 // importance-weighted mean share of time that items are fresh
 	Age       float64 // importance-weighted mean age, +Inf if an item that changes is never visited
 	Harmonic  float64 // mean of -ln of what the no-starvation policy maximises
-	Used      float64 // visits per time
+	Used      float64 // of the budget per time: visits, or what they cost
 }
 
 // errors of New.
@@ -56,7 +64,8 @@ var (
 	ErrNone   = errors.New("no items")
 )
 
-// New divides a budget of visits per time among the items. The error names an
+// New divides a budget of visits per time among the items, or of what visits
+// cost where items have costs; caps of hosts are in the same unit. The error names an
 // item whose numbers make no sense by its place (from 0).
 func New(p Policy, items []Item, budget float64) (*Plan, error) {
 	if !(budget > 0) || math.IsInf(budget, 0) {
@@ -71,6 +80,8 @@ func New(p Policy, items []Item, budget float64) (*Plan, error) {
 			return nil, fmt.Errorf("item %d: importance %g is not a positive number", i, it.Importance)
 		case !(it.Rate >= 0) || math.IsInf(it.Rate, 0):
 			return nil, fmt.Errorf("item %d: change rate %g is not a number from 0 up", i, it.Rate)
+		case !(it.Cost >= 0) || math.IsInf(it.Cost, 0):
+			return nil, fmt.Errorf("item %d: cost %g is not a number from 0 up", i, it.Cost)
 		case !(it.HostCap >= 0) || (it.HostCap > 0 && it.Host == ""):
 			return nil, fmt.Errorf("item %d: host cap %g needs a host and is not negative", i, it.HostCap)
 		}
@@ -110,7 +121,7 @@ func polite(p Policy, items []Item, budget float64, caps map[string]float64) []f
 		solve(p, items, open, budget, rates)
 		sum := map[string]float64{}
 		for _, i := range open {
-			sum[items[i].Host] += rates[i]
+			sum[items[i].Host] += items[i].cost() * rates[i]
 		}
 		over := map[string][]int{}
 		var rest []int
@@ -141,14 +152,14 @@ func solve(p Policy, items []Item, group []int, budget float64, rates []float64)
 	low, high := bracket(func(price float64) float64 {
 		sum := 0.0
 		for _, i := range group {
-			sum += p.share(&items[i], price)
+			sum += items[i].cost() * p.rate(&items[i], price)
 		}
 		return sum
 	}, budget)
 	sum := 0.0
 	for _, i := range group {
-		rates[i] = p.share(&items[i], math.Exp2(high))
-		sum += rates[i]
+		rates[i] = p.rate(&items[i], math.Exp2(high))
+		sum += items[i].cost() * rates[i]
 	}
 	// Items of equal marginal gain (signalled ones) enter all at once at one
 	// price: what is left of the budget is theirs.
@@ -156,13 +167,13 @@ func solve(p Policy, items []Item, group []int, budget float64, rates []float64)
 		var step []int
 		room := 0.0
 		for _, i := range group {
-			if more := p.share(&items[i], math.Exp2(low)) - rates[i]; more > 1e-9*budget {
+			if more := items[i].cost() * (p.rate(&items[i], math.Exp2(low)) - rates[i]); more > 1e-9*budget {
 				step = append(step, i)
 				room += more
 			}
 		}
 		for _, i := range step {
-			rates[i] += (p.share(&items[i], math.Exp2(low)) - rates[i]) * min(1, left/room)
+			rates[i] += (p.rate(&items[i], math.Exp2(low)) - rates[i]) * min(1, left/room)
 		}
 	}
 }
@@ -218,7 +229,7 @@ func evaluate(p Policy, items []Item, rates []float64) *Plan {
 				plan.Harmonic -= it.Importance * math.Log(RandomFreshness(rates[i], it.Rate))
 			}
 		}
-		plan.Used += rates[i]
+		plan.Used += it.cost() * rates[i]
 	}
 	plan.Freshness /= weight
 	plan.Age /= weight
@@ -276,8 +287,8 @@ func RandomAge(rho, d float64) float64 {
 // Policies lists the policies by name; a new one is one function and one line.
 func Policies() map[string]Policy {
 	return map[string]Policy{
-		"uniform":        {share: uniform},
-		"proportional":   {share: proportional},
+		"uniform":        {share: uniform, flat: true},
+		"proportional":   {share: proportional, flat: true},
 		"fixed-optimal":  {share: fixedOptimal},
 		"age-optimal":    {share: ageOptimal},
 		"random-optimal": {share: randomOptimal, random: true},

@@ -7,6 +7,19 @@ import "math"
 type Policy struct {
 	share  func(it *Item, price float64) float64
 	random bool // visits are at random times, else at fixed intervals
+	flat   bool // rates do not depend on what a visit costs
+}
+
+// Rate is the item's visit rate at a price: the gain of its objective that a
+// further visit must bring.
+func (p Policy) Rate(it Item, price float64) float64 { return p.rate(&it, price) }
+
+// rate is the item's visit rate at a price per unit of cost.
+func (p Policy) rate(it *Item, price float64) float64 {
+	if p.flat {
+		return p.share(it, price)
+	}
+	return p.share(it, price*it.cost())
 }
 
 // uniform visits every item equally often.

@@ -3,6 +3,7 @@ package revisit
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -271,5 +272,44 @@ func BenchmarkPlan(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Where visits cost, the budget is of cost, and no shift of it from one item to
+// another gains: the marginal gain of freshness per cost is equal.
+func TestCosts(t *testing.T) {
+	t.Parallel()
+	items := []Item{{Importance: 1, Rate: 1, Cost: 1}, {Importance: 1, Rate: 1, Cost: 10}, {Importance: 2, Rate: .3, Cost: 4}}
+	const budget = 12.0
+	best := plan(t, "fixed-optimal", items, budget)
+	if !near(best.Used, budget, 1e-6) {
+		t.Errorf("used %g of %g", best.Used, budget)
+	}
+	freshness := func(rates []float64) (sum float64) {
+		for i, it := range items {
+			sum += it.Importance * FixedFreshness(rates[i], it.Rate)
+		}
+		return sum
+	}
+	rates := make([]float64, len(items))
+	for i := range rates {
+		rates[i] = best.Shares[i].Rate
+	}
+	at := freshness(rates)
+	for i := range items {
+		for j := range items {
+			if i == j {
+				continue
+			}
+			moved := slices.Clone(rates)
+			moved[i] += .01 / items[i].Cost
+			moved[j] -= .01 / items[j].Cost
+			if got := freshness(moved); got > at {
+				t.Errorf("moving budget from item %d to %d gains: %.8f > %.8f", j, i, got, at)
+			}
+		}
+	}
+	if _, err := New(Policies()["uniform"], []Item{{Importance: 1, Rate: 1, Cost: math.Inf(1)}}, 1); err == nil {
+		t.Error("an infinite cost was taken")
 	}
 }

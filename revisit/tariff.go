@@ -25,7 +25,7 @@ func NewTariff(p Policy, kinds []Item, counts []float64, budget float64) (Tariff
 	_, high := bracket(func(price float64) float64 {
 		sum := 0.0
 		for i := range kinds {
-			sum += counts[i] * p.share(&kinds[i], price)
+			sum += counts[i] * kinds[i].cost() * p.rate(&kinds[i], price)
 		}
 		return sum
 	}, budget)
@@ -38,5 +38,5 @@ func (t Tariff) Rate(it Item) float64 {
 	if t.policy.share == nil {
 		return 0
 	}
-	return t.policy.share(&it, t.price)
+	return t.policy.rate(&it, t.price)
 }

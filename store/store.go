@@ -96,6 +96,10 @@ type Host struct {
 	Fetched  int64         `json:"c,omitempty"` // requests answered, in all
 	Pages    int64         `json:"p,omitempty"` // pages in state OK, about
 	Robots   []Robots      `json:"rb,omitempty"`
+	// Groups are the changes of its pages by class ("" is all), Trust what its
+	// sources of signals were worth.
+	Groups map[string]change.Group `json:"g,omitempty"`
+	Trust  map[string]change.Trust `json:"tr,omitempty"`
 	// NotFound is the simhash of what the host answers, with status 200, for a
 	// page that does not exist, asked at Probed; 0 for an honest host.
 	NotFound uint64    `json:"nf,omitempty"`

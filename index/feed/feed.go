@@ -305,6 +305,10 @@ func (x *Indexer) Lag(ctx context.Context) (int64, error) {
 	return int64(st.Feed - x.cursor.Load()), nil
 }
 
+// Popularity is the share of links that point to a page, in [0,1] on a
+// logarithmic scale.
+func (x *Indexer) Popularity(u weburl.URL, depth int) float64 { return x.links.of(u.Key(), depth) }
+
 // Indexed is how many documents were written since the start.
 func (x *Indexer) Indexed() int64 { return x.indexed.Load() }
 
