@@ -243,6 +243,9 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		return false, nil
 	}
 	lease, next, err := r.config.Store.Claim(ctx, r.config.Node, time.Now(), r.config.Lease)
+	if err != nil && ctx.Err() != nil { // the next turn tells why
+		return false, nil
+	}
 	if err != nil {
 		return false, fmt.Errorf("crawl: claim a host: %w", err)
 	}

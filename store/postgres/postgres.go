@@ -125,8 +125,12 @@ func Connect(ctx context.Context, address string, connections int) (*pgxpool.Poo
 	if pc.ConnConfig.ConnectTimeout == 0 {
 		pc.ConnConfig.ConnectTimeout = 5 * time.Second
 	}
-	if pc.ConnConfig.RuntimeParams["application_name"] == "" {
-		pc.ConnConfig.RuntimeParams["application_name"] = "freshet"
+	// A node that is cut off in the middle of a transaction must not keep others
+	// from the rows that it has locked.
+	for name, value := range map[string]string{"application_name": "freshet", "idle_in_transaction_session_timeout": "10s", "lock_timeout": "20s"} {
+		if pc.ConnConfig.RuntimeParams[name] == "" {
+			pc.ConnConfig.RuntimeParams[name] = value
+		}
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
@@ -249,6 +253,8 @@ func passing(err error) bool {
 	if errors.As(err, &pg) {
 		switch pg.Code {
 		case "40001", "40P01", "40003": // serialisation failure, deadlock, outcome unknown
+			return true
+		case "55P03", "25P03": // a lock or the client was waited for too long
 			return true
 		case "57P01", "57P02", "57P03", "53300": // shutting down, crashed, starting, too many connections
 			return true

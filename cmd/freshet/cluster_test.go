@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/store/postgres/pgtest"
+)
+
+// Three nodes crawl a web together. One is killed, one is cut off from the
+// database, one joins, the database crashes and comes back, the limit of agents
+// shrinks: nothing is lost, no host is worked by two at once.
+func TestClusterSurvives(t *testing.T) {
+	t.Parallel()
+	const lease = 2 * time.Second
+	pages, sites := uint64(rounds(480, 4000)), uint64(rounds(40, 100))
+	cluster := pgtest.New(t)
+	f := newFleet(t, cluster.Database(t), pages, sites, 40*time.Millisecond, lease)
+	cable := newRelay(t, cluster.Port())
+
+	f.start("anna", f.database, 14)
+	f.start("boris", cable.address(f.database, cluster.Port()), 14)
+	f.wait(int64(pages) / 10)
+
+	f.kill("anna")
+	f.start("clara", f.database, 14)
+	hosts, took := f.orphans("anna")
+	t.Logf("the %d hosts of the killed node were taken over within %v, lease %v", hosts, took, lease)
+	f.wait(int64(pages) * 3 / 10)
+
+	cable.set(true)
+	cut := time.Now()
+	time.Sleep(lease + 500*time.Millisecond)
+	whole := time.Now()
+	cable.set(false)
+	f.wait(int64(pages) * 4 / 10)
+
+	if err := cluster.Down(true); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	if err := cluster.Up(); err != nil {
+		t.Fatal(err)
+	}
+	f.wait(int64(pages) / 2)
+
+	f.start("anna", f.database, 14) // again: its bodies are to be indexed
+	f.limit(3)
+	time.Sleep(2 * lease)
+	narrow := time.Now()
+	time.Sleep(lease)
+	wide := time.Now()
+	f.limit(40)
+	f.finish("anna", "boris", "clara")
+	t.Logf("%v: all have ended", time.Since(f.begun).Round(time.Millisecond))
+
+	f.check(3 * 14 * 2) // in flight at a kill, a cut and a crash: few, since commits follow soon
+	if n := f.indexed(); n != int(pages) {
+		t.Errorf("the index finds %d of %d pages", n, pages)
+	}
+	requests := f.requests()
+	if n := atOnce(requests, narrow, wide); n > 3 || n == 0 {
+		t.Errorf("%d requests at once under a limit of 3", n)
+	}
+	for _, r := range requests {
+		if r.node == "boris" && r.from.After(cut.Add(lease)) && r.from.Before(whole) {
+			t.Errorf("a node that was cut off went on: asked %s %v after the cut", r.host, r.from.Sub(cut))
+			break
+		}
+	}
+}
+
+// Pages a second by agents and nodes, on a web where every answer takes 200 ms:
+// the figures of docs/benchmarks/scale-out.md.
+func TestScaleOut(t *testing.T) {
+	if os.Getenv("FRESHET_LONG") == "" {
+		t.Skip("minutes of measuring: set FRESHET_LONG")
+	}
+	cluster := pgtest.New(t)
+	for _, row := range []struct{ nodes, agents int }{{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {2, 16}, {3, 11}, {2, 32}, {3, 32}} {
+		all := row.nodes * row.agents
+		// Each host is asked once a second at most: more hosts than agents by far.
+		sites := uint64(max(40, 12*all))
+		f := newFleet(t, cluster.Database(t), 4*sites, sites, 200*time.Millisecond, 10*time.Second)
+		var names []string
+		for n := range row.nodes {
+			names = append(names, fmt.Sprint("node", n))
+			f.start(names[n], f.database, row.agents)
+		}
+		f.finish(names...)
+		f.check(0)
+		requests := f.requests()
+		first, last := requests[0].from, requests[len(requests)-1].to
+		// Between the first and the last eighth: neither start nor end.
+		n := len(requests)
+		middle := requests[n*7/8].from.Sub(requests[n/8].from).Seconds()
+		t.Logf("nodes %d agents %2d: %5.1f requests/s (%5.1f from start to end), at most %d at once", row.nodes, row.agents, float64(n)*.75/middle, float64(n)/last.Sub(first).Seconds(), atOnce(requests, first, last))
+	}
+}
