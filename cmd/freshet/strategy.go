@@ -20,9 +20,10 @@ import (
 
 // strategyCmd groups what is done with scripts in the strategy language.
 type strategyCmd struct {
-	Check strategyCheckCmd `cmd:"" help:"Find what is wrong with a strategy."`
-	Run   strategyRunCmd   `cmd:"" help:"Run a strategy on a stored web."`
-	List  strategyListCmd  `cmd:"" help:"The shipped strategies; print one."`
+	Check   strategyCheckCmd   `cmd:"" help:"Find what is wrong with a strategy."`
+	Run     strategyRunCmd     `cmd:"" help:"Run a strategy on a stored web."`
+	Compare strategyCompareCmd `cmd:"" help:"Run strategies and compare what they fetch first."`
+	List    strategyListCmd    `cmd:"" help:"The shipped strategies; print one."`
 }
 
 // scriptFlags say how a script is read.
@@ -146,6 +147,7 @@ func (c *strategyCheckCmd) Run(g *globals) error {
 type runFlags struct {
 	Web         string  `help:"Folder of a stored web (freshet web gen, web import)." required:"" placeholder:"DIR"`
 	Seed        uint64  `help:"Seed of random() and of the sizes of pages." default:"1"`
+	MaxPages    int64   `help:"End a script after so many outputs; 0: never." placeholder:"N"`
 	MaxSteps    int64   `help:"Most turns of loops, calls and elements copied; 0: any." default:"100000000000"`
 	MaxMemory   int64   `help:"Most bytes in containers; 0: any." default:"1073741824"`
 	MaxDisk     int64   `help:"Most bytes in files, the output included; 0: any." default:"17179869184"`
@@ -159,7 +161,7 @@ type runFlags struct {
 // check says what is wrong with the flags.
 func (f *runFlags) check() error {
 	switch {
-	case f.MaxSteps < 0 || f.MaxMemory < 0 || f.MaxDisk < 0:
+	case f.MaxPages < 0 || f.MaxSteps < 0 || f.MaxMemory < 0 || f.MaxDisk < 0:
 		return usagef("a limit is not negative; 0 is none")
 	case !(f.Latency >= 0 && f.Latency < 1e9) || !(f.Bandwidth >= 0) || !(f.Delay >= 0 && f.Delay < 1e9):
 		return usagef("--latency, --bandwidth and --delay are not negative")
@@ -186,7 +188,7 @@ func (f *runFlags) open(g *globals) (*webgraph.Graph, error) {
 
 func (f *runFlags) options(web strategyrun.Web, dir string) strategyrun.Options {
 	return strategyrun.Options{
-		Web: web, Dir: dir, Seed: f.Seed, MaxSteps: f.MaxSteps, MaxMemory: f.MaxMemory, MaxDisk: f.MaxDisk,
+		Web: web, Dir: dir, Seed: f.Seed, MaxPages: f.MaxPages, MaxSteps: f.MaxSteps, MaxMemory: f.MaxMemory, MaxDisk: f.MaxDisk,
 		Cost: strategyrun.Cost{Latency: f.Latency, Bandwidth: f.Bandwidth, Delay: f.Delay, Connections: f.Connections},
 	}
 }

@@ -98,10 +98,19 @@ func Load(file, src, dialect string, set map[string]string) (*Script, error) {
 	if s.Errors == 0 {
 		return s, nil
 	}
-	if t := load(file, src, syntax.Thesis, set); t.Errors == 0 {
-		return t, nil
+	t := load(file, src, syntax.Thesis, set)
+	if t.Errors > 0 || t.Dialect == s.Dialect { // the script may choose itself
+		return s, nil
 	}
-	return s, nil
+	for _, d := range s.Diagnostics {
+		if !d.Warning {
+			d.Message = "read in the thesis's dialect, because in ours: " + d.Message
+			d.Warning = true
+			t.Diagnostics = append([]syntax.Diagnostic{d}, t.Diagnostics...)
+			break
+		}
+	}
+	return t, nil
 }
 
 func load(file, src string, d syntax.Dialect, set map[string]string) *Script {

@@ -29,6 +29,7 @@ type Options struct {
 	Out        io.Writer // one page a line; nil: nowhere
 	Log        io.Writer // what print writes; nil: nowhere
 	Cost       Cost
+	MaxPages   int64 // outputs: the script ends well when they are done
 	MaxSteps   int64 // turns of loops, calls, elements copied
 	MaxMemory  int64 // bytes in containers
 	MaxDisk    int64 // bytes in files, the output included
@@ -365,6 +366,9 @@ func (m *machine) output(at place, u uint32) {
 	}
 	if m.opt.Output != nil {
 		m.opt.Output(u, bytes, end)
+	}
+	if r.Pages == m.opt.MaxPages {
+		panic(halted{})
 	}
 }
 
