@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,7 @@ import (
 
 // controlFitCmd fits the processes of a model to logs.
 type controlFitCmd struct {
-	Log string `arg:"" optional:"" name:"log" help:"CSV or JSON lines; column time: arrivals, column seconds or bytes: service; - is standard input."`
+	Log string `arg:"" optional:"" name:"log" help:"CSV or JSON lines; column time (and batch): arrivals; column seconds or bytes: service; - is standard input."`
 
 	As            string    `help:"Which process: arrivals or service; auto tells by the columns." enum:"auto,arrivals,service" default:"auto"`
 	Column        string    `help:"Column to read instead." placeholder:"NAME"`
@@ -95,7 +94,7 @@ func (c *controlFitCmd) read(g *globals) (*fit.Table, error) {
 		defer f.Close()
 		in = f
 	}
-	t, err := fit.ReadTable(io.Reader(in), c.MaxRows, c.columns()...)
+	t, err := fit.ReadTable(in, fit.Columns{Value: c.columns(), Count: "batch", Most: c.MaxRows})
 	if err != nil {
 		return nil, usagef("%s: %w", c.Log, err)
 	}

@@ -196,27 +196,40 @@ func (f *fitting) toMean(g *regimes) error {
 	return nil
 }
 
-// twoPhases tries MAP2, with the log's third moment or else a free one.
+// twoPhases tries two phases: by three moments, or two if the third cannot be
+// had, and by the correlation at lag 1 or the decay of all, whichever comes
+// nearer to the correlations.
 func (f *fitting) twoPhases() error {
 	m := f.sample.Moments
 	lag := f.lags[0]
 	if math.Abs(lag) < 2*f.stderr[0] {
 		lag = 0 // chance
 	}
-	b, err := MAP2(m[0], m[1], m[2], lag)
-	method := "MAP(2), three moments and lag 1"
+	matched := "three moments and "
+	third := m[2]
+	b, err := MAP2(m[0], m[1], third, lag)
 	if err != nil {
 		first := err
 		if b, err = MAP2(m[0], m[1], 0, lag); err == nil {
 			f.say("Two phases: %v; without the third moment they have the rest.", first)
-			method = "MAP(2), two moments and lag 1"
+			matched, third = "two moments and ", 0
 		}
 	}
 	if err != nil {
 		f.say("Two phases: %v.", err)
 		return nil
 	}
-	return f.add(b, "MAP(2)", method, b.likelihood2(f.final), 4, nil)
+	method := "lag 1"
+	if d, err := MAP2Decay(m[0], m[1], third, decayOf(f.sample.SCV(), f.lags)); err == nil {
+		one, lagErr := lagError(b, f.lags)
+		if lagErr != nil {
+			return lagErr
+		}
+		if all, err := lagError(d, f.lags); err == nil && all < one {
+			b, method = d, "decay of correlations"
+		}
+	}
+	return f.add(b, "MAP(2)", "MAP(2), "+matched+method, b.likelihood2(f.final), 4, nil)
 }
 
 // likelihood2 is the logarithmic likelihood of runs under a process of one or

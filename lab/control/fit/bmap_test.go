@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/mat"
 	"pgregory.net/rapid"
 
 	"github.com/freshet/freshet/lab/rng"
@@ -162,6 +163,43 @@ func TestMAP2IsMatched(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The decay in place of lag 1, and its estimate from many lags.
+func TestMAP2Decay(t *testing.T) {
+	t.Parallel()
+	b, err := MAP2Decay(1, 3.5, 0, .7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lags, err := b.Lags(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := 1; k < 4; k++ {
+		near(t, fmt.Sprint("decay at ", k), lags[k]/lags[k-1], .7, 1e-9)
+	}
+	near(t, "estimate", decayOf(2.5, lags), .7, 1e-9)
+	if _, err := MAP2Decay(1, 3, 0, 1); err == nil {
+		t.Error("decay 1 was taken")
+	}
+	// Two phases against the matrices.
+	g := gapsOf(b, 30, "two phases")
+	r, _ := g.runs(100)
+	p, _ := b.Marginal()
+	v := mat.NewVecDense(2, p.Beta)
+	want := 0.0
+	for _, x := range g.Runs[0] {
+		var e mat.Dense
+		e.Exp(dense(b.D[0], x))
+		e.Mul(&e, dense(b.D[1], 1))
+		var next mat.VecDense
+		next.MulVec(e.T(), v)
+		sum := mat.Sum(&next)
+		want += math.Log(sum)
+		v.ScaleVec(1/sum, &next)
+	}
+	near(t, "likelihood", b.likelihood2(r), want, 1e-9)
 }
 
 // The paper's log: two phases cannot do it, and the error says why.

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -20,7 +21,7 @@ type Gaps struct {
 	Runs   [][]float64 // times between batches, in order
 	Sizes  [][]int     // the batch that ends each time
 	All    []int       // sizes of all batches
-	Epochs int
+	Epochs int         // arrivals in all
 
 	Late    int     // epochs that stood after a later one
 	LateMax float64 // by so much at most
@@ -46,22 +47,27 @@ func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 	case len(t.Values) == 0:
 		return nil, fmt.Errorf("no epochs")
 	}
-	g := &Gaps{Epochs: len(t.Values)}
-	at, err := g.order(t, c)
+	g := &Gaps{}
+	at, counts, err := g.order(t, c)
 	if err != nil {
 		return nil, err
 	}
 	var gaps []float64
 	for i, v := range at {
+		n := 1
+		if counts != nil {
+			n = counts[i]
+		}
+		g.Epochs += n
 		if i == 0 {
-			g.All = append(g.All, 1)
+			g.All = append(g.All, n)
 			continue
 		}
 		if d := v - at[i-1]; d > c.Batch {
 			gaps = append(gaps, d)
-			g.All = append(g.All, 1)
+			g.All = append(g.All, n)
 		} else {
-			g.All[len(g.All)-1]++
+			g.All[len(g.All)-1] += n
 		}
 	}
 	if len(gaps) < 2 {
@@ -74,9 +80,9 @@ func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 	return g, nil
 }
 
-// order returns the epochs in order.
-func (g *Gaps) order(t *Table, c Cleaning) ([]float64, error) {
-	at := t.Values
+// order returns the epochs in order and the counts, if there are any, with them.
+func (g *Gaps) order(t *Table, c Cleaning) (at []float64, counts []int, err error) {
+	at, counts = t.Values, t.Counts
 	span := slices.Max(at) - slices.Min(at)
 	last := 0
 	for i, v := range at {
@@ -86,15 +92,27 @@ func (g *Gaps) order(t *Table, c Cleaning) ([]float64, error) {
 		}
 		late := at[last] - v
 		if late > disorder*span && !c.Sort {
-			return nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[last], t.Lines[last])
+			return nil, nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[last], t.Lines[last])
 		}
 		g.Late++
 		g.LateMax = math.Max(g.LateMax, late)
 	}
-	if g.Late > 0 {
-		at = slices.Sorted(slices.Values(at))
+	if g.Late == 0 {
+		return at, counts, nil
 	}
-	return at, nil
+	if counts == nil {
+		return slices.Sorted(slices.Values(at)), nil, nil
+	}
+	rank := make([]int, len(at))
+	for i := range rank {
+		rank[i] = i
+	}
+	slices.SortStableFunc(rank, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
+	sorted, moved := make([]float64, len(at)), make([]int, len(at))
+	for i, r := range rank {
+		sorted[i], moved[i] = at[r], counts[r]
+	}
+	return sorted, moved, nil
 }
 
 // split cuts the gaps at pauses.

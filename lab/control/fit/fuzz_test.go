@@ -20,6 +20,8 @@ var logSeeds = []string{
 	"time,time\n1,2\n3\n",
 	"\n\n",
 	" \t{",
+	"time,batch\n3,1\n1,7\n2,\n",
+	"time,batch\n1,1e3\n",
 }
 
 // Whatever the bytes are, reading ends with finite values of known lines or
@@ -30,7 +32,7 @@ func FuzzReadTable(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte, batch, quantile float64) {
 		const most = 100
-		tab, err := ReadTable(strings.NewReader(string(b)), most, "time", "seconds", "bytes")
+		tab, err := ReadTable(strings.NewReader(string(b)), Columns{Value: []string{"time", "seconds", "bytes"}, Count: "batch", Most: most})
 		if err != nil {
 			if !strings.Contains(err.Error(), "line ") && !strings.Contains(err.Error(), "bytes in one row") {
 				t.Fatalf("the error names no line: %v", err)
@@ -114,7 +116,7 @@ func TestReadTableLimitsRows(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]string{"csv": "time,url\n1,\"", "json": `{"time":1,"url":"`, "header": `"time`} {
 		in := &endless{start: []byte(start)}
-		if _, err := ReadTable(in, 10, "time"); err == nil || !strings.Contains(err.Error(), "bytes in one row") {
+		if _, err := ReadTable(in, Columns{Value: []string{"time"}, Most: 10}); err == nil || !strings.Contains(err.Error(), "bytes in one row") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if in.read > 3*maxEntry {
@@ -151,16 +153,27 @@ func TestReadTableErrors(t *testing.T) {
 		{"time\n1\n2\n3\n4\n", "line 5: more than 3 rows"},
 		{"time,url\n1,a\"b\n", "line 2: column"},
 		{"{\"time\":1}\n{\"time\"}\n", "line 2: no JSON object"},
+		{"time,batch\n1,0\n", `line 2: batch: "0" is no whole number from 1`},
 		{"{\"a\":1}\n", `line 1: no column time or seconds; there are "a"`},
 		{"{\"time\":1}\n[1]\n", "line 2: no JSON object"},
 		{"{\"time\":{\"s\":1}}\n", "line 1: time: \"{\\\"s\\\":1}\" is neither"},
 	}
 	for _, tt := range tests {
-		if _, err := ReadTable(strings.NewReader(tt.in), 3, "time", "seconds"); err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, err := ReadTable(strings.NewReader(tt.in), Columns{[]string{"time", "seconds"}, "batch", 3}); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: %v, want %q", tt.in, err, tt.want)
 		}
 	}
-	tab, err := ReadTable(strings.NewReader("x,Time\na,2026-01-02T03:04:05.25Z\nb,\n"), 3, "time")
+	for _, in := range []string{"time,batch\n1,2\n4,\n2,3\n", "{\"time\":1,\"batch\":2}\n{\"time\":4}\n{\"time\":2,\"batch\":\"3\"}\n"} {
+		tab, err := ReadTable(strings.NewReader(in), Columns{[]string{"time"}, "batch", 9})
+		if err != nil || !slices.Equal(tab.Counts, []int{2, 1, 3}) {
+			t.Fatalf("%q: %+v %v", in, tab, err)
+		}
+		g, err := tab.Gaps(Cleaning{Sort: true})
+		if err != nil || g.Epochs != 6 || !slices.Equal(g.All, []int{2, 3, 1}) {
+			t.Errorf("%q: %+v %v", in, g, err)
+		}
+	}
+	tab, err := ReadTable(strings.NewReader("x,Time\na,2026-01-02T03:04:05.25Z\nb,\n"), Columns{Value: []string{"time"}})
 	if err != nil || len(tab.Values) != 1 || tab.Empty != 1 || math.Abs(tab.Values[0]-1767323045.25) > 1e-6 {
 		t.Errorf("%+v %v", tab, err)
 	}

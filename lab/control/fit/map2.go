@@ -38,6 +38,19 @@ func MAP2(m1, m2, m3, lag1 float64) (*BMAP, error) {
 	if gamma >= 1 {
 		return nil, infeasible("with SCV %.4g two phases reach correlations below (1 - 1/SCV)/2 = %.3f; the log has %.3f at lag 1: regimes of less than exponential variability are needed", scv, bound, lag1)
 	}
+	return MAP2Decay(m1, m2, m3, gamma)
+}
+
+// MAP2Decay is MAP2 with the decay gamma of correlations, rho_k = gamma^k rho_0
+// with rho_0 = (1 - 1/SCV)/2, in place of the correlation at lag 1.
+func MAP2Decay(m1, m2, m3, gamma float64) (*BMAP, error) {
+	if err := feasible([]float64{m1, m2}); err != nil {
+		return nil, err
+	}
+	if !(gamma >= -1 && gamma < 1) {
+		return nil, infeasible("decay %g is not from -1 to 1", gamma)
+	}
+	scv := m2/(m1*m1) - 1
 	if m3 == 0 {
 		l, err := twoMoments(m1, m2)
 		if err != nil {
@@ -49,6 +62,25 @@ func MAP2(m1, m2, m3, lag1 float64) (*BMAP, error) {
 		}
 	}
 	return map2(m1, m2, m3, gamma)
+}
+
+// decayOf is the decay by least squares over all lags, as far as two phases
+// of this SCV can have it.
+func decayOf(scv float64, lags []float64) float64 {
+	bound := (1 - 1/scv) / 2
+	best, least := 0.0, math.Inf(1)
+	for i := -999; i < 1000; i++ {
+		gamma := float64(i) / 1000
+		f, e := bound, 0.0
+		for _, v := range lags {
+			f *= gamma
+			e += (f - v) * (f - v)
+		}
+		if e < least {
+			best, least = gamma, e
+		}
+	}
+	return best
 }
 
 // map2 solves for the canonical form of decay gamma.

@@ -16,8 +16,9 @@ import (
 
 // Limits of what is read of a log.
 const (
-	MaxRows  = 5_000_000 // rows, unless told otherwise
-	maxEntry = 4 << 20   // bytes of one row: an open quote must not take all memory
+	MaxRows   = 5_000_000 // rows, unless told otherwise
+	mostInRow = 1_000_000 // arrivals that one row may stand for
+	maxEntry  = 4 << 20   // bytes of one row: an open quote must not take all memory
 )
 
 // Table is one column of a log.
@@ -25,16 +26,26 @@ type Table struct {
 	Column string    // the name it was found by
 	Values []float64 // seconds for times, which may be given as dates
 	Lines  []int     // of each value
+	Counts []int     // of each value the arrivals its row stands for; nil: one each
 	Empty  int       // rows without a value
 	Head   []string  // all columns of the first row
 }
 
-// ReadTable reads one column of a CSV file with a header row or of JSON lines
-// (one object a line, told by the first character {): the first of the given
-// names that the header has. At most most rows are read, more are an error. Numbers must be
-// finite; times of RFC 3339 become seconds since 1970; rows whose field is
-// empty or missing are counted and left out. Errors name the line.
-func ReadTable(in io.Reader, most int, names ...string) (*Table, error) {
+// Columns says what is read of a log.
+type Columns struct {
+	Value []string // names of the column; the first that the header has is taken
+	Count string   // optional column: how many arrivals a row stands for
+	Most  int      // rows; more are an error; 0 is MaxRows
+}
+
+// ReadTable reads a column of a CSV file with a header row or of JSON lines
+// (one object a line, told by the first character {). Numbers must be finite;
+// times of RFC 3339 become seconds since 1970; rows whose field is empty or
+// missing are counted and left out. Errors name the line.
+func ReadTable(in io.Reader, c Columns) (*Table, error) {
+	if c.Most == 0 {
+		c.Most = MaxRows
+	}
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		b, err := r.Peek(1)
@@ -45,10 +56,10 @@ func ReadTable(in io.Reader, most int, names ...string) (*Table, error) {
 			return nil, err
 		}
 		if b[0] == '{' {
-			return readObjects(r, most, names)
+			return readObjects(r, c)
 		}
 		if b[0] != ' ' && b[0] != '\t' && b[0] != '\r' && b[0] != '\n' {
-			return readCSV(r, most, names)
+			return readCSV(r, c)
 		}
 		// Blank lines before the header would shift the lines of errors.
 		if b[0] == '\n' {
@@ -75,7 +86,7 @@ func (l *entryLimit) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func readCSV(in io.Reader, most int, names []string) (*Table, error) {
+func readCSV(in io.Reader, c Columns) (*Table, error) {
 	limit := &entryLimit{in: in, most: maxEntry}
 	r := csv.NewReader(limit)
 	r.TrimLeadingSpace, r.ReuseRecord, r.Comment = true, true, '#'
@@ -87,15 +98,15 @@ func readCSV(in io.Reader, most int, names []string) (*Table, error) {
 	for i, h := range t.Head {
 		t.Head[i] = strings.ToLower(strings.TrimSpace(strings.TrimPrefix(h, "\uFEFF")))
 	}
-	column := -1
-	for _, n := range names {
+	column, count := -1, slices.Index(t.Head, c.Count)
+	for _, n := range c.Value {
 		if column = slices.Index(t.Head, n); column >= 0 {
 			t.Column = n
 			break
 		}
 	}
 	if column < 0 {
-		return nil, noColumn(1, t.Head, names)
+		return nil, noColumn(1, t.Head, c.Value)
 	}
 	for {
 		row, err := r.Read()
@@ -107,7 +118,11 @@ func readCSV(in io.Reader, most int, names []string) (*Table, error) {
 			return nil, csvError(r, err)
 		}
 		line, _ := r.FieldPos(0)
-		if err := t.add(line, row[column], most); err != nil {
+		batch := ""
+		if count >= 0 {
+			batch = row[count]
+		}
+		if err := t.add(line, row[column], batch, c); err != nil {
 			return nil, err
 		}
 	}
@@ -132,20 +147,17 @@ func csvError(r *csv.Reader, err error) error {
 func noColumn(line int, head, names []string) error {
 	var shown []string
 	for i, h := range head {
-		if len(h) > 40 {
-			h = h[:40] + "..."
-		}
 		if i == 20 {
 			shown = append(shown, "...")
 			break
 		}
-		shown = append(shown, h)
+		shown = append(shown, clip(h))
 	}
 	return fmt.Errorf("line %d: no column %s; there are %q", line, strings.Join(names, " or "), strings.Join(shown, ","))
 }
 
 // readObjects reads JSON lines. The first object decides on the column.
-func readObjects(in io.Reader, most int, names []string) (*Table, error) {
+func readObjects(in io.Reader, c Columns) (*Table, error) {
 	s := bufio.NewScanner(in)
 	s.Buffer(make([]byte, 64<<10), maxEntry)
 	t := &Table{}
@@ -165,28 +177,25 @@ func readObjects(in io.Reader, most int, names []string) (*Table, error) {
 				t.Head = append(t.Head, k)
 			}
 			slices.Sort(t.Head)
-			for _, n := range names {
+			for _, n := range c.Value {
 				if _, ok := row[n]; ok {
 					t.Column = n
 					break
 				}
 			}
 			if t.Column == "" {
-				return nil, noColumn(line, t.Head, names)
+				return nil, noColumn(line, t.Head, c.Value)
 			}
 		}
-		field := strings.TrimSpace(string(row[t.Column]))
-		if field == "null" {
-			field = ""
+		field, err := plain(row[t.Column])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", line, t.Column, err)
 		}
-		if strings.HasPrefix(field, `"`) {
-			var text string
-			if err := json.Unmarshal(row[t.Column], &text); err != nil {
-				return nil, fmt.Errorf("line %d: %s: %w", line, t.Column, err)
-			}
-			field = text
+		batch, err := plain(row[c.Count])
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %s: %w", line, c.Count, err)
 		}
-		if err := t.add(line, field, most); err != nil {
+		if err := t.add(line, field, batch, c); err != nil {
 			return nil, err
 		}
 	}
@@ -199,9 +208,22 @@ func readObjects(in io.Reader, most int, names []string) (*Table, error) {
 	return t, nil
 }
 
-// add takes the value of one row.
-func (t *Table) add(line int, field string, most int) error {
-	field = strings.TrimSpace(field)
+// plain is a JSON value as CSV would have it.
+func plain(raw json.RawMessage) (string, error) {
+	text := strings.TrimSpace(string(raw))
+	if text == "null" {
+		return "", nil
+	}
+	if strings.HasPrefix(text, `"`) {
+		err := json.Unmarshal(raw, &text)
+		return text, err
+	}
+	return text, nil
+}
+
+// add takes the value of one row, and its count if the log has counts.
+func (t *Table) add(line int, field, batch string, c Columns) error {
+	field, batch = strings.TrimSpace(field), strings.TrimSpace(batch)
 	if field == "" {
 		t.Empty++
 		return nil
@@ -210,19 +232,36 @@ func (t *Table) add(line int, field string, most int) error {
 	if err != nil {
 		at, notDate := time.Parse(time.RFC3339, field)
 		if notDate != nil {
-			if len(field) > 40 {
-				field = field[:40] + "..."
-			}
-			return fmt.Errorf("line %d: %s: %q is neither a number nor a time of RFC 3339", line, t.Column, field)
+			return fmt.Errorf("line %d: %s: %q is neither a number nor a time of RFC 3339", line, t.Column, clip(field))
 		}
 		v = float64(at.Unix()) + float64(at.Nanosecond())/1e9
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return fmt.Errorf("line %d: %s: %g is no finite number", line, t.Column, v)
 	}
-	if len(t.Values) == most {
-		return fmt.Errorf("line %d: more than %d rows; cut the log or raise the limit of rows", line, most)
+	if len(t.Values) == c.Most {
+		return fmt.Errorf("line %d: more than %d rows; cut the log or raise the limit of rows", line, c.Most)
+	}
+	if batch != "" || t.Counts != nil {
+		n := 1
+		if batch != "" {
+			if n, err = strconv.Atoi(batch); err != nil || n < 1 || n > mostInRow {
+				return fmt.Errorf("line %d: %s: %q is no whole number from 1 to %d", line, c.Count, clip(batch), mostInRow)
+			}
+		}
+		for len(t.Counts) < len(t.Values) {
+			t.Counts = append(t.Counts, 1)
+		}
+		t.Counts = append(t.Counts, n)
 	}
 	t.Values, t.Lines = append(t.Values, v), append(t.Lines, line)
 	return nil
+}
+
+// clip shortens what is quoted in an error.
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "..."
+	}
+	return s
 }
