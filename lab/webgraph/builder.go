@@ -69,6 +69,9 @@ func (b *Builder) Add(u, v uint32) error {
 // SetSites tells the first page of each site, in ascending order from 0.
 func (b *Builder) SetSites(first []uint32) { b.w.SetSites(first) }
 
+// SetNames tells the name of each page, such as its URL.
+func (b *Builder) SetNames(names []string) { b.w.SetNames(names) }
+
 // Abort removes what was written; after Finish it does nothing.
 func (b *Builder) Abort() {
 	b.w.Abort()

@@ -33,6 +33,8 @@ type Graph struct {
 	meta    Meta
 	out, in rows
 	sites   []uint32 // first page of each site, and the end; nil: no sites
+	names   []byte   // of all pages, one after another; nil: no names
+	nameAt  []uint64 // where each begins, and the end
 
 	mu       sync.Mutex // guards mappings, which grow with columns
 	mappings []mapping
@@ -87,13 +89,24 @@ func (g *Graph) SiteSpan(site int) (first, pages uint32) {
 	return g.sites[site], g.sites[site+1] - g.sites[site]
 }
 
+// Name returns the name of page u, such as its URL, "" if the graph has none.
+func (g *Graph) Name(u uint32) string {
+	if g.nameAt == nil {
+		return ""
+	}
+	return string(g.names[g.nameAt[u]:g.nameAt[u+1]])
+}
+
+// Named reports whether pages have names.
+func (g *Graph) Named() bool { return g.nameAt != nil }
+
 // Close gives the mapped memory back.
 func (g *Graph) Close() error {
 	var errs []error
 	for _, m := range g.mappings {
 		errs = append(errs, m.close())
 	}
-	g.out, g.in, g.sites, g.mappings = rows{}, rows{}, nil, nil
+	g.out, g.in, g.sites, g.names, g.nameAt, g.mappings = rows{}, rows{}, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 

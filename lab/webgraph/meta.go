@@ -14,12 +14,14 @@ import (
 
 // Names of the files of a stored graph.
 const (
-	metaFile      = "graph.json"
-	outStartsFile = "out.starts"
-	outLinksFile  = "out.links"
-	inStartsFile  = "in.starts"
-	inLinksFile   = "in.links"
-	sitesFile     = "sites"
+	metaFile       = "graph.json"
+	outStartsFile  = "out.starts"
+	outLinksFile   = "out.links"
+	inStartsFile   = "in.starts"
+	inLinksFile    = "in.links"
+	sitesFile      = "sites"
+	namesFile      = "names"
+	nameStartsFile = "names.starts"
 )
 
 // formatName and formatVersion stand in graph.json.
@@ -35,6 +37,7 @@ type Meta struct {
 	Nodes   int64  `json:"nodes"`
 	Links   int64  `json:"links"`
 	Sites   int64  `json:"sites"`
+	Names   int64  `json:"name_bytes,omitempty"` // of all names together
 	// Sorted says that the links of each page ascend, each once.
 	Sorted bool `json:"sorted"`
 	// Made tells what made the graph: a generator with its parameters, or an import.
@@ -142,7 +145,7 @@ func readMeta(dir string) (Meta, error) {
 	if sum, err := m.sum(); err != nil || sum != m.Checksum {
 		return m, &DamagedError{path, "its checksum is wrong"}
 	}
-	if m.Nodes < 1 || m.Nodes > MaxNodes || m.Links < 0 || m.Sites < 0 || m.Sites > m.Nodes {
+	if m.Nodes < 1 || m.Nodes > MaxNodes || m.Links < 0 || m.Sites < 0 || m.Names < 0 || m.Sites > m.Nodes {
 		return m, &DamagedError{path, fmt.Sprintf("%d pages, %d links, %d sites", m.Nodes, m.Links, m.Sites)}
 	}
 	return m, nil

@@ -70,7 +70,15 @@ func (g *Graph) mapAll() (err error) {
 		}
 	}
 	if g.meta.Sites > 0 {
-		g.sites, err = mapNumbers[uint32](g, sitesFile, g.meta.Sites+1)
+		if g.sites, err = mapNumbers[uint32](g, sitesFile, g.meta.Sites+1); err != nil {
+			return err
+		}
+	}
+	if g.meta.Names > 0 {
+		if g.names, err = mapNumbers[uint8](g, namesFile, g.meta.Names); err != nil {
+			return err
+		}
+		g.nameAt, err = mapNumbers[uint64](g, nameStartsFile, n+1)
 	}
 	return err
 }
@@ -150,6 +158,11 @@ func (g *Graph) plausible() error {
 			if v >= n {
 				return &DamagedError{filepath.Join(g.dir, d.links), fmt.Sprintf("link %d goes to page %d of %d", i, v, n)}
 			}
+		}
+	}
+	for u := 1; u < len(g.nameAt); u++ {
+		if a, b := g.nameAt[u-1], g.nameAt[u]; a > b || b > uint64(len(g.names)) {
+			return &DamagedError{filepath.Join(g.dir, nameStartsFile), fmt.Sprintf("the name of page %d ends before it begins or after the last", u-1)}
 		}
 	}
 	if n := g.Sites(); n > 0 {

@@ -47,6 +47,7 @@ type Writer struct {
 	starts   *numberFile[uint64]
 	links    *numberFile[uint32]
 	sites    []uint32
+	names    []string
 	greatest uint32 // page that is linked to
 	ended    bool
 }
@@ -160,6 +161,9 @@ func (w *Writer) Append(links []uint32) error {
 // SetSites tells the first page of each site, in ascending order from 0.
 func (w *Writer) SetSites(first []uint32) { w.sites = first }
 
+// SetNames tells the name of each page, such as its URL.
+func (w *Writer) SetNames(names []string) { w.names = names }
+
 func (w *Writer) failed(err error) error {
 	if err != nil {
 		return fmt.Errorf("write graph %s: %w", w.dir, err)
@@ -214,6 +218,11 @@ func (w *Writer) Finish(ctx context.Context) error {
 			return err
 		}
 	}
+	if w.names != nil {
+		if err := w.writeNames(); err != nil {
+			return w.failed(err)
+		}
+	}
 	if err := w.meta.write(w.tmp); err != nil {
 		return w.failed(err)
 	}
@@ -228,6 +237,26 @@ func (w *Writer) Finish(ctx context.Context) error {
 	}
 	w.ended = true
 	return nil
+}
+
+// writeNames writes the names one after another, and where each begins.
+func (w *Writer) writeNames() error {
+	if int64(len(w.names)) != w.Nodes() {
+		return fmt.Errorf("%d names for %d pages", len(w.names), w.Nodes())
+	}
+	starts := make([]uint64, 1, len(w.names)+1)
+	text, err := createNumbers[uint8](w.tmp, namesFile)
+	if err != nil {
+		return err
+	}
+	for _, name := range w.names {
+		if err := text.write([]byte(name)); err != nil {
+			return errors.Join(err, text.f.Close())
+		}
+		starts = append(starts, uint64(text.n))
+	}
+	w.meta.Names = text.n
+	return errors.Join(w.file(text.finish()), w.file(writeNumbers(w.tmp, nameStartsFile, starts)))
 }
 
 func (w *Writer) file(f FileInfo, err error) error {

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/freshet/freshet/lab/webgraph"
+	"github.com/freshet/freshet/lab/webgraph/bv"
+	"github.com/freshet/freshet/lab/webgraph/format"
+)
+
+// webExportCmd writes a stored graph for other programs.
+type webExportCmd struct {
+	Dir    string `arg:"" help:"Stored graph."`
+	Out    string `help:"Name of the files to write, without extension." short:"o" required:"" placeholder:"BASE"`
+	Format string `help:"tsv (two page numbers a line), ascii (WebGraph's .graph-txt), bv (WebGraph's .graph, .offsets and .properties) or records (.nodes and .links of fixed records)." enum:"tsv,ascii,bv,records" default:"bv"`
+}
+
+// exportAnswer is the JSON of web export.
+type exportAnswer struct {
+	Files []string `json:"files"`
+	Bytes int64    `json:"bytes"`
+	// BitsPerLink is that of the coded lists (bv).
+	BitsPerLink float64 `json:"bits_per_link,omitempty"`
+}
+
+// Run exports.
+func (c *webExportCmd) Run(ctx context.Context, g *globals) error {
+	graph, err := openGraph(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer graph.Close()
+	var a exportAnswer
+	switch c.Format {
+	case "tsv":
+		a.Files = []string{c.Out + ".tsv"}
+		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteEdges(w[0], graph, 0, graph.Nodes()) })
+	case "ascii":
+		a.Files = []string{c.Out + ".graph-txt"}
+		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteASCII(w[0], graph) })
+	case "records":
+		a.Files = []string{c.Out + ".nodes", c.Out + ".links"}
+		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteFixed(w[0], w[1], graph) })
+	case "bv":
+		a.Files = []string{c.Out + ".graph", c.Out + ".offsets", c.Out + ".properties"}
+		a.BitsPerLink, err = c.bv(ctx, g, graph)
+	}
+	if err != nil {
+		return fmt.Errorf("web export: %w", err)
+	}
+	for _, f := range a.Files {
+		st, err := os.Stat(f)
+		if err != nil {
+			return err
+		}
+		a.Bytes += st.Size()
+	}
+	if g.JSON {
+		return g.printJSON(a)
+	}
+	fmt.Fprintf(g.stdout, "%s: %d bytes", strings.Join(a.Files, ", "), a.Bytes)
+	if a.BitsPerLink > 0 {
+		fmt.Fprintf(g.stdout, ", %.2f bits a link", a.BitsPerLink)
+	}
+	_, err = fmt.Fprintln(g.stdout)
+	return err
+}
+
+// bv writes the files of the WebGraph framework.
+func (c *webExportCmd) bv(ctx context.Context, g *globals, graph *webgraph.Graph) (float64, error) {
+	if !graph.Meta().Sorted {
+		return 0, usagef("%s: the links of its pages do not ascend, each once, as this format needs; import it with --simple", c.Dir)
+	}
+	show, end := g.graphProgress()
+	defer end()
+	bits, err := bv.Write(c.Out, bv.Default(), graph, func(done int64) error {
+		show("coded", done, int64(graph.Nodes()))
+		return ctx.Err()
+	})
+	return float64(bits) / float64(max(graph.Links(), 1)), err
+}
+
+// writeWhole writes files under other names and gives them theirs when all are
+// whole.
+func writeWhole(names []string, write func([]io.Writer) error) (err error) {
+	files := make([]*os.File, 0, len(names))
+	defer func() {
+		for _, f := range files {
+			err = errors.Join(err, f.Close())
+			if err == nil {
+				err = os.Rename(f.Name(), strings.TrimSuffix(f.Name(), ".partial"))
+			} else {
+				_ = os.Remove(f.Name())
+			}
+		}
+	}()
+	var to []io.Writer
+	for _, name := range names {
+		f, err := os.Create(name + ".partial")
+		if err != nil {
+			return err
+		}
+		files, to = append(files, f), append(to, f)
+	}
+	return write(to)
+}
+
+// webCatCmd prints the links of a stored graph.
+type webCatCmd struct {
+	Dir   string `arg:"" help:"Stored graph."`
+	Nodes string `help:"Only the links of pages A to B, B not included; either may be left out." placeholder:"A:B"`
+	Names bool   `help:"Print the names of pages (URLs) instead of their numbers, where the graph has them."`
+}
+
+// Run prints.
+func (c *webCatCmd) Run(g *globals) error {
+	graph, err := openGraph(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer graph.Close()
+	from, to, err := nodeRange(c.Nodes, graph.Nodes())
+	if err != nil {
+		return err
+	}
+	if !c.Names {
+		return format.WriteEdges(g.stdout, graph, from, to)
+	}
+	if !graph.Named() {
+		return usagef("web cat --names: %s has no names; a graph imported from URLs has", c.Dir)
+	}
+	for u := from; u < to; u++ {
+		name := graph.Name(uint32(u))
+		for _, v := range graph.Out(uint32(u)) {
+			if _, err := fmt.Fprintf(g.stdout, "%s\t%s\n", name, graph.Name(v)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodeRange parses A:B.
+func nodeRange(s string, nodes int) (from, to int, err error) {
+	if s == "" {
+		return 0, nodes, nil
+	}
+	a, b, ok := strings.Cut(s, ":")
+	to = nodes
+	if a != "" {
+		from, err = strconv.Atoi(a)
+	}
+	if b != "" && err == nil {
+		to, err = strconv.Atoi(b)
+	}
+	if !ok || err != nil {
+		return 0, 0, usagef("--nodes %s: want two page numbers, as in 0:100", s)
+	}
+	if from < 0 || to > nodes || from > to {
+		return 0, 0, usagef("--nodes %s: the graph has pages 0 to %d", s, nodes-1)
+	}
+	return from, to, nil
+}
