@@ -220,18 +220,18 @@ func (b *chromium) close() {
 	})
 }
 
-// memory is what the process group has resident, in bytes; 0 where that is not
-// known. Pages that processes share count once for each of them, so it is more
-// than what the browser takes.
-func (b *chromium) memory() int64 {
+// usage is what the process group takes: resident memory in bytes, and CPU time
+// since its start; 0 where that is not known. Pages that processes share count
+// once for each of them, so the memory is more than what the browser takes.
+func (b *chromium) usage() (memory int64, cpu time.Duration) {
 	if b.pid == 0 {
-		return 0
+		return 0, 0
 	}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	var pages int64
+	var pages, ticks int64
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
@@ -246,8 +246,12 @@ func (b *chromium) memory() int64 {
 		if !ok || len(f) < 22 || f[2] != strconv.Itoa(b.pid) {
 			continue
 		}
-		n, _ := strconv.ParseInt(f[21], 10, 64)
-		pages += n
+		number := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
+		pages += number(21)
+		ticks += number(11) + number(12) + number(13) + number(14) // own, and of children that ended
 	}
-	return pages * int64(os.Getpagesize())
+	return pages * int64(os.Getpagesize()), time.Duration(ticks) * time.Second / ticksPerSecond
 }
+
+// ticksPerSecond is USER_HZ, which is 100 on every Linux that Go runs on.
+const ticksPerSecond = 100

@@ -44,6 +44,8 @@ type Stats struct {
 	Bytes    int64
 	Private  int64 // connections to private addresses that were refused
 	Time     time.Duration
+	CPU      time.Duration // of the browsers
+	Memory   int64         // of the present one, resident
 }
 
 // retryStart is how long a browser that could not be started is not tried
@@ -85,6 +87,8 @@ func (p *Pool) Stats() Stats {
 	s := p.stats
 	if p.current != nil {
 		s.Private += p.current.guard.refused.Load()
+		memory, cpu := p.current.usage()
+		s.Memory, s.CPU = memory, s.CPU+cpu
 	}
 	return s
 }
@@ -122,6 +126,11 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	b, idle := p.current, p.idle
 	p.current, p.idle = nil, nil
+	if b != nil {
+		p.stats.Private += b.guard.refused.Load()
+		_, cpu := b.usage()
+		p.stats.CPU += cpu
+	}
 	p.mu.Unlock()
 	if b != nil {
 		b.kill()
@@ -300,6 +309,8 @@ func (p *Pool) retire() {
 // end closes a browser nobody uses. The caller holds mu.
 func (p *Pool) end(b *chromium) {
 	p.stats.Private += b.guard.refused.Load()
+	_, cpu := b.usage()
+	p.stats.CPU += cpu
 	p.open.Go(b.close)
 }
 
@@ -319,7 +330,11 @@ func (p *Pool) done(ctx context.Context, t *tab, err error) {
 		p.drop(b, dead)
 		return
 	}
-	full := b.pages.Load()%memoryPages == 0 && b.memory() > p.config.MaxMemory
+	full := false
+	if b.pages.Load()%memoryPages == 0 {
+		memory, _ := b.usage()
+		full = memory > p.config.MaxMemory
+	}
 	p.mu.Lock()
 	if p.current == b && !full && len(p.idle) < p.limit {
 		p.idle = append(p.idle, t)

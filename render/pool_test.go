@@ -342,8 +342,8 @@ func TestRecycle(t *testing.T) {
 	if st := p.Stats(); st.Browsers < 2 || st.Browsers > 4 || st.Rendered != 10 || st.Failed+st.Retried+st.Killed > 0 {
 		t.Errorf("%+v", st)
 	}
-	if b := p.current; b != nil && b.memory() < 50<<20 {
-		t.Errorf("a browser with %d bytes", b.memory())
+	if st := p.Stats(); st.CPU < 100*time.Millisecond || p.current != nil && st.Memory < 50<<20 {
+		t.Errorf("browsers with %d bytes, %v", st.Memory, st.CPU)
 	}
 }
 

@@ -145,9 +145,17 @@ func (t *tab) event(ev any) {
 		if v := t.current(); v != nil {
 			v.received(e.EncodedDataLength, e.DataLength)
 		}
-	case *network.EventLoadingFinished, *network.EventLoadingFailed, *network.EventResponseReceived:
+	case *network.EventResponseReceived:
 		if v := t.current(); v != nil {
 			v.received(0, 0)
+		}
+	case *network.EventLoadingFinished:
+		if v := t.current(); v != nil {
+			v.ended(e.RequestID)
+		}
+	case *network.EventLoadingFailed:
+		if v := t.current(); v != nil {
+			v.ended(e.RequestID)
 		}
 	case *page.EventJavascriptDialogOpening:
 		t.reply(func(ctx context.Context) {

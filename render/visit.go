@@ -31,6 +31,7 @@ type visit struct {
 	served bool      // the document was asked for
 	last   time.Time // of the last sign of the network
 	links  map[string]bool
+	flight map[network.RequestID]bool // requests without an end yet
 }
 
 // verdict on a request.
@@ -57,7 +58,10 @@ func (v *visit) judge(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRe
 			return block
 		}
 	}
-	v.count(&v.doc.Requests)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.doc.Requests++
+	v.flight[e.NetworkID] = true
 	return pass
 }
 
@@ -112,6 +116,14 @@ func (v *visit) received(wire, length int64) {
 	v.doc.Bytes += max(wire, length)
 }
 
+// ended notes the end of a request.
+func (v *visit) ended(id network.RequestID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	delete(v.flight, id)
+}
+
 // answer is the robot's copy of the document.
 func (v *visit) answer(id cdpfetch.RequestID) cdpfetch.FulfillRequestParams {
 	return cdpfetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, ResponseHeaders: header(v.page), Body: v.page.Body}
@@ -123,7 +135,7 @@ var errTab = errors.New("the tab does not answer")
 // render builds one page. An error that is errTab means that the tab is lost.
 func (t *tab) render(ctx context.Context, p *Page) (*Document, error) {
 	start := time.Now()
-	v := &visit{page: p, config: t.config, last: start, links: map[string]bool{}}
+	v := &visit{page: p, config: t.config, last: start, links: map[string]bool{}, flight: map[network.RequestID]bool{}}
 	ctx, cancel := context.WithTimeout(ctx, t.config.Timeout)
 	defer cancel()
 	t.set(v)
@@ -208,7 +220,7 @@ func (t *tab) settle(ctx context.Context, v *visit, budget time.Duration) error 
 		case <-ctx.Done():
 			return t.halt(v, CutTime)
 		case <-tick.C:
-			if v.quiet() > t.config.Stall {
+			if v.stalled() {
 				return t.halt(v, CutStall)
 			}
 		}
@@ -224,10 +236,17 @@ func (v *visit) tooLong() {
 	}
 }
 
-func (v *visit) quiet() time.Duration {
+// stalled reports whether nothing has happened for long. Without a request
+// under way it is the page's script that is at work, which may take longer on a
+// loaded machine.
+func (v *visit) stalled() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return time.Since(v.last)
+	limit := v.config.Stall
+	if len(v.flight) == 0 {
+		limit *= 2
+	}
+	return time.Since(v.last) > limit
 }
 
 // halt stops a page that does not settle; what it has shown by now counts. A

@@ -9,7 +9,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -51,8 +52,9 @@ type AgentsRow struct {
 	OnlyShare     float64 `json:"urls_only_by_rendering_share"` // of found
 	Scripts       int64   `json:"scripts_fetched"`
 	Examined      int64   `json:"scripts_examined"`
-	CPU           float64 `json:"cpu_seconds"` // of the robot, its browser and the server
-	Bytes         int64   `json:"bytes"`
+	CPU           float64 `json:"cpu_seconds"` // of the robot and its browser, and of the web, which is served by the same process
+	Memory        int64   `json:"memory"`      // resident at the end, of both
+	Bytes         int64   `json:"bytes"`       // received
 
 	Pages map[string]bool   `json:"-"` // known in the end; true for a rendered one
 	Why   map[string]string `json:"-"` // reasons by URL
@@ -89,7 +91,8 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 	defer client.Close()
 	config := crawl.Config{
 		Store: st, Archive: warc, Fetch: client, Log: a.Log, Agents: a.Fetch, Once: true, Canon: weburl.DefaultCanon,
-		DelayGiven: true, DelayFactor: 1e-9, // the thesis's robots did not wait either; the web has one connection a host
+		Ordering:   crawl.Orderings()["host-balanced"](), // else few agents see few hosts in the time of a row
+		DelayGiven: true, DelayFactor: 1e-9,              // the thesis's robots did not wait either; the web has one connection a host
 	}
 	var found []store.Found
 	for _, s := range a.Web.Seeds() {
@@ -126,6 +129,10 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 		defer timer.Stop()
 	}
 	start, cpu := time.Now(), cpuTime()
+	var browser time.Duration
+	if r != nil {
+		browser = r.Pool.Stats().CPU
+	}
 	if err := robot.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -139,10 +146,11 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 	row.PerSecond, row.RenderedShare, row.OnlyShare = float64(row.Visited)/row.Seconds, share(row.Rendered, row.Visited), share(row.Only, row.Found)
 	if r != nil {
 		row.Scripts, row.Examined = r.Scripts()
-		row.Bytes += r.Pool.Stats().Bytes
-		r.Pool.Close() // its children's time counts when they are waited for
+		used := r.Pool.Stats()
+		row.Bytes, row.Memory, row.CPU = row.Bytes+used.Bytes, used.Memory, (used.CPU - browser).Seconds()
 	}
-	row.CPU = cpuTime() - cpu
+	row.CPU += cpuTime() - cpu
+	row.Memory += resident()
 	row.Pages, row.Why = map[string]bool{}, map[string]string{}
 	return row, st.Pages(ctx, func(p *store.Page) error {
 		row.Pages[p.URL], row.Why[p.URL] = p.Rendered, p.Why
@@ -179,19 +187,40 @@ func serveWeb(h http.Handler) (address string, stop func(), err error) {
 	return l.Addr().String(), func() { _ = srv.Close(); done.Wait() }, nil
 }
 
-// cpuTime is what this process and its ended children have used, in seconds.
+// cpuTime is what this process has used, in seconds.
 func cpuTime() float64 {
-	if runtime.GOOS == "windows" {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
 		return 0
 	}
-	var sum float64
-	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
-		var u syscall.Rusage
-		if syscall.Getrusage(who, &u) == nil {
-			sum += time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
-		}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// resident is the memory of this process, in bytes.
+func resident() int64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	f := strings.Fields(string(b))
+	if err != nil || len(f) < 2 {
+		return 0
 	}
-	return sum
+	n, _ := strconv.ParseInt(f[1], 10, 64)
+	return n * int64(os.Getpagesize())
+}
+
+// Prices of what a crawl uses.
+type Prices struct {
+	CPU     float64 // a CPU hour
+	Memory  float64 // a GB for an hour
+	Traffic float64 // a GB received
+}
+
+// Million is what a million pages would cost.
+func (p Prices) Million(r *AgentsRow) float64 {
+	if r.Visited == 0 {
+		return 0
+	}
+	cost := p.CPU*r.CPU/3600 + p.Memory*float64(r.Memory)/1e9*r.Seconds/3600 + p.Traffic*float64(r.Bytes)/1e9
+	return cost / float64(r.Visited) * 1e6
 }
 
 // Decision is how well the pages to render were chosen.

@@ -338,3 +338,21 @@ func with(name, extra string) func(*site, int) string {
 		return body + "</body>"
 	}
 }
+
+// Mix is a list of kinds for New of which a share builds its pages by scripts.
+func Mix(share float64) []string {
+	const n = 20
+	scripted := []string{"react", "plain", "vue", "scroll", "angular", "timer", "svelte", "hash", "history", "noscript"}
+	other := []string{"static", "counted", "hydrated", "static", "widget", "static", "counted", "static", "broken", "static"}
+	kinds := make([]string, n)
+	js := int(share*n + .5)
+	for i := range kinds {
+		// Evenly between the others: the i-th is scripted where i*share passes a whole number.
+		if before := i * js / n; (i+1)*js/n > before {
+			kinds[i] = scripted[before%len(scripted)]
+		} else {
+			kinds[i] = other[(i-before)%len(other)]
+		}
+	}
+	return kinds
+}
