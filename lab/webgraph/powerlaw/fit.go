@@ -86,7 +86,7 @@ func FitAt(h *Histogram, xmin int64) (Law, error) {
 // not below limit.
 func (h *Histogram) fitFrom(i int, n int64, meanLog, limit float64) (Law, bool) {
 	l := Law{Xmin: h.values[i], Tail: n, Exponent: exponent(float64(h.values[i]), meanLog)}
-	if l.Exponent >= greatest {
+	if l.Exponent > greatest-1e-3 { // next to no spread: not a power law
 		return l, false
 	}
 	var ok bool
