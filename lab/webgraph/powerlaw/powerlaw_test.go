@@ -52,12 +52,12 @@ func TestExponentIsRecovered(t *testing.T) {
 		g    float64
 		xmin int64
 	}{{2.10, 1}, {2.10, 7}, {2.72, 1}, {1.5, 3}, {3.4, 20}} {
-		h := zipf(c.g, c.xmin, 200_000, 1)
+		h := zipf(c.g, c.xmin, 100_000, 1)
 		at, err := FitAt(h, c.xmin)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if math.Abs(at.Exponent-c.g) > 4*at.StdErr || at.StdErr > .02 {
+		if math.Abs(at.Exponent-c.g) > 4*at.StdErr || at.StdErr > .03 {
 			t.Errorf("exponent %.4f +- %.4f from xmin, want %g", at.Exponent, at.StdErr, c.g)
 		}
 		l, err := Fit(h)
@@ -234,7 +234,7 @@ func TestBootstrap(t *testing.T) {
 // a tenth.
 func TestBootstrapIsCalibrated(t *testing.T) {
 	t.Parallel()
-	const samples = 60
+	const samples = 40
 	rejected := 0
 	for s := range uint64(samples) {
 		h := zipf(2.2, 1, 500, 100+s)
@@ -242,7 +242,7 @@ func TestBootstrapIsCalibrated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := Bootstrap{Seed: s, Replications: 20}.Test(context.Background(), h, l)
+		g, err := Bootstrap{Seed: s, Replications: 15}.Test(context.Background(), h, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestBootstrapIsCalibrated(t *testing.T) {
 			rejected++
 		}
 	}
-	if rejected > 15 { // binomial(60, 0.1): more than 15 has probability 0.0002
+	if rejected > 14 { // p < 0.1 means at most 1 of 15; binomial(40, 2/16): more than 14 has probability 0.0001
 		t.Errorf("%d of %d true laws rejected at 0.1", rejected, samples)
 	}
 }
