@@ -130,7 +130,9 @@ type Throttle struct {
 
 // Signals configures the receivers.
 type Signals struct {
-	Secrets map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
+	Secrets  map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
+	Topics   []string          `yaml:"topics" doc:"Feeds and pages to subscribe to at their WebSub hubs."`
+	Callback string            `yaml:"callback" doc:"Address under which hubs reach this server, such as https://search.example.org."`
 }
 
 // Archive configures WARC files.

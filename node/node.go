@@ -25,6 +25,7 @@ import (
 	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share"
+	"github.com/freshet/freshet/signal"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/throttle"
@@ -50,7 +51,8 @@ type Node struct {
 
 	tariff   atomic.Pointer[revisit.Tariff] // nil until pages were counted
 	interest interest
-	weights  []weighted // of sources; not changed after the start
+	websub   *signal.WebSub // nil without topics
+	weights  []weighted     // of sources; not changed after the start
 
 	mu       sync.Mutex
 	sources  []console.Source
@@ -116,6 +118,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	if err := n.interest.load(ctx, n.parts.Store); err != nil {
+		return err
+	}
+	if n.websub, err = n.newWebSub(c); err != nil {
 		return err
 	}
 	if err := n.newThrottle(c); err != nil {
@@ -262,6 +267,9 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	}
 	start("freshness", n.watchFreshness)
 	start("clicks", n.watchInterest)
+	if n.websub != nil {
+		start("websub", n.websub.Run)
+	}
 	if n.files != nil {
 		start("share robot", n.files.Run)
 	}

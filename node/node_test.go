@@ -2,9 +2,13 @@ package node
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -369,4 +373,75 @@ func TestStartErrors(t *testing.T) {
 	if err := n.Run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "console.listen") {
 		t.Errorf("address in use: %v", err)
 	}
+}
+
+// A feed's hub is found, verifies us, and what it sends makes new pages
+// searchable.
+func TestWebSub(t *testing.T) {
+	t.Parallel()
+	var secret, callback atomic.Value
+	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secret.Store(r.FormValue("hub.secret"))
+		callback.Store(r.FormValue("hub.callback"))
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer hub.Close()
+	mux := http.NewServeMux()
+	mux.HandleFunc("/feed", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/atom+xml")
+		fmt.Fprintf(w, `<feed xmlns="http://www.w3.org/2005/Atom"><link rel="hub" href=%q/></feed>`, hub.URL)
+	})
+	mux.HandleFunc("/new.html", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>Fresh</title><p>cormorant")
+	})
+	site := httptest.NewServer(mux)
+	defer site.Close()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	c := config.Default()
+	c.Sources = []config.Source{{URL: site.URL + "/feed", AllowPrivate: true}}
+	c.Signals.Topics, c.Signals.Callback = []string{site.URL + "/feed"}, "http://"+l.Addr().String()
+	c.Console.Listen = l.Addr().String()
+	ctx, cancel := context.WithCancel(t.Context())
+	n, err := New(ctx, c, Options{Dir: t.TempDir(), AllowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx, nil) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	eventually(t, "the hub is asked", func() bool { return callback.Load() != nil })
+	q := url.Values{"hub.mode": {"subscribe"}, "hub.topic": {site.URL + "/feed"}, "hub.challenge": {"42"}}
+	if code, s := get(t, callback.Load().(string)+"?"+q.Encode()); code != http.StatusOK || s != "42" {
+		t.Fatalf("verification: %d %q", code, s)
+	}
+	body := `<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="/new.html"/></entry></feed>`
+	mac := hmac.New(sha256.New, []byte(secret.Load().(string)))
+	mac.Write([]byte(body))
+	req, err := http.NewRequest(http.MethodPost, callback.Load().(string), strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Hub-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		t.Fatalf("notification: %s", res.Status)
+	}
+	eventually(t, "the new page is found", func() bool {
+		_, s := get(t, "http://"+l.Addr().String()+"/api/search?q=cormorant")
+		return strings.Contains(s, "new.html")
+	})
 }

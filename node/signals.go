@@ -15,10 +15,14 @@ import (
 // receivers are the handlers that take notices of changes.
 func (n *Node) receivers() map[string]http.Handler {
 	now := &signal.IndexNow{Keys: keyFiles{n.client}, Sink: n}
-	return map[string]http.Handler{
+	all := map[string]http.Handler{
 		"GET /indexnow": now, "POST /indexnow": now,
 		"POST /api/signals": &signal.Events{Secrets: n.config.Signals.Secrets, Sink: n},
 	}
+	if n.websub != nil {
+		all["/websub/{id}"] = n.websub
+	}
+	return all
 }
 
 // Changed implements signal.Sink: pages that belong to a source are due now,

@@ -18,6 +18,7 @@ import (
 
 type sensorCmd struct {
 	Proxy sensorProxyCmd `cmd:"" help:"Reverse proxy that tells of pages that are not what they were."`
+	Log   sensorLogCmd   `cmd:"" help:"Follow an access log that has ETag or Last-Modified."`
 	Watch sensorWatchCmd `cmd:"" help:"Watch the files of a document root."`
 }
 
@@ -32,6 +33,21 @@ type sensorFlags struct {
 	Every  time.Duration `help:"How long events are gathered before they are sent." default:"1s"`
 }
 
+// folder is where events wait.
+func (f *sensorFlags) folder(g *globals) (string, error) {
+	if f.Spool != "" {
+		return f.Spool, nil
+	}
+	if f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
+		return "", usagef("sensor: --name %q cannot be a folder's name: give --spool", f.Name)
+	}
+	data, err := g.dataDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(data, "sensor", f.Name), nil
+}
+
 // run sends events while a source of them works; either's end ends both.
 func (f *sensorFlags) run(ctx context.Context, g *globals, source func(context.Context, *sensor.Spool, *slog.Logger) error) error {
 	for name, address := range map[string]string{"to": f.To, "base": f.Base} {
@@ -39,16 +55,9 @@ func (f *sensorFlags) run(ctx context.Context, g *globals, source func(context.C
 			return err
 		}
 	}
-	dir := f.Spool
-	if dir == "" {
-		if f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
-			return usagef("sensor: --name %q cannot be a folder's name: give --spool", f.Name)
-		}
-		data, err := g.dataDir()
-		if err != nil {
-			return err
-		}
-		dir = filepath.Join(data, "sensor", f.Name)
+	dir, err := f.folder(g)
+	if err != nil {
+		return err
 	}
 	spool, err := sensor.OpenSpool(dir, f.Limit)
 	if err != nil {
@@ -119,6 +128,28 @@ func (c *sensorProxyCmd) Run(ctx context.Context, g *globals) error {
 			return server.Shutdown(end)
 		})
 		return group.Wait()
+	})
+}
+
+type sensorLogCmd struct {
+	sensorFlags
+	File  string `arg:"" help:"The access log."`
+	Pages int    `help:"Most pages that are remembered." default:"100000"`
+}
+
+// Help tells of the forms.
+func (sensorLogCmd) Help() string {
+	return "Lines are JSON (method, uri, status, etag, last_modified; or Caddy's), or the combined format with \"%{ETag}o\" \"%{Last-Modified}o\" behind it. docs/freshness.md has the settings of nginx, Apache and Caddy."
+}
+
+// Run follows until interrupted.
+func (c *sensorLogCmd) Run(ctx context.Context, g *globals) error {
+	dir, err := c.folder(g)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
+		return (&sensor.Log{Path: c.File, Sensor: sensor.New(c.Base, c.Pages, spool.Add), State: filepath.Join(dir, "log.json"), Log: log}).Run(ctx)
 	})
 }
 

@@ -3,11 +3,13 @@ package sensor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/freshet/freshet/signal"
@@ -23,6 +25,8 @@ type Sender struct {
 	Client *http.Client  // nil is one with a timeout of 30 s
 	Every  time.Duration // how long events are gathered; 0 is one second
 	Log    *slog.Logger  // nil is silent
+
+	refused atomic.Int64
 }
 
 const (
@@ -43,6 +47,7 @@ func (s *Sender) Run(ctx context.Context) error {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	var dropped int64
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	var pause time.Duration
@@ -55,6 +60,10 @@ func (s *Sender) Run(ctx context.Context) error {
 		}
 		if err := s.Spool.Sync(); err != nil {
 			log.Error("events not on disk", "err", err)
+		}
+		if n := s.Spool.Dropped(); n > dropped {
+			log.Error("events lost: the spool is full", "events", n-dropped)
+			dropped = n
 		}
 		if time.Now().Before(next) {
 			continue
@@ -79,7 +88,13 @@ func (s *Sender) drain(ctx context.Context) (wait time.Duration, err error) {
 		if err != nil || len(lines) == 0 {
 			return 0, err
 		}
-		if wait, err := s.post(ctx, lines); err != nil {
+		wait, err := s.post(ctx, lines)
+		if errors.Is(err, errRefused) {
+			// Something in the batch is no event to the receiver: line by line, so that
+			// what is wrong holds nothing up.
+			lines, wait, err = s.single(ctx, lines)
+		}
+		if err != nil {
 			return wait, err
 		}
 		if err := s.Spool.Done(len(lines)); err != nil {
@@ -88,6 +103,27 @@ func (s *Sender) drain(ctx context.Context) (wait time.Duration, err error) {
 	}
 	return 0, ctx.Err()
 }
+
+// errRefused is the error of a batch that the receiver calls malformed.
+var errRefused = errors.New("refused")
+
+// single sends the first line alone. One that is refused is given up, and
+// counted.
+func (s *Sender) single(ctx context.Context, lines []byte) ([]byte, time.Duration, error) {
+	first := lines[:bytes.IndexByte(lines, '\n')+1]
+	wait, err := s.post(ctx, first)
+	if errors.Is(err, errRefused) {
+		s.refused.Add(1)
+		if s.Log != nil {
+			s.Log.Warn("event given up", "err", err)
+		}
+		return first, 0, nil
+	}
+	return first, wait, err
+}
+
+// Refused is how many events the receiver would not take.
+func (s *Sender) Refused() int64 { return s.refused.Load() }
 
 func (s *Sender) post(ctx context.Context, lines []byte) (time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.To, bytes.NewReader(lines))
@@ -111,6 +147,9 @@ func (s *Sender) post(ctx context.Context, lines []byte) (time.Duration, error) 
 		return 0, nil
 	}
 	seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
+	if res.StatusCode == http.StatusBadRequest {
+		return 0, fmt.Errorf("%w: %s: %s", errRefused, s.To, bytes.TrimSpace(answer))
+	}
 	wait := min(max(0, time.Duration(seconds)*time.Second), longest)
 	return wait, fmt.Errorf("%s: %s: %s", s.To, res.Status, bytes.TrimSpace(answer))
 }

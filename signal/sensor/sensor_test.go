@@ -218,3 +218,39 @@ func BenchmarkWrap(b *testing.B) {
 		})
 	}
 }
+
+// An event that the receiver calls malformed is given up and holds nothing up.
+func TestRefusedEvent(t *testing.T) {
+	t.Parallel()
+	var sink collector
+	receiver := &signal.Events{Secrets: map[string]string{"s": "k"}, Sink: &sink}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(b), "bad") {
+			http.Error(w, "line 2: bad", http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(b)))
+		receiver.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	spool, err := OpenSpool(t.TempDir(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "bad", "b", "c"} {
+		spool.Add(signal.Event{URL: "http://h/" + name})
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	sender := &Sender{Spool: spool, To: server.URL, Name: "s", Secret: "k", Every: 5 * time.Millisecond}
+	if err := sender.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := spool.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if e := sink.take(); len(e) != 3 || sender.Refused() != 1 {
+		t.Errorf("%d events arrived, %d were given up; want 3 and 1", len(e), sender.Refused())
+	}
+}
