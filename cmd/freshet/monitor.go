@@ -14,6 +14,7 @@ import (
 )
 
 type monitorCmd struct {
+	Field  monitorFieldCmd  `cmd:"" help:"Make a field from laws, or import one from access logs or our own log of visits."`
 	Run    monitorRunCmd    `cmd:"" help:"Simulate one way of watching one field."`
 	Sweep  monitorSweepCmd  `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
 	Report monitorReportCmd `cmd:"" help:"Tables, ranking, correlations and one HTML file of a sweep's results."`
@@ -72,6 +73,7 @@ func (c *fieldFlags) field() (field.Field, error) {
 type monitorRunCmd struct {
 	fieldFlags
 	Variant string  `help:"Way of watching: ${variants}." required:""`
+	Field   string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
 	Warmup  float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
 	Series  string  `help:"Also write the series as CSV to this file." type:"path" placeholder:"FILE"`
 	Log     string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
@@ -83,7 +85,7 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	f, err := c.field()
+	f, err := c.load()
 	if err != nil {
 		return err
 	}
@@ -125,6 +127,14 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	}
 	fmt.Fprintf(g.stdout, "%d events in %.2f s\n", res.Events, res.Seconds)
 	return nil
+}
+
+// load reads or makes the field.
+func (c *monitorRunCmd) load() (field.Field, error) {
+	if c.Field != "" {
+		return readField(c.Field)
+	}
+	return c.field()
 }
 
 // writeSeries writes time, stale resources, freshness and, where sampled, bytes.

@@ -12,7 +12,7 @@ import (
 )
 
 // value always visits the resource whose visit is worth most by a rule of
-// package revisit. Change rates are known, rounded to an eighth of an octave:
+// package revisit. Change rates are known, rounded to a quarter of an octave:
 // among resources of one rate the one visited longest ago is worth most, since
 // values rise with time, so a queue a rate is enough.
 type value struct {
@@ -25,7 +25,8 @@ type value struct {
 	last   []float64 // visit of each page, units
 }
 
-const eighth = 8
+// quarter is how many classes of rates an octave has.
+const quarter = 4
 
 func readValue(args []string) (func(field.Field) (Strategy, error), error) {
 	c, ask, err := readVisits(args)
@@ -50,7 +51,7 @@ func (v *value) classes(rates []float64) {
 		if d <= 0 {
 			return math.MinInt
 		}
-		return int(math.Round(math.Log2(d) * eighth))
+		return int(math.Round(math.Log2(d) * quarter))
 	}
 	for _, d := range rates {
 		steps[step(d)] = true
@@ -61,7 +62,7 @@ func (v *value) classes(rates []float64) {
 		number[k] = uint16(i)
 		d := 0.
 		if k != math.MinInt {
-			d = math.Exp2(float64(k) / eighth)
+			d = math.Exp2(float64(k) / quarter)
 		}
 		v.rates = append(v.rates, d)
 	}
