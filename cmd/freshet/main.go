@@ -48,6 +48,9 @@ type cli struct {
 	Strategy strategyCmd `cmd:"" help:"Download strategies in a language of their own, tried on a stored web."`
 	Scan     scanCmd     `cmd:"" help:"Scan file shares once."`
 	Export   exportCmd   `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
+	Migrate  migrateCmd  `cmd:"" help:"Copy a store from one engine to another."`
+	Backup   backupCmd   `cmd:"" help:"Save records and bodies in a folder."`
+	Restore  restoreCmd  `cmd:"" help:"Bring a backup back, into either engine."`
 	Revisit  revisitCmd  `cmd:"" help:"Plan visits by a policy; estimate change rates."`
 	Control  controlCmd  `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
 	Monitor  monitorCmd  `cmd:"" help:"Simulate ways of watching for changes."`

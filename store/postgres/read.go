@@ -48,19 +48,65 @@ func (s *Store) URL(ctx context.Context, k weburl.Key) (string, error) {
 	return r.address, nil
 }
 
+// reader reads all of a store, from the pool slice by slice, or within one
+// transaction.
+type reader struct {
+	q        querier
+	patience time.Duration
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+}
+
+func (s *Store) reader() reader { return reader{s.pool, s.config.Patience} }
+
+func (s reader) retry(ctx context.Context, f func() error) error {
+	if s.patience == 0 {
+		return f()
+	}
+	return Retry(ctx, s.patience, f)
+}
+
+// Pages implements store.Store.
+func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
+	return s.reader().Pages(ctx, f)
+}
+
+// Hosts implements store.Store.
+func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
+	return s.reader().Hosts(ctx, f)
+}
+
+// Links implements store.Store.
+func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
+	return s.reader().Links(ctx, f)
+}
+
+// Visits implements store.Store.
+func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
+	return s.reader().Visits(ctx, since, f)
+}
+
+// Settings implements store.Source.
+func (s *Store) Settings(ctx context.Context, f func(string, []byte) error) error {
+	return s.reader().Settings(ctx, f)
+}
+
 // slice is how many rows are read at once. Long reads go slice by slice, each a
 // query of its own: none holds a snapshot for hours, none holds a connection
 // while the caller works.
 const slice = 2000
 
-// Pages implements store.Store.
-func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
+// Pages implements store.Source.
+func (s reader) Pages(ctx context.Context, f func(*store.Page) error) error {
 	host, url := int64(math.MinInt64), int64(math.MinInt64)
 	for first := true; ; first = false {
 		var pages []store.Page
 		var last row
 		err := s.retry(ctx, func() error {
-			rows, err := s.pool.Query(ctx, "select "+rowColumns+" from pages where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
+			rows, err := s.q.Query(ctx, "select "+rowColumns+" from pages where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
 			if err != nil {
 				return err
 			}
@@ -94,13 +140,13 @@ func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
 	}
 }
 
-// Hosts implements store.Store.
-func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
+// Hosts implements store.Source.
+func (s reader) Hosts(ctx context.Context, f func(*store.Host) error) error {
 	after := int64(math.MinInt64) // no host has this key, or one in 2^64
 	for {
 		var hosts []store.Host
 		err := s.retry(ctx, func() error {
-			rows, err := s.pool.Query(ctx, "select host, name, record from hosts where host > $1 order by host limit $2", after, slice)
+			rows, err := s.q.Query(ctx, "select host, name, record from hosts where host > $1 order by host limit $2", after, slice)
 			if err != nil {
 				return err
 			}
@@ -139,8 +185,8 @@ func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
 	}
 }
 
-// Links implements store.Store.
-func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
+// Links implements store.Source.
+func (s reader) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
 	type line struct {
 		host, url int64
 		targets   []byte
@@ -150,7 +196,7 @@ func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 	for first := true; ; first = false {
 		var lines []line
 		err := s.retry(ctx, func() error {
-			rows, err := s.pool.Query(ctx, "select host, url, targets from links where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
+			rows, err := s.q.Query(ctx, "select host, url, targets from links where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
 			if err != nil {
 				return err
 			}
@@ -189,14 +235,14 @@ select v.at, v.host, v.url, v.changed, v.status, v.bytes, v.took, p.address
 from visits v join pages p on p.host = v.host and p.url = v.url
 where (v.at, v.host, v.url) > ($1, $2, $3) order by v.at, v.host, v.url limit $4`
 
-// Visits implements store.Store.
-func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
+// Visits implements store.Source.
+func (s reader) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
 	at, host, url := millis(since)-1, int64(math.MaxInt64), int64(math.MaxInt64)
 	for {
 		var logs []store.VisitLog
 		a, h, u := at, host, url
 		err := s.retry(ctx, func() error {
-			rows, err := s.pool.Query(ctx, readVisits, at, host, url, slice)
+			rows, err := s.q.Query(ctx, readVisits, at, host, url, slice)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+var (
+	_ store.Source = (*Store)(nil)
+	_ store.Target = (*Store)(nil)
+)
+
+// own are the settings that belong to this store alone.
+var own = map[string]bool{"version": true, "seq": true}
+
+// Settings implements store.Source.
+func (s *Store) Settings(ctx context.Context, f func(string, []byte) error) error {
+	return s.scan([]byte{metaSpace}, func(k, v []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if name := string(k[spaceLength:]); !own[name] {
+			return f(name, v)
+		}
+		return nil
+	})
+}
+
+// Load implements store.Target.
+func (s *Store) Load(_ context.Context, p *store.Part) error {
+	s.mu.Lock()
+	full := s.stats.URLs > 0 || s.stats.Hosts > 0
+	s.mu.Unlock()
+	if full {
+		return fmt.Errorf("store: %w", store.ErrNotEmpty)
+	}
+	b := s.db.NewBatch()
+	defer b.Close()
+	w := writer{s: s, b: b}
+	if err := w.load(p); err != nil {
+		return fmt.Errorf("store: load: %w", err)
+	}
+	if err := b.Commit(s.write); err != nil {
+		return fmt.Errorf("store: load: %w", err)
+	}
+	return nil
+}
+
+// load writes records without looking at what is there.
+func (w *writer) load(p *store.Part) error {
+	for i := range p.Hosts {
+		if err := w.host(p.Hosts[i]); err != nil {
+			return err
+		}
+	}
+	for i := range p.Pages {
+		u, err := weburl.Parse(p.Pages[i].URL)
+		if err != nil {
+			return fmt.Errorf("page %q: %w", p.Pages[i].URL, err)
+		}
+		k := u.Key()
+		if err := w.put(pageKey(k), &p.Pages[i]); err != nil {
+			return err
+		}
+		if slot := slotKey(k, p.Pages[i].Slot); slot != nil {
+			if err := w.b.Set(slot, nil, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range p.Links {
+		to := make([]byte, 0, 16*len(p.Links[i].To))
+		for _, k := range p.Links[i].To {
+			to = append(to, k[:]...)
+		}
+		if err := w.b.Set(linkKey(p.Links[i].From), to, nil); err != nil {
+			return err
+		}
+	}
+	for i := range p.Visits {
+		u, err := weburl.Parse(p.Visits[i].URL)
+		if err != nil {
+			return fmt.Errorf("visit of %q: %w", p.Visits[i].URL, err)
+		}
+		k := u.Key()
+		if err := w.put(append(number(visitSpace, millis(p.Visits[i].Time)), k[:]...), p.Visits[i]); err != nil {
+			return err
+		}
+	}
+	var errs []error
+	for _, v := range p.Settings {
+		if !own[v.Name] {
+			errs = append(errs, w.b.Set(metaKey(v.Name), v.Value, nil))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Loaded implements store.Target: it builds anew what is kept in memory.
+func (s *Store) Loaded(context.Context) error {
+	s.committing.Lock()
+	defer s.committing.Unlock()
+	s.mu.Lock()
+	s.hosts, s.ready, s.leases = map[hostKey]*host{}, nil, map[*host]struct{}{}
+	s.stats = store.Stats{States: map[store.State]int64{}}
+	s.seen = newSeen(64 * s.seen.limit)
+	s.mu.Unlock()
+	return s.load()
+}

@@ -1,0 +1,217 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+var (
+	_ store.Source = (*Store)(nil)
+	_ store.Target = (*Store)(nil)
+)
+
+// ErrAlive is the error of an order that living nodes forbid.
+var ErrAlive = errors.New("nodes work on this database: stop them first")
+
+// Snapshot is the store as it was at one moment, for copies while nodes work.
+type Snapshot struct {
+	reader
+	tx pgx.Tx
+}
+
+// Snapshot begins one; Close ends it. The longer it lasts, the more dead rows
+// the database keeps meanwhile.
+func (s *Store) Snapshot(ctx context.Context) (*Snapshot, error) {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return nil, fmt.Errorf("store: snapshot: %w", err)
+	}
+	// The caller works between two slices, such as writing to a slow disk.
+	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '10min'"); err != nil {
+		return nil, errors.Join(fmt.Errorf("store: snapshot: %w", err), tx.Rollback(ctx))
+	}
+	return &Snapshot{reader{q: tx}, tx}, nil
+}
+
+// Close ends the snapshot.
+func (s *Snapshot) Close(ctx context.Context) error { return s.tx.Rollback(ctx) }
+
+// Settings implements store.Source.
+func (s reader) Settings(ctx context.Context, f func(string, []byte) error) error {
+	var all []store.Setting
+	err := s.retry(ctx, func() error {
+		rows, err := s.q.Query(ctx, "select name, value from settings order by name")
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, pgx.RowToStructByPos[store.Setting])
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("store: settings: %w", err)
+	}
+	for _, v := range all {
+		if err := f(v.Name, v.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Idle fails while nodes work on the database, or agents hold hosts.
+func (s *Store) Idle(ctx context.Context, now int64) error {
+	var nodes int
+	if err := s.pool.QueryRow(ctx, "select count(*) from nodes where until >= $1", now).Scan(&nodes); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if nodes > 0 {
+		return fmt.Errorf("%w (%d are alive)", ErrAlive, nodes)
+	}
+	return nil
+}
+
+const (
+	loadHosts = "insert into hosts (host, name, record, next, fresh, ready) select host, name, record, next, false, $5 from unnest($1::bigint[], $2::text[], $3::bytea[], $4::bigint[]) as t (host, name, record, next)"
+	loadPages = `
+insert into pages (host, url, state, depth, ord, due, address, origin, record)
+select host, url, state, depth, ord, due, address, origin, record
+from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::integer[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bytea[])
+	as t (host, url, state, depth, ord, due, address, origin, record)`
+	loadLinks  = "insert into links (host, url, targets) select host, url, targets from unnest($1::bigint[], $2::bigint[], $3::bytea[]) as t (host, url, targets)"
+	loadVisits = `
+insert into visits (at, host, url, changed, status, bytes, took)
+select at, host, url, changed, status, bytes, took
+from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::integer[], $6::bigint[], $7::bigint[]) as t (at, host, url, changed, status, bytes, took)
+on conflict (at, host, url) do nothing`
+	// wakeHosts lets hosts of a range of keys be claimed when they have work.
+	wakeHosts = `
+update hosts h set fresh = q.fresh, ready = case when q.fresh then h.next when q.due is null then $3 else greatest(h.next, q.due) end
+from (select h2.host, exists (select 1 from pages p where p.host = h2.host and p.ord > 0) as fresh,
+	(select min(due) from pages p where p.host = h2.host and p.due > 0) as due from hosts h2 where h2.host = any($1) and h2.leased <= $2) q
+where h.host = q.host`
+)
+
+// Load implements store.Target.
+func (s *Store) Load(ctx context.Context, p *store.Part) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var q pgx.Batch
+		var sum tally
+		if err := errors.Join(queueHosts(&q, p.Hosts), queuePages(&q, p.Pages, &sum), queueVisits(&q, p.Visits)); err != nil {
+			return err
+		}
+		sum.hosts = int64(len(p.Hosts))
+		if l := p.Links; len(l) > 0 {
+			q.Queue(loadLinks, column(l, func(l *store.PageLinks) int64 { return Half(l.From[:8]) }), column(l, func(l *store.PageLinks) int64 { return Half(l.From[8:]) }),
+				column(l, func(l *store.PageLinks) []byte {
+					to := make([]byte, 0, 16*len(l.To))
+					for _, k := range l.To {
+						to = append(to, k[:]...)
+					}
+					return to
+				}))
+		}
+		for _, v := range p.Settings {
+			q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", v.Name, append([]byte{}, v.Value...))
+		}
+		(&writer{sum: sum}).count(&q)
+		return tx.SendBatch(ctx, &q).Close()
+	})
+	if duplicate(err) {
+		return fmt.Errorf("store: %w", store.ErrNotEmpty)
+	}
+	if err != nil {
+		return fmt.Errorf("store: load: %w", err)
+	}
+	return nil
+}
+
+func queueHosts(q *pgx.Batch, hosts []store.Host) error {
+	if len(hosts) == 0 {
+		return nil
+	}
+	records := make([][]byte, len(hosts))
+	for i := range hosts {
+		var err error
+		if records[i], err = json.Marshal(&hosts[i]); err != nil {
+			return fmt.Errorf("host %s: %w", hosts[i].Name, err)
+		}
+	}
+	q.Queue(loadHosts, column(hosts, func(h *store.Host) int64 { return hostKey(h.Name) }), column(hosts, func(h *store.Host) string { return h.Name }), records,
+		column(hosts, func(h *store.Host) int64 { return millis(h.Next) }), int64(never))
+	return nil
+}
+
+func queuePages(q *pgx.Batch, pages []store.Page, sum *tally) error {
+	if len(pages) == 0 {
+		return nil
+	}
+	rows := make([]row, len(pages))
+	for i := range pages {
+		var err error
+		if rows[i], err = rowOf(pages[i]); err != nil {
+			return err
+		}
+		r := &rows[i]
+		sum.urls++
+		if r.ord > 0 {
+			sum.fresh++
+		}
+		if r.state == 0 {
+			r.record = nil // a page never visited is all in its columns
+		} else {
+			sum.states[r.state]++
+		}
+	}
+	q.Queue(loadPages, column(rows, func(r *row) int64 { return r.host }), column(rows, func(r *row) int64 { return r.url }), column(rows, func(r *row) int16 { return r.state }),
+		column(rows, func(r *row) int32 { return r.depth }), column(rows, func(r *row) int64 { return r.ord }), column(rows, func(r *row) int64 { return r.due }),
+		column(rows, func(r *row) string { return r.address }), column(rows, func(r *row) string { return r.origin }), column(rows, func(r *row) []byte { return r.record }))
+	return nil
+}
+
+func queueVisits(q *pgx.Batch, visits []store.VisitLog) error {
+	if len(visits) == 0 {
+		return nil
+	}
+	hosts, urls := make([]int64, len(visits)), make([]int64, len(visits))
+	for i := range visits {
+		u, err := weburl.Parse(visits[i].URL)
+		if err != nil {
+			return fmt.Errorf("visit of %q: %w", visits[i].URL, err)
+		}
+		hosts[i], urls[i] = split(u.Key())
+	}
+	q.Queue(loadVisits, column(visits, func(v *store.VisitLog) int64 { return millis(v.Time) }), hosts, urls, column(visits, func(v *store.VisitLog) bool { return v.Changed }),
+		column(visits, func(v *store.VisitLog) int32 { return int32(v.Status) }), column(visits, func(v *store.VisitLog) int64 { return v.Bytes }),
+		column(visits, func(v *store.VisitLog) int64 { return int64(v.Took) }))
+	return nil
+}
+
+// Loaded implements store.Target: hosts are woken a slice at a time.
+func (s *Store) Loaded(ctx context.Context) error {
+	after := int64(math.MinInt64)
+	for {
+		rows, err := s.pool.Query(ctx, "select host from hosts where host > $1 order by host limit $2", after, slice)
+		if err != nil {
+			return fmt.Errorf("store: loaded: %w", err)
+		}
+		hosts, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if err != nil {
+			return fmt.Errorf("store: loaded: %w", err)
+		}
+		if len(hosts) == 0 {
+			return nil
+		}
+		if _, err := s.pool.Exec(ctx, wakeHosts, hosts, 0, int64(never)); err != nil {
+			return fmt.Errorf("store: loaded: %w", err)
+		}
+		after = hosts[len(hosts)-1]
+	}
+}
