@@ -272,6 +272,9 @@ func (g *globals) printArrivals(a *fittedArrivals) error {
 	}
 	if a.Order <= mostShown {
 		for k, m := range a.D {
+			if !slices.ContainsFunc(m, func(row []float64) bool { return slices.Max(row) > 0 || slices.Min(row) < 0 }) {
+				continue // no batches of this size
+			}
 			for _, row := range m {
 				fmt.Fprintf(g.stdout, "%4s %.6g\n", fmt.Sprint("d", k), row)
 			}

@@ -31,13 +31,14 @@ type Gaps struct {
 	Paused   float64 // time left out
 }
 
-// disorder is the part of a log's span by which an epoch may stand too late
-// without an error: what is done at the same time is logged in any order.
-const disorder = .01
+// disorder is the part of its span by which an epoch of a log of n may stand too
+// late without an error: what is done at the same time is logged in any order.
+// It is a hundredth; in short logs ten mean gaps, at most a fifth.
+func disorder(n int) float64 { return max(.01, min(.2, 10/float64(n))) }
 
-// Gaps cleans the epochs of a log. Epochs are put into order; one that is out
-// of it by more than a hundredth of the span is an error that names the line,
-// unless Sort is set.
+// Gaps cleans the epochs of a log. Epochs are put into order; one that is far
+// out of it, by a hundredth of the span, is an error that names the line, unless
+// Sort is set.
 func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 	switch {
 	case !(c.Batch >= 0) || !(c.Pause >= 0):
@@ -91,7 +92,7 @@ func (g *Gaps) order(t *Table, c Cleaning) (at []float64, counts []int, err erro
 			continue
 		}
 		late := at[last] - v
-		if late > disorder*span && !c.Sort {
+		if late > disorder(len(at))*span && !c.Sort {
 			return nil, nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[last], t.Lines[last])
 		}
 		g.Late++
