@@ -94,6 +94,12 @@ func (c *statusCmd) Run(ctx context.Context, g *globals) error {
 	fmt.Fprintf(g.stdout, "%s, up %s\n", s.State, s.Now.Sub(s.Started).Round(time.Second))
 	fmt.Fprintf(g.stdout, "pages      %d of %d URLs on %d hosts, %d never visited\n", s.Pages, s.URLs, s.Hosts, s.Queue)
 	fmt.Fprintf(g.stdout, "fetching   %d of %d agents, %.1f pages/s, %d visits unchanged\n", s.Agents.Fetch, s.Agents.FetchLimit, s.PagesPerSecond, s.Unchanged)
+	if r := s.Render; r.Available || r.Waiting > 0 || r.Rendered > 0 {
+		fmt.Fprintf(g.stdout, "rendering  %d of %d agents, %d pages, %d URLs found only by that, %d pages wait\n", s.Agents.Render, s.Agents.RenderLimit, r.Rendered, r.Gained, r.Waiting)
+	}
+	if s.Render.Why != "" {
+		fmt.Fprintf(g.stdout, "rendering  none: %s\n", s.Render.Why)
+	}
 	fmt.Fprintf(g.stdout, "index      %d documents, %d waiting\n", s.Indexed, s.IndexQueue)
 	fmt.Fprintf(g.stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
 	kinds := make([]string, 0, len(s.Errors))

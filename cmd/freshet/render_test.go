@@ -9,9 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/lab/jsweb"
 )
 
@@ -105,5 +107,72 @@ func TestCrawlRenders(t *testing.T) {
 	}
 	if kinds["response"] != 1 || kinds["resource"] != 1 {
 		t.Errorf("the archive has %v of a rendered page", kinds)
+	}
+}
+
+// serving is a freshet serve that can be ended and started again.
+func serving(t *testing.T, args ...string) (address string, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var out served
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), &out, os.Stderr)
+	}()
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if code := <-done; code != exitOK {
+				t.Errorf("serve exited with %d", code)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	waitFor(t, "address", func() bool { return out.address() != "" })
+	return out.address(), stop
+}
+
+// Without Chromium serve does all else and says what waits; the list survives a
+// restart; render agents are set apart from fetch agents.
+func TestServeRenders(t *testing.T) {
+	t.Parallel()
+	site, dir := jsSite(t, "vue", 7), filepath.Join(t.TempDir(), "data")
+	file := filepath.Join(t.TempDir(), "freshet.yaml")
+	if err := os.WriteFile(file, []byte("sources: [{url: '"+site+"', allow_private: true}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	status := func() (s console.Status) {
+		if err := json.Unmarshal([]byte(freshet(t, "status", "--json", "--data", dir)), &s); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	address, stop := serving(t, "--config", file, "--data", dir, "--set", "render.chromium=/nonexistent/chromium")
+	waitFor(t, "page that waits", func() bool { return status().Render.Waiting == 1 })
+	if r := status().Render; r.Available || !strings.Contains(r.Why, "/nonexistent/chromium") {
+		t.Errorf("without Chromium: %+v", r)
+	}
+	if page := get(t, address+"/status"); !strings.Contains(page, "1 waiting") || !strings.Contains(page, "no Chromium at") {
+		t.Error("the status page says nothing of what waits")
+	}
+	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for a browser") {
+		t.Errorf("why: %s", out)
+	}
+	stop()
+	serving(t, "--config", file, "--data", dir, "--set", "render.agents=0")
+	if s := status(); s.Render.Waiting != 1 || s.Render.Available || s.Agents.RenderLimit != 0 {
+		t.Errorf("with no render agents: %+v, %+v", s.Render, s.Agents)
+	}
+	if out := freshet(t, "agents", "set", "5", "--render", "3", "--data", dir); !strings.Contains(out, "of 5 agents fetch") || !strings.Contains(out, "of 3 render") {
+		t.Errorf("agents set: %s", out)
+	}
+	waitFor(t, "rendered pages", func() bool { return status().Render.Rendered >= 7 })
+	s := status()
+	if s.Render.Waiting != 0 || s.Render.Gained != 6 || s.URLs != 7 {
+		t.Errorf("in the end: %+v, %d URLs", s.Render, s.URLs)
+	}
+	if out := freshet(t, "status", "--data", dir); !strings.Contains(out, "6 URLs found only by that") {
+		t.Errorf("status: %s", out)
 	}
 }
