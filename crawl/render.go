@@ -60,8 +60,9 @@ type Fetched struct {
 
 // Rendered is a page as a browser built it.
 type Rendered struct {
-	HTML []byte
-	Page *extract.Page // with the links of the fetched page
+	HTML  []byte
+	Page  *extract.Page // with the links of the fetched page
+	Bytes int64         // that the page loaded beside itself
 }
 
 // building is a visited page on its way to the batch, perhaps by the browser.
@@ -141,9 +142,18 @@ func (a *agent) get(ctx context.Context, u weburl.URL) (*fetch.Response, error) 
 	a.robot.budget.wait(ctx)
 	res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: u, Accept: "*/*"})
 	if own && err == nil {
+		pages := a.host.Pages
 		a.polite(u, res, time.Now())
+		a.host.Pages = pages // a script is none
 	}
 	return res, err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // permits returns a function that other goroutines may call: it does not touch
@@ -208,6 +218,10 @@ func (a *agent) arrive(ctx context.Context, b *building) {
 	switch {
 	case b.err == nil && b.rendered != nil:
 		r.stats.rendered.Add(1)
+		r.stats.bytes.Add(b.rendered.Bytes)
+		if a.host.Delay > 0 { // what the page asked for counts as one visit
+			a.host.Next = later(a.host.Next, time.Now().Add(a.host.Delay))
+		}
 	case ctx.Err() != nil:
 		r.unreserve()
 		r.config.Render.Learn(&b.Fetched, nil, 0)

@@ -131,6 +131,7 @@ func (b *chromium) launch(ctx context.Context, c *Config) error {
 		// WebRTC would go around the proxy.
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
+		chromedp.Flag("js-flags", fmt.Sprintf("--max-old-space-size=%d", heapMB)),
 		chromedp.ModifyCmdFunc(group),
 	)
 	if os.Geteuid() == 0 { // Chromium refuses its sandbox to root
@@ -139,6 +140,10 @@ func (b *chromium) launch(ctx context.Context, c *Config) error {
 	parent, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), opts...)
 	return b.begin(ctx, parent, cancel)
 }
+
+// heapMB is how much memory the scripts of one page may take; beyond it the
+// page's process ends, and nothing else.
+const heapMB = 512
 
 // group makes the browser the leader of a process group of its own, that dies
 // with us.

@@ -40,7 +40,9 @@ var loopback = net.IPv4(127, 0, 0, 1)
 
 func TestGuard(t *testing.T) {
 	t.Parallel()
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "plain ", r.Header.Get("Proxy-Connection")) }))
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "plain ", r.Header.Get("Proxy-Connection"))
+	}))
 	t.Cleanup(plain.Close)
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "secure") }))
 	t.Cleanup(secure.Close)

@@ -325,6 +325,27 @@ func gone(pgid int) error {
 	return fmt.Errorf("processes of the group %d remain", pgid)
 }
 
+// A page that takes all the memory it can get ends alone.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("FRESHET_LONG") == "" {
+		t.Skip("takes 600 MB; FRESHET_LONG=1 runs it")
+	}
+	s := newSite(t)
+	p := newPool(t, Config{Tabs: 2})
+	greedy := s.page(t, "/fetch")
+	greedy.Body = []byte(`<script>const a=[];for(;;)a.push(new Array(100000).fill({}))</script>`)
+	if d, err := p.Render(t.Context(), greedy); !errors.Is(err, errTab) {
+		t.Errorf("%v, %+v", err, d)
+	}
+	if d, err := p.Render(t.Context(), s.page(t, "/fetch")); err != nil || !strings.Contains(string(d.HTML), "to /a") {
+		t.Errorf("the next page: %v", err)
+	}
+	if st := p.Stats(); st.Killed != 0 || st.Browsers != 1 {
+		t.Errorf("%+v", st)
+	}
+}
+
 // Browsers are replaced after so many pages, while others render.
 func TestRecycle(t *testing.T) {
 	t.Parallel()

@@ -38,7 +38,7 @@ func (r *Renderer) Render(ctx context.Context, f *crawl.Fetched) (*crawl.Rendere
 	if len(doc.HTML) == 0 {
 		return nil, errors.New("the browser showed nothing")
 	}
-	return &crawl.Rendered{HTML: doc.HTML, Page: Read(f.Page, doc, f.URL, r.Token)}, nil
+	return &crawl.Rendered{HTML: doc.HTML, Page: Read(f.Page, doc, f.URL, r.Token), Bytes: doc.Bytes}, nil
 }
 
 // Read extracts a rendered document, and adds what only the fetched page had:

@@ -147,7 +147,7 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 	if r != nil {
 		row.Scripts, row.Examined = r.Scripts()
 		used := r.Pool.Stats()
-		row.Bytes, row.Memory, row.CPU = row.Bytes+used.Bytes, used.Memory, (used.CPU - browser).Seconds()
+		row.Memory, row.CPU = used.Memory, (used.CPU - browser).Seconds()
 	}
 	row.CPU += cpuTime() - cpu
 	row.Memory += resident()
