@@ -19,6 +19,7 @@ type Visited struct {
 	Since   time.Duration // since the visit before; 0 for the first
 	Changed bool          // it is not what it was then
 	Prior   change.Prior  // what the host's other pages say of one not known well
+	Recall  float64       // share of the host's changes that are signalled
 }
 
 // Rate is the page's change rate in changes a second.
@@ -102,6 +103,19 @@ func (r *Robot) Trust(f func(host, source string, t change.Trust)) {
 			f(host, source, t)
 		}
 	}
+}
+
+// Recall is the share of a host's changes that its best source of signals tells
+// of; 0 before it was right a few times.
+func Recall(h *store.Host) float64 {
+	const few = 5
+	best := 0.
+	for _, t := range h.Trust {
+		if t.True >= few {
+			best = max(best, t.Recall())
+		}
+	}
+	return best
 }
 
 // learn adds a visit to what is known of the host's pages and sources of

@@ -323,7 +323,7 @@ const headerBytes = 700
 // schedule says when the page is visited again.
 func (a *agent) schedule(before, p *store.Page, changed bool, now time.Time) {
 	c := &a.robot.config
-	v := Visited{Page: p, Changed: changed, Prior: a.prior(p)}
+	v := Visited{Page: p, Changed: changed, Prior: a.prior(p), Recall: Recall(&a.host)}
 	if last := before.History.Last; !last.IsZero() {
 		v.Since = max(0, now.Sub(last))
 	}

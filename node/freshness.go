@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,8 @@ type sum struct {
 	pages, queue int64
 	weight       float64 // importance of the pages, by which both are weighted
 	fresh, age   float64
+	prior        change.Prior // of the host's pages
+	recall       float64      // share of its changes that are signalled
 }
 
 func (s *sum) estimate() estimate {
@@ -47,7 +50,10 @@ func (s *sum) estimate() estimate {
 
 // kind is what pages have in common that are planned for alike: numbers rounded
 // to steps of a histogram.
-type kind struct{ rate, importance, cost float64 }
+type kind struct {
+	rate, importance, cost float64
+	signals                bool // the changes that are signalled
+}
 
 // step rounds x to a power of two, with so many steps an octave.
 func step(x, octave float64) float64 {
@@ -91,14 +97,22 @@ func (n *Node) estimate(ctx context.Context) error {
 	var all sum
 	kinds := map[kind]int{}
 	hosts := map[string]*sum{}
-	err := n.parts.Store.Pages(ctx, func(p *store.Page) error {
+	err := n.parts.Store.Hosts(ctx, func(h *store.Host) error {
+		all := h.Groups[""]
+		hosts[h.Name] = &sum{prior: all.Prior(change.DefaultPrior), recall: crawl.Recall(h)}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	err = n.parts.Store.Pages(ctx, func(p *store.Page) error {
 		u, err := weburl.Parse(p.URL)
 		if err != nil {
 			return err
 		}
 		h := hosts[u.Host()]
 		if h == nil {
-			h = &sum{}
+			h = &sum{prior: change.DefaultPrior}
 			hosts[u.Host()] = h
 		}
 		if p.Slot.Order > 0 || (!p.Slot.Due.IsZero() && p.Slot.Due.Before(now)) {
@@ -107,7 +121,7 @@ func (n *Node) estimate(ctx context.Context) error {
 		if p.State != store.OK {
 			return nil
 		}
-		d := p.History.Rate(change.DefaultPrior)
+		d := p.History.Rate(h.prior)
 		mu := n.importance(p, u)
 		t := max(0, now.Sub(p.History.Last).Seconds())
 		fresh := math.Exp(-d * t)
@@ -118,11 +132,15 @@ func (n *Node) estimate(ctx context.Context) error {
 			s.fresh += mu * fresh
 			s.age += mu * age
 		}
-		k := kind{rate: step(d, 4), importance: step(mu, 1)}
+		k := kind{rate: step(d*(1-h.recall), 4), importance: step(mu, 1)}
 		if n.config.Crawl.BudgetBytes > 0 {
 			k.cost = step(cost(p), 2)
 		}
 		kinds[k]++
+		if h.recall > 0 {
+			k.rate, k.signals = step(d*h.recall, 4), true
+			kinds[k]++
+		}
 		return nil
 	})
 	if err != nil {
@@ -172,18 +190,56 @@ func (n *Node) price(kinds map[kind]int) error {
 	var items []revisit.Item
 	var counts []float64
 	for k, count := range kinds {
-		items, counts = append(items, revisit.Item{Importance: k.importance, Rate: k.rate, Cost: k.cost}), append(counts, float64(count))
+		items, counts = append(items, revisit.Item{Importance: k.importance, Rate: k.rate, Cost: k.cost, Signals: k.signals}), append(counts, float64(count))
 	}
 	budget := c.Budget
 	if c.BudgetBytes > 0 {
 		budget = float64(c.BudgetBytes) / 86400
 	}
-	t, err := revisit.NewTariff(policy, items, counts, budget)
+	t, err := revisit.NewTariff(policy, items, counts, budget*n.slack(budget))
 	if err != nil {
 		return err
 	}
 	n.tariff.Store(&t)
 	return nil
+}
+
+// slack is by how much the price is made for more than the budget, for the robot
+// comes a little later than planned: what the plan leaves of the budget shows in
+// what was used since the last look. The robot itself never exceeds the budget.
+func (n *Node) slack(budget float64) float64 {
+	if n.robot == nil {
+		return 1 // not started yet
+	}
+	s, now := n.robot.Status(), time.Now()
+	used := float64(s.Answers)
+	if n.config.Crawl.BudgetBytes > 0 {
+		used = float64(s.Bytes)
+	}
+	u := &n.used
+	if u.factor == 0 || u.at.IsZero() {
+		*u = usage{factor: 1, at: now, total: used}
+		return 1
+	}
+	past := now.Sub(u.at).Seconds()
+	if past < 1 {
+		return u.factor
+	}
+	switch share := (used - u.total) / past / budget; {
+	case share < .97:
+		u.factor = min(2, u.factor*1.05)
+	case share > .995:
+		u.factor = max(1, u.factor/1.05)
+	}
+	u.at, u.total = now, used
+	return u.factor
+}
+
+// usage is what slack remembers; only the estimate's goroutine touches it.
+type usage struct {
+	factor float64
+	at     time.Time
+	total  float64
 }
 
 // interval returns the rule by which the robot comes again.
@@ -205,7 +261,7 @@ func (n *Node) planned(v *crawl.Visited) time.Duration {
 	if err != nil {
 		return crawl.HalfChange(v)
 	}
-	it := revisit.Item{Importance: n.importance(v.Page, u), Rate: v.Rate()}
+	it := revisit.Item{Importance: n.importance(v.Page, u), Rate: v.Rate() * (1 - v.Recall)} // signals tell of the rest
 	if n.config.Crawl.BudgetBytes > 0 {
 		it.Cost = cost(v.Page)
 	}
@@ -214,6 +270,25 @@ func (n *Node) planned(v *crawl.Visited) time.Duration {
 		return math.MaxInt64 // not worth a visit but for max_revisit
 	}
 	return crawl.Seconds(1 / rate)
+}
+
+// worthSignal decides whether a page is visited for a signal: under a policy the
+// share of its signals that the present price leaves, else always.
+func (n *Node) worthSignal(ctx context.Context, u weburl.URL) bool {
+	t := n.tariff.Load()
+	if t == nil {
+		return true
+	}
+	p, err := n.parts.Store.Page(ctx, u)
+	if err != nil || p.State != store.OK {
+		return true // new pages are always worth it
+	}
+	d := p.History.Rate(change.DefaultPrior)
+	it := revisit.Item{Importance: n.importance(p, u), Rate: d, Signals: true}
+	if n.config.Crawl.BudgetBytes > 0 {
+		it.Cost = cost(p)
+	}
+	return t.Rate(it) >= rand.Float64()*d
 }
 
 // adapt shrinks the interval after a change and lets it grow after none.
@@ -259,6 +334,9 @@ func needed(kinds map[kind]int) []console.Needed {
 	at := func(price float64) (freshness, requests float64) {
 		weight := 0.0
 		for k, count := range kinds {
+			if k.signals {
+				continue
+			}
 			f := optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate}, price)
 			requests += float64(count) * f
 			freshness += float64(count) * k.importance * revisit.FixedFreshness(f, k.rate)

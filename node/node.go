@@ -50,6 +50,7 @@ type Node struct {
 	stop    context.CancelFunc
 
 	tariff   atomic.Pointer[revisit.Tariff] // nil until pages were counted
+	used     usage
 	interest interest
 	websub   *signal.WebSub // nil without topics
 	weights  []weighted     // of sources; not changed after the start

@@ -37,7 +37,7 @@ func (n *Node) Changed(ctx context.Context, source string, events []signal.Event
 			continue
 		}
 		u, _ = weburl.DefaultCanon.Apply(u)
-		if n.robot.InScope(u, 1) == "" && n.robot.Signal(source, u) {
+		if n.robot.InScope(u, 1) == "" && n.worthSignal(ctx, u) && n.robot.Signal(source, u) {
 			found = append(found, store.Found{URL: u, Depth: 1, Order: 1, From: source, Due: now})
 		}
 	}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/freshet/freshet/lab/fresh"
+	"github.com/freshet/freshet/progress"
+)
+
+// benchFreshCmd measures how fresh the robot keeps a site under each policy.
+type benchFreshCmd struct {
+	Pages    int           `help:"Pages of the site." default:"200"`
+	Hosts    int           `help:"Hosts of the site (127.0.0.1, 127.0.0.2 ...)." default:"10"`
+	Slowest  float64       `help:"Changes a second of the slowest page; the fastest changes 10,000 times as often." default:"0.002"`
+	Budget   float64       `help:"Requests a second of each policy." default:"40"`
+	Warm     time.Duration `help:"Time in which the robot learns." default:"40s"`
+	Measure  time.Duration `help:"Time in which freshness is measured." default:"60s"`
+	Seed     uint64        `help:"Of the site's history." default:"1"`
+	Policies []string      `help:"Which policies take their turns (default: all)."`
+}
+
+// Run lets the policies take their turns.
+func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
+	names := c.Policies
+	if len(names) == 0 {
+		names = fresh.Names()
+	}
+	for _, n := range names {
+		if !slices.Contains(fresh.Names(), n) {
+			return usagef("bench fresh: unknown policy %q; there are %v", n, fresh.Names())
+		}
+	}
+	e, err := fresh.Open(fresh.Config{
+		Pages: c.Pages, Hosts: c.Hosts, Slowest: c.Slowest, Budget: c.Budget, Warm: c.Warm, Measure: c.Measure, Seed: c.Seed,
+		Log: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+	})
+	if err != nil {
+		return usagef("bench fresh: %w", err)
+	}
+	defer e.Close()
+	var bar *progress.Line
+	if !g.Quiet {
+		bar = progress.New(g.stderr)
+		defer bar.Done("")
+	}
+	var rows []fresh.Row
+	for i, n := range names {
+		if bar != nil {
+			bar.Update(int64(i), int64(len(names)), n)
+		}
+		row, err := e.Run(ctx, n)
+		if err != nil {
+			return fmt.Errorf("bench fresh: %w", err)
+		}
+		rows = append(rows, row)
+	}
+	if g.JSON {
+		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "slowest": c.Slowest, "measured": c.Measure.Seconds(), "rows": rows})
+	}
+	w := tabwriter.NewWriter(g.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "policy\tfreshness\tpredicted\tage, s\trequests/s\t")
+	for _, r := range rows {
+		predicted := "-"
+		if r.Predicted != nil {
+			predicted = fmt.Sprintf("%.3f", *r.Predicted)
+		}
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%.1f\t%.1f\t\n", r.Policy, r.Freshness, predicted, r.Age, r.Requests)
+	}
+	return w.Flush()
+}
