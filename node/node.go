@@ -263,6 +263,7 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	}
 	start("robot", n.robot.Run)
 	start("indexer", n.indexer.Run)
+	start("bodies", n.parts.Send)
 	if n.member != nil {
 		start("registry", n.member.Run)
 	}

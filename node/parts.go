@@ -9,8 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/archive/bucket"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/embedded"
@@ -32,7 +34,8 @@ type Parts struct {
 	Space      *space.Guard
 	Shared     *postgres.Store // the Store, where it is a database of many processes
 
-	id *Identity // with Shared
+	id     *Identity      // with Shared
+	bucket *bucket.Bucket // nil without one
 }
 
 // Open opens the parts in a data directory, making what is missing. With a
@@ -56,6 +59,11 @@ func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, ver
 	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
+	}
+	if c.Archive.Bucket != "" {
+		if p.bucket, err = bucket.Open(ctx, bucket.Config{Address: c.Archive.Bucket, Dir: p.ArchiveDir, Keep: c.Archive.KeepLocal}); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
 	}
 	if withIndex {
 		if p.Engine, err = p.openIndex(ctx, c); err != nil {
@@ -117,6 +125,11 @@ func (p *Parts) Name(name string) string {
 // another's archive: feed.ErrElsewhere.
 func (p *Parts) Body(at archive.Position) (*archive.Exchange, error) {
 	x, err := archive.Read(p.ArchiveDir, at)
+	if errors.Is(err, fs.ErrNotExist) && p.bucket != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		x, err = p.bucket.Read(ctx, at)
+	}
 	if errors.Is(err, fs.ErrNotExist) && p.Shared != nil {
 		return nil, fmt.Errorf("%w: %w", feed.ErrElsewhere, err)
 	}
@@ -158,11 +171,28 @@ func UserAgent(c *config.Config) string {
 	return c.Agent.Name + "/1.0 (+" + c.Agent.Contact + ")"
 }
 
+// Send uploads finished files of bodies to the bucket, if there is one, until
+// ctx ends.
+func (p *Parts) Send(ctx context.Context) error {
+	if p.bucket == nil {
+		return nil
+	}
+	return p.bucket.Run(ctx)
+}
+
+// sendTime is how long the end of a process waits for its last files to be sent.
+const sendTime = 2 * time.Minute
+
 // Close closes what is open; the index last, since it follows the store.
 func (p *Parts) Close() error {
 	var errs []error
 	if p.Archive != nil {
 		errs = append(errs, p.Archive.Close())
+	}
+	if p.bucket != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), sendTime)
+		defer cancel()
+		errs = append(errs, p.bucket.Upload(ctx))
 	}
 	if p.Store != nil {
 		errs = append(errs, p.Store.Close())

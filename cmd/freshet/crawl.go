@@ -61,6 +61,7 @@ type crawlCmd struct {
 
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
+	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL" env:"FRESHET_ARCHIVE_BUCKET"`
 	NoIndex bool   `help:"Do not index the pages."`
 }
 
@@ -162,6 +163,7 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	cfg := config.Default()
 	cfg.Agent = config.Agent{Name: c.AgentName, Contact: c.Contact}
 	cfg.Archive.Dir = c.Warc
+	cfg.Archive.Bucket = c.Bucket
 	cfg.Database, cfg.Node, cfg.Lease, cfg.Crawl.Agents = c.Database, c.Node, c.Lease, c.Agents
 	size, err := config.ParseBytes(c.MaxBody)
 	if err != nil {
@@ -368,6 +370,8 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	defer stop()
 	var side sync.WaitGroup
 	ended := make(chan struct{})
+	sendCtx, stopSending := context.WithCancel(work)
+	defer stopSending()
 	side.Go(func() { r.watch(ctx, robot, interrupts, ended, stop) })
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
@@ -379,6 +383,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 			return err
 		}
 	}
+	side.Go(func() { _ = r.parts.Send(sendCtx) }) // the last are sent when the parts are closed
 	indexCtx, stopIndex := context.WithCancel(work)
 	var ix sync.WaitGroup
 	if indexer != nil {
@@ -387,6 +392,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	err := robot.Run(work)
 	stopIndex()
 	ix.Wait()
+	stopSending()
 	close(ended)
 	side.Wait()
 	if err == nil && indexer != nil && work.Err() == nil {
