@@ -13,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/freshet/freshet/lab/webgraph"
 	"github.com/freshet/freshet/lab/webgraph/stats"
 )
 
@@ -87,7 +88,9 @@ func (c *webStatsCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return err
 	}
-	graph, err := openGraph(c.Dir)
+	show, end := g.graphProgress()
+	show("checksums", 0, 0)
+	graph, err := openChecked(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
@@ -104,7 +107,6 @@ func (c *webStatsCmd) Run(ctx context.Context, g *globals) (err error) {
 	if c.Exact {
 		opt.Clustering.ExactLinks, opt.Distances.Exact = 1<<62, 1<<62
 	}
-	show, end := g.graphProgress()
 	opt.Progress = show
 	a, err := stats.Analyse(ctx, graph, opt)
 	end()
@@ -121,6 +123,24 @@ func (c *webStatsCmd) Run(ctx context.Context, g *globals) (err error) {
 		return g.printJSON(a)
 	}
 	return printAnalysis(g.stdout, a)
+}
+
+// openChecked opens a stored graph and checks all of it, also one so great that
+// other commands do not: beside the analysis it costs little, and a damaged list
+// would end it after an hour.
+func openChecked(ctx context.Context, dir string) (*webgraph.Graph, error) {
+	graph, err := webgraph.OpenUnchecked(dir)
+	var damaged *webgraph.DamagedError
+	switch {
+	case errors.As(err, &damaged):
+		return nil, err
+	case err != nil:
+		return nil, usagef("stored graph: %w", err)
+	}
+	if err := graph.Verify(ctx); err != nil {
+		return nil, errors.Join(err, graph.Close())
+	}
+	return graph, nil
 }
 
 func (c *webStatsCmd) report(a *stats.Analysis, p *stats.Profile) (err error) {
