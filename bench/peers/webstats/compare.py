@@ -91,6 +91,7 @@ def check(step, peer, figure, mine, theirs, tolerance):
 
 def spend(step, peer, do):
     value, t = timed(do)
+    print(f"{peer} {step} {t:.2f} s", file=sys.stderr)
     spent[peer][step] = spent[peer].get(step, 0) + t
     return value
 
