@@ -181,23 +181,34 @@ func cheapest(points []float64, width int) []float64 {
 }
 
 // master maximises t under t <= cost + mu * excess for the cuts: variables t+,
-// t-, mu, a slack of each cut.
+// t-, mu, a slack of each cut. A bound that no cut exceeds or undercuts has
+// multiplier 0.
 func master(cuts [][]float64, width int) (float64, []float64, error) {
-	n := 1 + width + len(cuts)
+	var in []int
+	for k := 1; k < width; k++ {
+		if slices.ContainsFunc(cuts, func(p []float64) bool { return p[k] != 0 }) {
+			in = append(in, k)
+		}
+	}
+	n := 2 + len(in) + len(cuts)
 	a, b, c := gonum.NewDense(len(cuts), n, nil), make([]float64, len(cuts)), make([]float64, n)
 	c[0], c[1] = -1, 1
 	for j, p := range cuts {
 		a.Set(j, 0, 1)
 		a.Set(j, 1, -1)
-		for k, x := range p[1:] {
-			a.Set(j, 2+k, -x)
+		for x, k := range in {
+			a.Set(j, 2+x, -p[k])
 		}
-		a.Set(j, 1+width+j, 1)
+		a.Set(j, 2+len(in)+j, 1)
 		b[j] = p[0]
 	}
 	v, x, err := lp.Simplex(c, a, b, 1e-12, nil)
 	if err != nil {
 		return 0, nil, err
 	}
-	return -v, x[2 : 1+width], nil
+	mu := make([]float64, width-1)
+	for i, k := range in {
+		mu[k-1] = x[2+i]
+	}
+	return -v, mu, nil
 }

@@ -22,8 +22,8 @@ const randomStarts = 8
 
 // unrestricted improves policies (modes from 1) by one level at a time, then by
 // one run of levels at a time, until neither helps. Each trial is exact.
-func (s *solver) unrestricted(starts [][]int) Unrestricted {
-	best := Unrestricted{Cost: math.Inf(1)}
+func (s *solver) unrestricted(starts [][]int) *Unrestricted {
+	best := &Unrestricted{Cost: math.Inf(1)}
 	r := rng.New(1, "control", "unrestricted")
 	for range randomStarts {
 		starts = append(starts, s.randomPolicy(r))

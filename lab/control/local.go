@@ -15,6 +15,10 @@ import (
 // looked at: some tens of seconds.
 const maxSearchWork = 3e10
 
+// searchStates is the number of states from which a local search takes the
+// lumped method; what it finds is then solved by the method chosen.
+const searchStates = 1e5
+
 // searchWork returns about how many multiplications the enumeration takes.
 func (m *Model) searchWork() float64 {
 	work, n, sets := 0.0, float64(m.W*m.M), 1.0
@@ -38,7 +42,7 @@ func (m *Model) smoothed() *Model {
 		return m
 	}
 	s := *m
-	mean := expectation(m.gamma, m.g, m.g0)
+	mean, _ := m.StaleMoments()
 	s.Q, s.gamma, s.g, s.g0 = 1, identity(1), zeros(1, 1), zeros(1, 1)
 	if !math.IsInf(mean, 1) {
 		s.g.a[0], s.g0.a[0] = -1/mean, 1/mean
@@ -61,6 +65,9 @@ func (m *Model) newEvaluator(o Options) (*evaluator, error) {
 	method, err := m.choose(o)
 	if err != nil {
 		return nil, err
+	}
+	if method == Iterative && o.Method != Iterative && m.States() > searchStates {
+		method = Lumped
 	}
 	e := &evaluator{m: m, method: method, keep: m.keep(), known: map[string]float64{}}
 	if method == Exact {
@@ -195,14 +202,16 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 	start := map[string][]int{}
 	var any []int
 	if s := m.smoothed(); s != m && s.sets() <= maxSets && s.searchWork() <= maxSearchWork {
-		rough, err := s.Optimize(Options{})
+		rough, err := s.Optimize(Options{ThresholdsOnly: o.ThresholdsOnly})
 		if err != nil {
 			return nil, fmt.Errorf("with exponential staleness: %w", err)
 		}
 		for _, c := range rough.ByModes {
 			start[fmt.Sprint(c.Modes)] = c.Thresholds
 		}
-		any = rough.Unrestricted.Policy
+		if rough.Unrestricted != nil {
+			any = rough.Unrestricted.Policy
+		}
 	}
 	for _, modes := range subsetsBySize(m.R) {
 		e.limit = subsetLimit
@@ -231,8 +240,13 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 	if out.Best.Policy == nil {
 		return nil, errNoPolicy
 	}
+	out.Sets = e.count
+	if out.Best.Measures, err = m.SolveBy(out.Best.Policy, o); err != nil || o.ThresholdsOnly {
+		return out, err
+	}
 	e.limit = sweepLimit
-	u := &out.Unrestricted
+	u := &Unrestricted{}
+	out.Unrestricted = u
 	u.Policy, u.Cost = e.sweeps(out.Best.Policy)
 	if any != nil {
 		if p, c := e.sweeps(any); c < u.Cost {
@@ -241,8 +255,7 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 	}
 	u.Gap = Gap(out.Best.Cost, u.Cost)
 	out.Sets = e.count
-	out.Best.Measures, err = m.SolveBy(out.Best.Policy, o)
-	return out, err
+	return out, nil
 }
 
 func maskOf(modes []int) uint64 {

@@ -8,7 +8,7 @@ import (
 // The lumped model keeps the staleness phases of the first few waiting pages
 // only. Of the others it knows, for each number of pages and phases of arrival
 // and service, the law of the phase of the page at each place as if the phases
-// of different pages were independent: places 12-17 of docs/robot-control.md.
+// of different pages were independent: formulas (12)-(17) of docs/robot-control.md.
 // What is kept, the other places' laws and the stationary law of the reduced
 // chain determine one another; they are found in turn until they agree.
 
@@ -265,7 +265,7 @@ func (l *lumped) solve() error {
 	return fmt.Errorf("the laws of the lumped places did not settle in %d rounds", lumpedRounds)
 }
 
-// place is the life of a page while it is at one place: formulas (15), (16).
+// placeLife is the life of a page while it is at one place: formulas (15), (16).
 type placeLife struct {
 	l  *lumped
 	k  int
@@ -439,7 +439,7 @@ func (l *lumped) ages() error {
 func (l *lumped) accruals() (acc, length []float64) {
 	m := l.m
 	acc, length = make([]float64, accruals), make([]float64, m.N+1)
-	service := expectation(m.beta, m.s, m.s0)
+	service, _ := m.ServiceMoments()
 	for i, pi := range l.pi {
 		inner := len(pi) / m.W
 		size := intPower(m.Q, l.kept(max(i, 1)))
@@ -489,17 +489,6 @@ func (l *lumped) accruals() (acc, length []float64) {
 	acc[accServedTime] *= f
 	acc[accStaleTime] *= f
 	return acc, length
-}
-
-// expectation returns the mean of a phase-type law.
-func expectation(alpha, t, out mat) float64 {
-	f, err := factor(t.clone(), append([]float64(nil), out.a...))
-	if err != nil {
-		return math.Inf(1)
-	}
-	x := ones(t.r)
-	f.solve(x)
-	return alpha.mul(x).a[0]
 }
 
 // lumpedResult solves with keep phases kept.

@@ -21,6 +21,8 @@ func Methods() []string { return []string{Auto, Exact, Iterative, Lumped} }
 type Options struct {
 	Method    string  // "" is Auto
 	MaxStates float64 // of the iterative method; 0 is DefaultMaxStates
+
+	ThresholdsOnly bool // Optimize looks for no policy of another form
 }
 
 // DefaultMaxStates is the number of states up to which the iterative method is

@@ -35,13 +35,13 @@ type Best struct {
 
 // Optimum is what Optimize found.
 type Optimum struct {
-	Best         Best         `json:"best"`
-	Fixed        []Fixed      `json:"fixed"`
-	ByModes      []Choice     `json:"by_modes"`
-	Unrestricted Unrestricted `json:"unrestricted"`
-	PhaseAware   *PhaseAware  `json:"phase_aware,omitempty"`
-	Search       string       `json:"search"` // "all sets" or "local"
-	Sets         int          `json:"sets"`   // threshold sets looked at; of a local search policies
+	Best         Best          `json:"best"`
+	Fixed        []Fixed       `json:"fixed"`
+	ByModes      []Choice      `json:"by_modes"`
+	Unrestricted *Unrestricted `json:"unrestricted,omitempty"`
+	PhaseAware   *PhaseAware   `json:"phase_aware,omitempty"`
+	Search       string        `json:"search"` // "all sets" or "local"
+	Sets         int           `json:"sets"`   // threshold sets looked at; of a local search policies
 }
 
 // Threshold policies are enumerated over four accruals: those of the cost.
@@ -227,6 +227,9 @@ func (m *Model) Optimize(opt Options) (*Optimum, error) {
 	}
 	if o.Best.Measures, err = full.solve(o.Best.Policy); err != nil {
 		return nil, err
+	}
+	if opt.ThresholdsOnly {
+		return o, nil
 	}
 	var starts [][]int
 	for _, c := range by {

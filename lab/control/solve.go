@@ -100,7 +100,7 @@ func newSolver(m *Model) (*solver, error) {
 }
 
 // rest returns the staleness phases of n waiting pages as one identity.
-func (m *Model) rest(n int) mat { return power(identity(m.Q), n) }
+func (m *Model) rest(n int) mat { return identity(intPower(m.Q, n)) }
 
 // leave returns the rates at which a page leaves with n waiting, without the
 // arrival phases: the first waiting page enters service, or one goes stale.
