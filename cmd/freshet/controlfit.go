@@ -64,8 +64,10 @@ func (c *controlFitCmd) Run(ctx context.Context, g *globals) error {
 		return usagef("--mean and --rate are positive")
 	case c.Mean > 0 && c.Rate > 0:
 		return usagef("give --mean or --rate, not both")
-	case c.MaxOrder < 1 || c.MaxRows < 1:
-		return usagef("--max-order and --max-rows are at least 1")
+	case c.MaxOrder < 1 || c.MaxOrder > fit.MaxOrder:
+		return usagef("--max-order is from 1 to %d", fit.MaxOrder)
+	case c.MaxRows < 1:
+		return usagef("--max-rows is at least 1")
 	case c.Moments != nil && c.Report != "":
 		return usagef("--report draws the curves of a log: there is none with --moments")
 	case c.Lags != nil:
@@ -236,7 +238,7 @@ func (c *controlFitCmd) arrivals(ctx context.Context, g *globals, t *fit.Table) 
 		}
 	}
 	if t.Empty > 0 {
-		out.Words = append(out.Words, fmt.Sprintf("%d rows without %s were left out.", t.Empty, t.Column))
+		out.Words = append(out.Words, fmt.Sprintf("Left out: rows without %s, %d of them.", t.Column, t.Empty))
 	}
 	for _, v := range f.Tried {
 		out.Tried = append(out.Tried, triedArrivals{v.Method, v.Process.Order(), v.LagError, v.Chosen, v.Goodness})
@@ -344,7 +346,7 @@ func (c *controlFitCmd) service(ctx context.Context, g *globals, t *fit.Table) e
 	}
 	out := fittedService{PH: v.PH, Method: v.Law.Method, Words: v.Words, Goodness: v.Goodness}
 	if n := zeros + t.Empty; n > 0 {
-		out.Words = append(out.Words, fmt.Sprintf("%d rows of %s were empty or 0 and left out.", n, t.Column))
+		out.Words = append(out.Words, fmt.Sprintf("Left out: rows whose %s is empty or 0, %d of them.", t.Column, n))
 	}
 	if t.Column == "bytes" && factor == 1 {
 		out.Words = append(out.Words, "The law is of bytes, not seconds: give --mean or --rate.")

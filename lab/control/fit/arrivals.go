@@ -22,19 +22,28 @@ type ArrivalOptions struct {
 
 func (o *ArrivalOptions) defaults() error {
 	for _, v := range []struct {
-		value *int
-		name  string
-		or    int
-	}{{&o.Regimes, "regimes", 6}, {&o.Order, "order", 30}, {&o.Lags, "lags", 10}, {&o.MaxBatch, "largest batch", 50}} {
-		if *v.value == 0 {
-			*v.value = v.or
-		}
-		if *v.value < 1 {
-			return fmt.Errorf("%s: %d is less than 1", v.name, *v.value)
+		value    *int
+		name     string
+		or, most int
+	}{{&o.Regimes, "regimes", 6, 20}, {&o.Order, "order", 30, MaxOrder}, {&o.Lags, "lags", 10, 1000}, {&o.MaxBatch, "largest batch", 50, 1000}} {
+		if err := bounded(v.name, v.value, v.or, v.most); err != nil {
+			return err
 		}
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
+	}
+	return nil
+}
+
+// bounded sets a default and checks the bounds of an option: the matrices of
+// order n and batches up to K take n^2 K numbers.
+func bounded(name string, v *int, or, most int) error {
+	if *v == 0 {
+		*v = or
+	}
+	if *v < 1 || *v > most {
+		return fmt.Errorf("%s: %d is not from 1 to %d", name, *v, most)
 	}
 	return nil
 }
@@ -451,13 +460,13 @@ func clipped(sizes []int, most int) []int {
 func (f *fitting) cleaned() {
 	g := f.gaps
 	if g.Late > 0 {
-		f.say("%d epochs stood after later ones, by at most %.3g; they were put into order.", g.Late, g.LateMax)
+		f.say("Put into order: epochs that stood after later ones, %d of them, by at most %.3g.", g.Late, g.LateMax)
 	}
 	if g.Pauses > 0 {
-		f.say("%d pauses longer than %.4g were left out, %.4g in all.", g.Pauses, g.PauseMin, g.Paused)
+		f.say("Left out: gaps longer than %.4g, taken for pauses, %d of them, %.4g in all.", g.PauseMin, g.Pauses, g.Paused)
 	}
 	if f.larger > 0 {
-		f.say("%d batches are larger than %d and count as %d.", f.larger, f.o.MaxBatch, f.o.MaxBatch)
+		f.say("Batches larger than %d count as %d: %d of them.", f.o.MaxBatch, f.o.MaxBatch, f.larger)
 	}
 	if n := g.n(); f.used < n {
 		f.say("The likelihood looks at %d of %d times between batches, in blocks spread over the log.", f.used, n)

@@ -60,7 +60,7 @@ func TestFitArrivalsRecovers(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			n, o := 4000, ArrivalOptions{Regimes: 3}
+			n, o := 3000, ArrivalOptions{Regimes: 3}
 			if os.Getenv("FRESHET_LONG") != "" {
 				n, o = 50_000, ArrivalOptions{}
 			}
@@ -110,7 +110,7 @@ func TestFitArrivalsBatches(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			f, err := FitArrivals(context.Background(), simulated(t, tt.truth, 4000, tt.name), ArrivalOptions{Regimes: 3})
+			f, err := FitArrivals(context.Background(), simulated(t, tt.truth, 2500, tt.name), ArrivalOptions{Regimes: 2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,8 +127,11 @@ func TestFitArrivalsBatches(t *testing.T) {
 				}
 			}
 			got, _ := f.Rate()
-			rate, _ := tt.truth.Rate()
-			near(t, "rate", got, rate, .05)
+			span := 0.0
+			for _, x := range f.Gaps.Runs[0] {
+				span += x
+			}
+			near(t, "rate", got, float64(f.Gaps.Epochs)/span, .02)
 		})
 	}
 }
@@ -172,6 +175,44 @@ func TestGaps(t *testing.T) {
 	}
 	if _, err = (&Table{Values: []float64{1, 1}}).Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "0 times") {
 		t.Errorf("too few: %v", err)
+	}
+}
+
+// What looks like pauses, batches or a coarse clock is said.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	fine := gapsOf(threeRegimes.BMAP(), 2000, "hints")
+	for _, tt := range []struct {
+		name, want string
+		change     func(i int, x float64) float64
+	}{
+		{"pause", "if the robots paused", func(i int, x float64) float64 {
+			if i == 700 {
+				return 1e6
+			}
+			return x
+		}},
+		{"batches", "if these are batches", func(i int, x float64) float64 {
+			if i%4 == 0 {
+				return x * 1e-7
+			}
+			return x
+		}},
+		{"clock", "clock is coarse", func(_ int, x float64) float64 { return math.Ceil(x) }},
+		{"nothing", "", func(_ int, x float64) float64 { return x }},
+	} {
+		x := slices.Clone(fine.Runs[0])
+		for i := range x {
+			x[i] = tt.change(i, x[i])
+		}
+		s, err := NewSample(x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Join(fine.hints(s, Cleaning{}), " ")
+		if !strings.Contains(words, tt.want) || (tt.want == "" && words != "") {
+			t.Errorf("%s: %q", tt.name, words)
+		}
 	}
 }
 

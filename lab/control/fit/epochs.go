@@ -219,6 +219,15 @@ func (g *Gaps) hints(s *Sample, c Cleaning) []string {
 	if longest, usual := s.Sorted[n-1], s.Quantile(.99); c.Pause == 0 && c.PauseQuantile == 0 && longest > 50*usual {
 		words = append(words, fmt.Sprintf("The longest time between batches, %.4g, is %.0f times the 0.99 quantile: if the robots paused then, leave it out by a pause quantile.", longest, longest/usual))
 	}
+	distinct := 1
+	for i := 1; i < n; i++ {
+		if s.Sorted[i] > s.Sorted[i-1]*(1+1e-6) {
+			distinct++
+		}
+	}
+	if n >= 200 && distinct*distinct < 4*n {
+		words = append(words, fmt.Sprintf("Only %d different times between batches occur: the log's clock is coarse, and what came within one tick counts as one batch.", distinct))
+	}
 	if c.Batch == 0 {
 		small := s.Moments[0] / 1000
 		k, _ := slices.BinarySearch(s.Sorted, small)

@@ -78,7 +78,7 @@ func TestRoundsClimb(t *testing.T) {
 func TestSearchRecovers(t *testing.T) {
 	t.Parallel()
 	truth := threeRegimes.BMAP()
-	g := gapsOf(truth, 8_000, "recover")
+	g := gapsOf(truth, 5_000, "recover")
 	r, _ := g.runs(1e6)
 	fit, err := search(context.Background(), r, 3, 30)
 	if err != nil {

@@ -2,6 +2,7 @@ package fit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -43,11 +44,8 @@ type Service struct {
 
 // FitService fits a law to service times or sizes.
 func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, error) {
-	if o.Branches == 0 {
-		o.Branches = 6
-	}
-	if o.Order == 0 {
-		o.Order = 30
+	if err := errors.Join(bounded("branches", &o.Branches, 6, 20), bounded("order", &o.Order, 30, MaxOrder)); err != nil {
+		return nil, err
 	}
 	if o.Method == "" {
 		o.Method = Auto

@@ -201,7 +201,7 @@ func decays(lags []float64, share float64, n int) (c []component, off float64) {
 		}
 	}
 	grid := func(centre [2]float64, width float64) {
-		const steps = 12
+		const steps = 10
 		for i := -steps; i <= steps; i++ {
 			d := [2]float64{inside(centre[0] + width*float64(i)/steps), 0}
 			if n == 1 {
