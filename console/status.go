@@ -15,6 +15,7 @@ type Status struct {
 	URLs           int64            `json:"urls"`             // known
 	Queue          int64            `json:"queue"`            // due now
 	Hosts          int64            `json:"hosts"`            // known
+	HostsWaiting   int64            `json:"hosts_waiting"`    // might be worked now
 	Fetches        int64            `json:"fetches"`          // since start
 	PagesPerSecond float64          `json:"pages_per_second"` // last minute
 	Unchanged      int64            `json:"unchanged"`
