@@ -2,11 +2,13 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -112,12 +114,32 @@ var flags = []string{
 	"no-first-run", "no-pings", "mute-audio", "disable-domain-reliability", "disable-client-side-phishing-detection",
 }
 
+// profile is how names of profile folders begin; the process number follows.
+const profile = "freshet-chromium-"
+
+// sweep removes profiles of processes that are gone: they were killed and could
+// not.
+func sweep(dir string) {
+	names, err := filepath.Glob(filepath.Join(dir, profile+"*"))
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(name), profile), "-")
+		pid, err := strconv.Atoi(number)
+		if err == nil && pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			_ = os.RemoveAll(name)
+		}
+	}
+}
+
 func (b *chromium) launch(ctx context.Context, c *Config) error {
 	path, err := Find(c.Path)
 	if err != nil {
 		return err
 	}
-	if b.dir, err = os.MkdirTemp("", "freshet-chromium-"); err != nil {
+	sweep(os.TempDir())
+	if b.dir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", profile, os.Getpid())); err != nil {
 		return err
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(b.dir))

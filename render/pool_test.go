@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -365,6 +367,27 @@ func TestRecycle(t *testing.T) {
 	}
 	if st := p.Stats(); st.CPU < 100*time.Millisecond || p.current != nil && st.Memory < 50<<20 {
 		t.Errorf("browsers with %d bytes, %v", st.Memory, st.CPU)
+	}
+}
+
+// What a killed process left behind is removed, what a living one uses is not.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("true")
+	if err := cmd.Run(); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	dead, alive := filepath.Join(dir, fmt.Sprint(profile, cmd.Process.Pid, "-1")), filepath.Join(dir, fmt.Sprint(profile, os.Getpid(), "-1"))
+	for _, d := range []string{dead, alive, filepath.Join(dir, profile+"other")} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep(dir)
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
 	}
 }
 
