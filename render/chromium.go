@@ -110,7 +110,7 @@ func (b *chromium) listen(c *Config) (err error) {
 
 // flags are what Chromium is started with beside chromedp's own.
 var flags = []string{
-	"disable-gpu", "disable-dev-shm-usage", "disable-background-networking", "disable-component-update", "disable-sync", "disable-extensions", "disable-quic",
+	"disable-gpu", "disable-dev-shm-usage", "disable-back-forward-cache", "disable-background-networking", "disable-component-update", "disable-sync", "disable-extensions", "disable-quic",
 	"no-first-run", "no-pings", "mute-audio", "disable-domain-reliability", "disable-client-side-phishing-detection",
 }
 
@@ -247,9 +247,8 @@ func (b *chromium) close() {
 	})
 }
 
-// usage is what the process group takes: resident memory in bytes, and CPU time
-// since its start; 0 where that is not known. Pages that processes share count
-// once for each of them, so the memory is more than what the browser takes.
+// usage is what the process group takes: memory in bytes, where what processes
+// share counts once, and CPU time since its start; 0 where that is not known.
 func (b *chromium) usage() (memory int64, cpu time.Duration) {
 	if b.pid == 0 {
 		return 0, 0
@@ -258,7 +257,7 @@ func (b *chromium) usage() (memory int64, cpu time.Duration) {
 	if err != nil {
 		return 0, 0
 	}
-	var pages, ticks int64
+	var ticks int64
 	for _, e := range entries {
 		if _, err := strconv.Atoi(e.Name()); err != nil {
 			continue
@@ -274,10 +273,33 @@ func (b *chromium) usage() (memory int64, cpu time.Duration) {
 			continue
 		}
 		number := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
-		pages += number(21)
 		ticks += number(11) + number(12) + number(13) + number(14) // own, and of children that ended
+		if own := proportional(e.Name()); own > 0 {
+			memory += own
+		} else {
+			memory += number(21) * int64(os.Getpagesize())
+		}
 	}
-	return pages * int64(os.Getpagesize()), time.Duration(ticks) * time.Second / ticksPerSecond
+	return memory, time.Duration(ticks) * time.Second / ticksPerSecond
+}
+
+// proportional is the memory of a process, with its share of what it shares; 0
+// where the kernel does not tell. The plain resident sizes of Chromium's
+// processes add up to several times as much.
+func proportional(pid string) int64 {
+	b, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if v, ok := strings.CutPrefix(line, "Pss:"); ok {
+			if f := strings.Fields(v); len(f) > 0 {
+				n, _ := strconv.ParseInt(f[0], 10, 64)
+				return n << 10
+			}
+		}
+	}
+	return 0
 }
 
 // ticksPerSecond is USER_HZ, which is 100 on every Linux that Go runs on.

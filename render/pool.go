@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -229,10 +230,11 @@ func (p *Pool) leave() {
 
 // try renders the page in one tab.
 func (p *Pool) try(ctx context.Context, page *Page) (*Document, error) {
-	t, err := p.tab(ctx)
+	t, err := p.tab(ctx, page.URL.Host())
 	if err != nil {
 		return nil, err
 	}
+	t.host = page.URL.Host()
 	doc, err := t.render(ctx, page)
 	t.browser.pages.Add(1)
 	p.done(ctx, t, err)
@@ -240,8 +242,8 @@ func (p *Pool) try(ctx context.Context, page *Page) (*Document, error) {
 }
 
 // tab returns an idle tab or a new one.
-func (p *Pool) tab(ctx context.Context) (*tab, error) {
-	b, t, err := p.browser(ctx)
+func (p *Pool) tab(ctx context.Context, host string) (*tab, error) {
+	b, t, err := p.browser(ctx, host)
 	if err != nil || t != nil {
 		return t, err
 	}
@@ -258,7 +260,7 @@ func (p *Pool) tab(ctx context.Context) (*tab, error) {
 
 // browser returns the current browser with a tab counted on it, starting one if
 // there is none or it has served long enough, and an idle tab if it has one.
-func (p *Pool) browser(ctx context.Context) (*chromium, *tab, error) {
+func (p *Pool) browser(ctx context.Context, host string) (*chromium, *tab, error) {
 	p.starting.Lock()
 	defer p.starting.Unlock()
 	p.mu.Lock()
@@ -268,9 +270,9 @@ func (p *Pool) browser(ctx context.Context) (*chromium, *tab, error) {
 	if b := p.current; b != nil {
 		b.tabs++
 		var t *tab
-		if n := len(p.idle); n > 0 {
+		if len(p.idle) > 0 {
 			b.tabs-- // it is counted already
-			t, p.idle = p.idle[n-1], p.idle[:n-1]
+			t = p.take(host)
 		}
 		p.mu.Unlock()
 		return b, t, nil
@@ -293,6 +295,16 @@ func (p *Pool) browser(ctx context.Context) (*chromium, *tab, error) {
 	p.stats.Browsers++
 	p.current, b.tabs = b, 1
 	return b, nil, nil
+}
+
+// take returns an idle tab, one that showed the host last if there is one:
+// Chromium shows each site in a process of its own, and starting one takes as
+// long again as rendering a page. The caller holds mu.
+func (p *Pool) take(host string) *tab {
+	i := max(0, slices.IndexFunc(p.idle, func(t *tab) bool { return t.host == host }))
+	t := p.idle[i]
+	p.idle = slices.Delete(p.idle, i, i+1)
+	return t
 }
 
 // retire lets the current browser end when its tabs are done. The caller holds

@@ -50,7 +50,7 @@ var pages = map[string]string{
 	"/robots":  `<p id=p></p><script>for(const u of ['/list','/forbidden'])fetch(u).then(r=>r.text()).then(()=>{p.textContent+=u+' '}).catch(()=>{p.textContent+='no '+u})</script>`,
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t testing.TB) *site {
 	t.Helper()
 	s := &site{asked: map[string]int{}}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -86,12 +86,12 @@ func (s *site) count(path string) int {
 }
 
 // page is what the robot would hand over after a fetch.
-func (s *site) page(t *testing.T, path string) *Page {
+func (s *site) page(t testing.TB, path string) *Page {
 	t.Helper()
 	return &Page{URL: parse(t, s.URL+path), Header: http.Header{"Content-Type": {"text/html; charset=utf-8"}}, Body: []byte("<!doctype html>" + pages[path])}
 }
 
-func parse(t *testing.T, s string) weburl.URL {
+func parse(t testing.TB, s string) weburl.URL {
 	t.Helper()
 	u, err := weburl.Parse(s)
 	if err != nil {

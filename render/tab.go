@@ -40,6 +40,7 @@ type tab struct {
 	cancel  context.CancelFunc
 	target  *chromedp.Target
 	frame   cdp.FrameID // the main frame
+	host    string      // whose page it showed last
 	replies sync.WaitGroup
 
 	expired chan struct{} // the page's time is over
