@@ -39,7 +39,8 @@ type Status struct {
 	Work   []Agent       `json:"work"` // live agents
 	Top    []Host        `json:"top_hosts,omitempty"`
 
-	Nodes    []NodeStatus `json:"nodes,omitempty"` // other processes on the same database
+	Signals  []Signals    `json:"signals,omitempty"` // what sources of signals were worth
+	Nodes    []NodeStatus `json:"nodes,omitempty"`   // other processes on the same database
 	Sources  []Source     `json:"sources"`
 	Throttle *Throttle    `json:"throttle,omitempty"`
 	Warnings []string     `json:"warnings,omitempty"`
@@ -74,6 +75,16 @@ type RenderStatus struct {
 	Waiting   int64  `json:"waiting"`
 	Rendered  int64  `json:"rendered"`
 	Gained    int64  `json:"urls_only_by_rendering"`
+}
+
+// Signals is what a source of signals was worth at a host.
+type Signals struct {
+	Host   string  `json:"host"`
+	Source string  `json:"source"`
+	Right  float64 `json:"right"`  // signals after which a visit found a change
+	Wrong  float64 `json:"wrong"`  // ... found none
+	Missed float64 `json:"missed"` // changes that it did not tell of
+	Heeded float64 `json:"heeded"` // share of its signals that are heeded
 }
 
 // Trap is a kind of waste that was kept away, with an example.

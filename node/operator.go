@@ -53,6 +53,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	for _, t := range r.Traps {
 		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
 	}
+	s.Signals = n.trust()
 	slices.SortFunc(s.Traps, func(a, b console.Trap) int { return cmp.Compare(b.Count, a.Count) })
 	return s, nil
 }

@@ -1,11 +1,15 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/signal"
 	"github.com/freshet/freshet/store"
@@ -69,4 +73,17 @@ func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: status %d, %d bytes", address, res.Status, len(res.Body))
 	}
 	return res.Body, nil
+}
+
+// trust lists what sources of signals were worth, those with the most signals
+// first.
+func (n *Node) trust() []console.Signals {
+	var out []console.Signals
+	n.robot.Trust(func(host, source string, t change.Trust) {
+		out = append(out, console.Signals{Host: host, Source: source, Right: t.True, Wrong: t.False, Missed: t.Missed, Heeded: 1 - min(t.Believe(), .95)})
+	})
+	slices.SortFunc(out, func(a, b console.Signals) int {
+		return cmp.Or(cmp.Compare(b.Right+b.Wrong, a.Right+a.Wrong), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Source, b.Source))
+	})
+	return out[:min(len(out), topHosts)]
 }

@@ -23,9 +23,9 @@ type revisitCmd struct {
 
 type revisitPlanCmd struct {
 	Policy string  `help:"One of ${policies}." default:"fixed-optimal"`
-	Budget float64 `help:"Visits per time, in the unit of the change rates." required:""`
+	Budget float64 `help:"Visits per time, in the unit of the change rates; with a column cost, cost per time." required:""`
 	Ages   bool    `help:"Also print each item's freshness and age."`
-	Items  string  `arg:"" help:"CSV with header id,importance,change_rate[,host][,host_cap][,signals]; - is standard input."`
+	Items  string  `arg:"" help:"CSV with header id,importance,change_rate[,host][,host_cap][,signals][,cost]; - is standard input."`
 }
 
 // planItem is one line of a plan.
@@ -60,7 +60,7 @@ func (c *revisitPlanCmd) Run(g *globals) error {
 	var items []revisit.Item
 	var ids []string
 	for t.next() {
-		it := revisit.Item{Importance: t.number("importance"), Rate: t.number("change_rate"), Host: t.text("host"), HostCap: t.number("host_cap"), Signals: t.yes("signals")}
+		it := revisit.Item{Importance: t.number("importance"), Rate: t.number("change_rate"), Host: t.text("host"), HostCap: t.number("host_cap"), Signals: t.yes("signals"), Cost: t.number("cost")}
 		ids, items = append(ids, t.text("id")), append(items, it)
 	}
 	if t.err != nil {

@@ -1,0 +1,84 @@
+package fresh
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The integrals against small steps of time.
+func TestMeasure(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 20 {
+		s := newSite(Config{Pages: 3, Hosts: 1, Slowest: .01, Warm: 5 * time.Second, Measure: 20 * time.Second, Seed: r.Uint64()})
+		s.reset()
+		for page := range s.told {
+			for at := r.ExpFloat64() * 3; at < 30; at += r.ExpFloat64() * 3 {
+				s.told[page] = append(s.told[page], delivery{at, s.version(page, at)})
+			}
+		}
+		const from, to, step = 5., 25., .001
+		fresh, age := 0., 0.
+		for page := range s.told {
+			for now := from + step/2; now < to; now += step {
+				known := -1
+				for _, d := range s.told[page] {
+					if d.at <= now {
+						known = d.version
+					}
+				}
+				switch {
+				case known == s.version(page, now):
+					fresh += step
+				case known < 0:
+					age += step * now
+				default:
+					age += step * (now - s.changes[page][known])
+				}
+			}
+		}
+		gotFresh, gotAge, _ := s.measure(from, to)
+		n := 3 * (to - from)
+		if math.Abs(gotFresh-fresh/n) > .002 || math.Abs(gotAge-age/n) > .01 {
+			t.Errorf("freshness %.4f, age %.3f; by steps %.4f, %.3f", gotFresh, gotAge, fresh/n, age/n)
+		}
+	}
+}
+
+// A short run with the whole robot keeps within the budget and finds all pages;
+// signals reach it.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	e, err := Open(Config{Pages: 20, Hosts: 2, Slowest: .002, Budget: 20, Warm: 3 * time.Second, Measure: 2 * time.Second, Seed: 1, Work: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	row, err := e.Run(t.Context(), Signalled)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row.Freshness <= .2 || row.Freshness > 1 || row.Requests > 25 || row.Requests == 0 || row.Predicted == nil || *row.Predicted <= 0 {
+		t.Errorf("%+v", row)
+	}
+}
+
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	good := Config{Pages: 10, Hosts: 1, Slowest: 1, Budget: 1, Measure: time.Second}
+	for name, change := range map[string]func(*Config){
+		"hosts":   func(c *Config) { c.Hosts = 11 },
+		"rate":    func(c *Config) { c.Slowest = math.NaN() },
+		"budget":  func(c *Config) { c.Budget = -1 },
+		"nothing": func(c *Config) { c.Measure = 0 },
+	} {
+		c := good
+		change(&c)
+		if _, err := Open(c); err == nil || strings.TrimSpace(err.Error()) == "" {
+			t.Errorf("%s: taken", name)
+		}
+	}
+}
