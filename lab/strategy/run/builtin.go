@@ -9,6 +9,10 @@ import (
 	"github.com/freshet/freshet/lab/strategy/contain"
 )
 
+// checkpointSteps is what a checkpoint costs: files are synced, which takes
+// milliseconds.
+const checkpointSteps = 10_000
+
 // builtinWord compiles a builtin function whose value is an integer or a node.
 func (c *compiler) builtinWord(e *check.Expr) wordFunc {
 	m, p := c.m, at(e)
@@ -117,7 +121,7 @@ func (c *compiler) doBuiltin(e *check.Expr) stmtFunc {
 		}
 	case "checkpoint":
 		return func() signal {
-			m.step(p, int64(m.n)/64)
+			m.step(p, checkpointSteps+int64(m.n)/64)
 			m.check(p, m.save())
 			return goOn
 		}
