@@ -323,7 +323,7 @@ func (c *checker) procBody(p *Proc, d *syntax.Proc) {
 	c.scope = &scope{names: map[string]any{}, outer: c.scope}
 	for _, v := range p.Params {
 		c.scope.names[v.Name] = v
-		v.assigned = true
+		v.assigned, v.param = true, true
 	}
 	c.decls(d.Decls)
 	p.Body = c.stmts(d.Body.List)

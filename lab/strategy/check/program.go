@@ -57,6 +57,7 @@ type Var struct {
 	at             syntax.Pos
 	read, assigned bool
 	loop           bool // variable of a running for
+	param          bool
 }
 
 // Proc is a procedure or function.

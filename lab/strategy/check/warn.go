@@ -7,11 +7,12 @@ import (
 	"github.com/freshet/freshet/lab/strategy/syntax"
 )
 
-// unused warns of variables of a procedure's scope that are never read.
+// unused warns of variables of a procedure's scope that are never read, parameters excepted: their
+// number may be given by the caller.
 func (c *checker) unused(s *scope) {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		v, ok := s.names[name].(*Var)
-		if ok && v.Local && !v.read && !v.ByRef {
+		if ok && v.Local && !v.read && !v.param {
 			c.diag.Warnf(v.at, v.at.Col+len(v.Name), "%q is never used", v.Name)
 		}
 	}

@@ -46,6 +46,18 @@ type compiler struct {
 	procs map[*check.Proc]*procedure
 }
 
+// newCompiler returns the compiler of a program whose procedures are compiled.
+func newCompiler(m *machine, p *check.Program) *compiler {
+	c := &compiler{m: m, procs: map[*check.Proc]*procedure{}}
+	for _, pr := range p.Procs {
+		c.procs[pr] = &procedure{}
+	}
+	for _, pr := range p.Procs {
+		c.procedure(pr)
+	}
+	return c
+}
+
 // procedure is a compiled procedure; its body is set after all are known.
 type procedure struct {
 	proc *check.Proc

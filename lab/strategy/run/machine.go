@@ -81,7 +81,8 @@ type machine struct {
 	cols []*column
 	rnd  *rand.Rand
 
-	words   []int64 // globals
+	live    Live    // nil: a stored web
+	words   []int64 // globals, and the argument of a call from outside
 	strs    []string
 	objs    []object
 	frames  []*frame
@@ -119,7 +120,7 @@ type frame struct {
 // Run runs a program to its end, until it fails, reaches a limit or ctx ends.
 // The result is what was done until then. An error of the script is an *Error.
 func Run(ctx context.Context, p *check.Program, opt Options) (res Result, err error) {
-	m, err := newMachine(ctx, p, opt)
+	m, err := newMachine(ctx, p, opt, nil)
 	if m != nil {
 		defer func() { err = errors.Join(err, m.close()) }()
 	}
@@ -140,10 +141,11 @@ func Run(ctx context.Context, p *check.Program, opt Options) (res Result, err er
 }
 
 // newMachine prepares a run. The machine is to be closed even if it fails.
-func newMachine(ctx context.Context, p *check.Program, opt Options) (*machine, error) {
+func newMachine(ctx context.Context, p *check.Program, opt Options, live Live) (*machine, error) {
 	m := &machine{
-		ctx: ctx, opt: opt, web: opt.Web, n: opt.Web.Nodes(), env: contain.NewEnv(opt.Dir, opt.MaxMemory, opt.MaxDisk), rnd: rng.New(opt.Seed, "strategy"),
-		words: make([]int64, p.Frame.Words), strs: make([]string, p.Frame.Strings), objs: make([]object, p.Frame.Objects),
+		live: live,
+		ctx:  ctx, opt: opt, web: opt.Web, n: opt.Web.Nodes(), env: contain.NewEnv(opt.Dir, opt.MaxMemory, opt.MaxDisk), rnd: rng.New(opt.Seed, "strategy"),
+		words: make([]int64, p.Frame.Words+1), strs: make([]string, p.Frame.Strings), objs: make([]object, p.Frame.Objects),
 		interned: map[string]int64{}, steps: tickSteps,
 		seen: make([]uint64, (opt.Web.Nodes()+63)/64), servers: make([]bool, max(1, opt.Web.Sites())),
 	}
@@ -190,6 +192,9 @@ func newMachine(ctx context.Context, p *check.Program, opt Options) (*machine, e
 
 // services prepares what a program uses of servers, depths and ages.
 func (m *machine) services(u check.Uses) error {
+	if m.live != nil {
+		return nil
+	}
 	if u.Server && m.web.Sites() > 0 {
 		if err := m.env.Memory(4 * int64(m.n)); err != nil {
 			return err
@@ -242,7 +247,13 @@ func (m *machine) close() error {
 }
 
 // run compiles and runs the program.
-func (m *machine) run(p *check.Program) (err error) {
+func (m *machine) run(p *check.Program) error {
+	body := newCompiler(m, p).block(p.Body)
+	return m.protected(func() { body() })
+}
+
+// protected calls f and returns the error that it ended with.
+func (m *machine) protected(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -253,14 +264,7 @@ func (m *machine) run(p *check.Program) (err error) {
 			panic(r)
 		}
 	}()
-	c := &compiler{m: m, procs: map[*check.Proc]*procedure{}}
-	for _, pr := range p.Procs {
-		c.procs[pr] = &procedure{}
-	}
-	for _, pr := range p.Procs {
-		c.procedure(pr)
-	}
-	c.block(p.Body)()
+	f()
 	return nil
 }
 
@@ -325,6 +329,8 @@ func (m *machine) save() error {
 // server returns the server of a page.
 func (m *machine) server(u uint32) int {
 	switch {
+	case m.live != nil:
+		return m.live.Server(u)
 	case m.serverOf != nil:
 		return int(m.serverOf[u])
 	case m.web.Sites() == 0:
@@ -350,7 +356,10 @@ func (m *machine) output(at place, u uint32) {
 		m.seen[u/64] |= bit
 		r.Distinct++
 	}
-	server := m.server(u)
+	server := 0
+	if m.live == nil {
+		server = m.server(u)
+	}
 	if !m.servers[server] {
 		m.servers[server] = true
 		r.Servers++

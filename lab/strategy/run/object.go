@@ -38,6 +38,9 @@ func (m *machine) newObject(t *check.Type) (object, error) {
 	case check.Sorted:
 		return &sortedQueue{contain.NewSorted(m.env), m.key(t)}, nil
 	case check.File:
+		if m.live != nil {
+			return &file{}, nil // nothing is stored yet
+		}
 		return &file{n: m.n}, nil
 	case check.AOQ:
 		return contain.NewByServer(m.env, max(1, m.web.Sites()), func(u uint32) int { return m.server(u) })
@@ -89,7 +92,7 @@ func (m *machine) key(t *check.Type) func(int64) uint64 {
 	case check.Server:
 		return func(v int64) uint64 { return uint64(m.server(uint32(v))) }
 	case check.Depth:
-		return func(v int64) uint64 { return contain.IntKey(int64(m.depths[v])) }
+		return func(v int64) uint64 { return contain.IntKey(m.depthOf(uint32(v))) }
 	case check.Age:
 		return func(v int64) uint64 { return contain.RealKey(m.age(v)) }
 	}
@@ -97,7 +100,21 @@ func (m *machine) key(t *check.Type) func(int64) uint64 {
 }
 
 // age is the time since a page was fetched, or since the start.
-func (m *machine) age(v int64) float64 { return max(0, m.clock.now()-m.last[v]) }
+func (m *machine) age(v int64) float64 {
+	if m.live != nil {
+		return m.live.Age(uint32(v))
+	}
+	return max(0, m.clock.now()-m.last[v])
+}
+
+// depthOf is the fewest links to a page from the first one of a chain of fetched
+// pages; -1: not found yet.
+func (m *machine) depthOf(u uint32) int64 {
+	if m.live != nil {
+		return int64(m.live.Depth(u))
+	}
+	return int64(m.depths[u])
+}
 
 // file walks all pages of the web in order.
 type file struct{ n, at int }

@@ -99,7 +99,7 @@ func (c *compiler) attr(e *check.Expr) wordFunc {
 		return func() int64 { return int64(m.server(node())) }
 	case check.Depth:
 		node := c.known(e.Args[0])
-		return func() int64 { return int64(m.depths[node()]) }
+		return func() int64 { return m.depthOf(node()) }
 	case check.Size:
 		node := c.known(e.Args[0])
 		return func() int64 { return m.opt.Pages.Size(node()) }
