@@ -70,6 +70,9 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// AllowPrivate lets the robot contact loopback and private addresses.
 	AllowPrivate bool
+	// Ordering replaces the one that the configuration names (scripts are no
+	// business of this package).
+	Ordering crawl.Ordering
 }
 
 // New opens the parts and assembles the node; Run starts it.
@@ -133,9 +136,12 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	if err := n.join(ctx, c); err != nil {
 		return err
 	}
-	ordering, ok := crawl.Orderings()[c.Crawl.Ordering]
-	if !ok {
-		return fmt.Errorf("crawl.ordering: unknown ordering %q", c.Crawl.Ordering)
+	if o.Ordering == nil {
+		ordering, ok := crawl.Orderings()[c.Crawl.Ordering]
+		if !ok {
+			return fmt.Errorf("crawl.ordering: unknown ordering %q", c.Crawl.Ordering)
+		}
+		o.Ordering = ordering()
 	}
 	var scopes crawl.Scopes
 	for _, s := range c.Sources {
@@ -148,7 +154,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	}
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
-		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: ordering(), Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
+		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: o.Ordering, Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
 		Lease: c.Lease, Render: Hook(n.render),
 	})

@@ -38,7 +38,7 @@ type crawlCmd struct {
 	Include  []string      `help:"Regular expression that a URL must match (repeatable)." sep:"none"`
 	Exclude  []string      `help:"Regular expression of URLs that are left out (repeatable)." sep:"none"`
 	Agents   int           `help:"Hosts worked at the same time." default:"16"`
-	Ordering string        `help:"Which page of a host next: ${orderings}." default:"breadth-first"`
+	Ordering string        `help:"Which page of a host next: ${orderings}." default:"breadth-first" aliases:"order"`
 	Render   string        `help:"Build pages in a browser: off, auto, all." enum:"off,auto,all" default:"off"`
 	Tabs     int           `name:"render-agents" help:"Pages built in the browser at the same time." default:"2"`
 	Chromium string        `help:"Path of Chromium, or ws:// or http:// debugging address of a running one (default: the installed one)." placeholder:"PATH" env:"FRESHET_CHROMIUM"`
@@ -88,7 +88,7 @@ type crawlSummary struct {
 }
 
 // Run crawls.
-func (c *crawlCmd) Run(ctx context.Context, g *globals) error {
+func (c *crawlCmd) Run(ctx context.Context, g *globals) (err error) {
 	seeds, err := c.seeds(g)
 	if err != nil {
 		return err
@@ -97,6 +97,11 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
+	ordering, end, err := openOrdering(ctx, c.Ordering, g.logger())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	dir, err := g.dataDir()
 	if err != nil {
 		return err
@@ -105,7 +110,7 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.logger()}
+	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.logger(), ordering: ordering}
 	sum, err := run.crawl(ctx, seeds, scopes)
 	if err := errors.Join(err, parts.Close()); err != nil {
 		return err
@@ -182,9 +187,6 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	if c.MaxPages < 0 || c.Depth < 0 {
 		return nil, crawl.Scopes{}, usagef("--max-pages and --depth are not negative")
 	}
-	if crawl.Orderings()[c.Ordering] == nil {
-		return nil, crawl.Scopes{}, usagef("--ordering %s: unknown; there are %s", c.Ordering, strings.Join(orderingNames(), ", "))
-	}
 	var scopes crawl.Scopes
 	for _, u := range seeds {
 		s, err := crawl.NewScope(u, c.Scope, c.Depth, c.Include, c.Exclude)
@@ -205,23 +207,15 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	return cfg, scopes, nil
 }
 
-func orderingNames() []string {
-	var out []string
-	for name := range crawl.Orderings() {
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
-
 // crawlRun is one run of the command.
 type crawlRun struct {
-	cmd   *crawlCmd
-	g     *globals
-	cfg   *config.Config
-	parts *node.Parts
-	log   *slog.Logger
-	out   *pageWriter
+	ordering crawl.Ordering
+	cmd      *crawlCmd
+	g        *globals
+	cfg      *config.Config
+	parts    *node.Parts
+	log      *slog.Logger
+	out      *pageWriter
 }
 
 func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.Scopes) (*crawlSummary, error) {
@@ -237,7 +231,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	defer client.Close()
 	rc := crawl.Config{
 		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Node: r.parts.Name(""), Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
-		Canon: weburl.DefaultCanon, Ordering: crawl.Orderings()[c.Ordering](), Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
+		Canon: weburl.DefaultCanon, Ordering: r.ordering, Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
 		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
 	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client, c.Insecure)

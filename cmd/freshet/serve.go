@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -36,7 +37,7 @@ type serveCmd struct {
 }
 
 // Run serves until interrupted.
-func (c *serveCmd) Run(ctx context.Context, g *globals) error {
+func (c *serveCmd) Run(ctx context.Context, g *globals) (err error) {
 	cfg, err := c.load()
 	if err != nil {
 		return err
@@ -55,6 +56,12 @@ func (c *serveCmd) Run(ctx context.Context, g *globals) error {
 		}
 		defer stop()
 	}
+	ordering, end, err := openOrdering(ctx, cfg.Crawl.Ordering, o.Log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	o.Ordering = ordering
 	n, err := node.New(ctx, cfg, o)
 	if err != nil {
 		return err
