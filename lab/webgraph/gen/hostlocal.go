@@ -3,6 +3,7 @@ package gen
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/freshet/freshet/lab/rng"
@@ -19,29 +20,30 @@ import (
 //   - The number of links of a page has a power law (Law) of the exponent and mean
 //     that are asked for.
 //   - Most links stay on the site. The documents of a site are a tree: document d
-//     links to documents fan*d+1 .. fan*d+fan, to the home page, to its parent and
-//     its right neighbour. Pages with children are those with many links, which
+//     links to documents fan*d+1 .. fan*d+fan, to the home page and to its parent. Pages with children are those with many links, which
 //     keeps the law exact. What is left goes to documents drawn by a power
-//     law of their own.
+//     law, the same ones for all pages of a section: pages of a site are alike in
+//     what they link to and in how many links they have.
 //   - Links to other sites are copied (Kumar et al.): link i goes to a new
 //     target with probability a, else where link i of the page's prototype goes,
-//     an earlier page drawn evenly. That is followed from prototype to prototype
-//     without storing any: 1/a steps in the mean, about ln(u) at most. New targets
+//     an earlier page: one near by or one drawn evenly. That is followed from
+//     prototype to prototype without storing any, 1/a steps in the mean. New targets
 //     are pages drawn evenly or home pages of sites drawn evenly, among all and
 //     not among earlier ones only: that makes the sites a strong component.
 //
 // The links of a page ascend, each once.
 type HostLocal struct {
-	layout  Layout
-	nodes   uint64
-	degrees *Law
-	fan     uint64
-	cross   float64  // share of a page's links that are meant for other sites
-	intra   float64  // share of all links that stays on the site
-	fresh   uint32   // a in units of 2^-32
-	home    float64  // share of new targets that are home pages
-	spread  []uint32 // quantiles of the place of a document that is linked to on its site
-	seeds   [6]uint64
+	layout    Layout
+	nodes     uint64
+	degrees   *Law
+	fan       uint64
+	cross     float64  // share of a page's links that are meant for other sites
+	intra     float64  // share of all links that stays on the site
+	levelFall float64  // of the sizes of sections
+	fresh     uint32   // a in units of 2^-32
+	home      float64  // share of new targets that are home pages
+	spread    []uint32 // quantiles of the place of a document that is linked to on its site
+	seeds     [8]uint64
 }
 
 // Streams of HostLocal's hashes.
@@ -52,6 +54,8 @@ const (
 	seedProto
 	seedFresh
 	seedPlace
+	seedNear
+	seedAlike
 )
 
 // maxOut is the greatest number of links of a page; in small webs it is a
@@ -99,23 +103,57 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	if !(o.Out > 2) || o.Out > maxExponent {
 		return nil, rangeError("out-exponent", o.Out, "host-local")
 	}
-	law, err := NewLaw(o.Out, o.Degree, 0, uint32(min(o.Nodes-1, maxOut, max(o.Nodes/20, 64))))
-	if err != nil {
-		return nil, fmt.Errorf("links of a page: %w", err)
-	}
-	h := &HostLocal{layout: layout, nodes: o.Nodes, degrees: law, fresh: uint32((o.In - 2) / (o.In - 1) * (1 << 32))}
+	h := &HostLocal{layout: layout, nodes: o.Nodes, fresh: uint32(freshShare(o.In) * (1 << 32))}
 	for i := range h.seeds {
 		h.seeds[i] = rng.Mix(o.Seed+uint64(i), 0x4057)
 	}
-	h.fan = fanOf(law, max(or(o.Intra, DefaultIntra), .1))
+	if err := h.drawDegrees(o); err != nil {
+		return nil, fmt.Errorf("links of a page: %w", err)
+	}
 	h.spread = make([]uint32, spreadCells+1)
 	power := (o.In + siteSteeper - 1) / (o.In + siteSteeper - 2)
+	h.levelFall = o.In - 2 + levelSteeper
 	perSite := float64(o.Nodes) / float64(layout.Hosts())
 	h.home = min(newPerSite/(float64(h.fresh)/(1<<32)*o.Degree*(1-or(o.Intra, DefaultIntra))*perSite+1e-9), 1)
 	for i := range h.spread {
 		h.spread[i] = uint32(min(math.Pow(float64(i)/spreadCells, power)*(1<<32), 1<<32-1))
 	}
 	return h, h.calibrate(o.Intra)
+}
+
+// countable is the size of a web up to which all links are counted to hit the mean.
+const countable = 1 << 20
+
+// drawDegrees picks the law of the numbers of links of pages. In small webs, where
+// a few pages with very many links weigh much, its mean is set so that what is
+// drawn has the mean that is asked for.
+func (h *HostLocal) drawDegrees(o HostLocalOptions) (err error) {
+	most := uint32(min(o.Nodes-1, maxOut, max(o.Nodes/20, 64)))
+	mean := o.Degree
+	for range 4 {
+		if h.degrees, err = NewLaw(o.Out, mean, 0, most); err != nil {
+			return err
+		}
+		if h.fan == 0 {
+			h.fan = fanOf(h.degrees, max(or(o.Intra, DefaultIntra), .1))
+		}
+		if h.nodes > countable {
+			return nil
+		}
+		got := 0.
+		for site := range h.layout.Hosts() {
+			first, pages := h.layout.Span(site)
+			for u := first; u < first+pages; u++ {
+				degree, _ := h.degree(u, u-first, pages)
+				got += float64(degree)
+			}
+		}
+		if got == 0 {
+			return nil
+		}
+		mean = max(min(mean*o.Degree*float64(h.nodes)/got, float64(most)/2), o.Degree/4)
+	}
+	return nil
 }
 
 // fanOf returns the number of children in the trees of sites: so many that pages
@@ -215,13 +253,13 @@ func (h *HostLocal) Successors(u uint64, buf []uint64) []uint64 {
 
 // successors appends the links of page u of the site whose pages begin with first.
 func (h *HostLocal) successors(u, first, pages uint64, buf []uint64) []uint64 {
-	degree := h.degree(u, u-first, pages)
+	degree, like := h.degree(u, u-first, pages)
 	if degree == 0 {
 		return buf
 	}
 	want := float64(degree) * h.cross
 	cross := uint64(want)
-	if rng.Unit(rng.Mix(h.seeds[seedRound], u)) < want-float64(cross) {
+	if rng.Unit(rng.Mix(h.seeds[seedRound], like)) < want-float64(cross) {
 		cross++
 	}
 	if u == first && cross == 0 { // so that no site is a trap for who comes to it first
@@ -235,11 +273,26 @@ func (h *HostLocal) successors(u, first, pages uint64, buf []uint64) []uint64 {
 	return buf
 }
 
-// degree draws the number of links of document doc of a site. Pages with
+// alike is the share of pages that have as many links as their siblings: much of
+// a site is made by templates.
+const alike = .85
+
+// section is the number of documents of a section of a site.
+const section = 16
+
+// group returns a number that the documents of a section have in common.
+func (h *HostLocal) group(u, doc uint64) uint64 { return ^(u - (doc+section-1)%section) }
+
+// degree draws the number of links of page u, document doc of a site; like is the
+// number by which it was drawn, which alike pages have in common. Pages with
 // children get the greater quantiles, the others the rest: together they have
 // the law.
-func (h *HostLocal) degree(u, doc, pages uint64) uint64 {
-	x := rng.Mix(h.seeds[seedDegree], u)
+func (h *HostLocal) degree(u, doc, pages uint64) (degree, like uint64) {
+	like = u
+	if rng.Unit(rng.Mix(h.seeds[seedAlike], u)) < alike {
+		like = h.group(u, doc)
+	}
+	x := rng.Mix(h.seeds[seedDegree], like)
 	parents := (pages + h.fan - 2) / h.fan
 	cut := below(parents<<32/pages<<32, math.MaxUint64) // share of the parents in units of 2^-64
 	if doc*h.fan+1 < pages {
@@ -247,7 +300,7 @@ func (h *HostLocal) degree(u, doc, pages uint64) uint64 {
 	} else {
 		x = cut + below(x, -cut-1)
 	}
-	return uint64(h.degrees.Draw(x))
+	return uint64(h.degrees.Draw(x)), like
 }
 
 // inner appends n < pages links to documents of the site.
@@ -267,9 +320,6 @@ func (h *HostLocal) inner(u, first, pages, n uint64, buf []uint64) []uint64 {
 		parent := (doc - 1) / h.fan
 		if parent > 0 {
 			put(parent)
-		}
-		if doc+1 != doc*h.fan+1 {
-			put(doc + 1)
 		}
 	}
 	tree := buf[from:]
@@ -293,9 +343,43 @@ func (h *HostLocal) place(x, pages uint64) uint64 {
 	return below(at<<1, pages)
 }
 
-// drawn appends n documents that are none of tree and not doc, each once: one of
-// each n-th part of the law, moved up where it is taken.
+// drawn appends n documents that are none of tree and not doc, each once. Pages of
+// a section of a site have links in common, and sections have sections: link i is
+// the same for all documents of an aligned block of 2^j, where j is drawn for i by
+// a law that gives the links to a page the exponent.
 func (h *HostLocal) drawn(u, doc, pages, n uint64, tree, buf []uint64) []uint64 {
+	if n > 64 {
+		return h.spreadOut(u, doc, pages, n, tree, buf)
+	}
+	from := len(buf) - len(tree)
+	site := rng.Mix(h.seeds[seedInner], ^(u - doc))
+	most := uint64(bits.Len64(pages)) - 1
+	for i := range n {
+		key := rng.Mix(site, i)
+		j := h.level(key, most)
+		d := h.place(rng.Mix(key, doc>>j), pages)
+		for d == doc || slices.Contains(buf[from:], d) {
+			if d++; d == pages {
+				d = 0
+			}
+		}
+		buf = append(buf, d)
+	}
+	return buf
+}
+
+// leastLevel is that of the smallest sections.
+const leastLevel = 3
+
+// level draws the size of sections, 2^level, from leastLevel to most.
+func (h *HostLocal) level(x, most uint64) uint64 {
+	j := uint64(-math.Log2(1-rng.Unit(x)) / h.levelFall)
+	return leastLevel + j%(max(most, leastLevel)-leastLevel+1)
+}
+
+// spreadOut is drawn for many documents: one of each n-th part of the law, moved
+// up where it is taken.
+func (h *HostLocal) spreadOut(u, doc, pages, n uint64, tree, buf []uint64) []uint64 {
 	key := rng.Mix(h.seeds[seedInner], u)
 	step := math.MaxUint64 / n
 	next := uint64(0)
@@ -320,7 +404,7 @@ func (h *HostLocal) outer(u, first, pages, n uint64, buf []uint64) []uint64 {
 	if h.layout.Hosts() < 2 {
 		return buf
 	}
-	var protos [48]uint64 // of u, of its prototype and so on
+	var protos [maxChain]uint64 // of u, of its prototype and so on
 	protos[0] = u
 	known := 1
 	from := len(buf)
@@ -347,12 +431,14 @@ func unique(buf []uint64, from int) ([]uint64, uint64) {
 	return buf[:from+len(kept)], uint64(len(buf) - from - len(kept))
 }
 
+// maxChain is the greatest number of prototypes that are followed.
+const maxChain = 128
+
 // target returns where link i of page protos[0] goes.
-func (h *HostLocal) target(i uint64, protos *[48]uint64, known *int) uint64 {
+func (h *HostLocal) target(i uint64, protos *[maxChain]uint64, known *int) uint64 {
 	for step := range protos {
 		if step == *known {
-			last := protos[step-1]
-			protos[step] = below(rng.Mix(h.seeds[seedProto], last), last)
+			protos[step] = h.prototype(protos[step-1])
 			*known++
 		}
 		p := protos[step]
@@ -364,17 +450,50 @@ func (h *HostLocal) target(i uint64, protos *[48]uint64, known *int) uint64 {
 	panic("unreachable")
 }
 
-// newPerSite is the mean number of new targets that are drawn to be the home page
-// of each site; other new targets are pages drawn evenly. Few, because a home
-// page with many deviates from the power law, and not none, because few sites
-// (one in twelve) remain without.
-const newPerSite = 2.5
+// near is the number of pages before a page that its prototype is one of with
+// probability nearShare: pages of a site have links to other sites in common.
+const (
+	near      = 4
+	nearShare = .65
+)
 
-// siteSteeper is by how much the law of links within a site is steeper than that
-// of all links to a page. The sizes of sites have the exponent asked for, and
-// what is proportional to them, such as the links to home pages, has it too; were
-// the law within sites the same, the sum over sites would be cut off slowly.
-const siteSteeper = 1.2
+// prototype returns the page that page u > 0 copies links to other sites from.
+func (h *HostLocal) prototype(u uint64) uint64 {
+	x := rng.Mix(h.seeds[seedProto], u)
+	if y := rng.Mix(h.seeds[seedNear], u); rng.Unit(y) < nearShare {
+		return u - 1 - x%min(near, u)
+	}
+	return below(x, u)
+}
+
+// freshShare returns the probability a of a new target that leads to an exponent.
+// A copied link is copied at once, by pages near by, into a cluster of the mean
+// size 1/(1 - nearShare (1-a)), and later by pages anywhere. So the number d of
+// links to a page grows at the rate
+//
+//	c d/t,  c = (1-nearShare)(1-a) / (1 - nearShare (1-a)),
+//
+// which has the exponent 1 + 1/c, as without clusters, where c = 1-a.
+func freshShare(exponent float64) float64 {
+	c := 1 / (exponent - 1)
+	return 1 - c/(1-nearShare+c*nearShare)
+}
+
+// newPerSite is the mean number of new targets that are drawn to be the home page
+// of each site; other new targets are pages drawn evenly. Few, because home pages
+// with many make a hump in the law of links to a page, and not none, because they
+// make small sites known.
+const newPerSite = 1.5
+
+// Sizes of sites have the exponent that is asked for, and what is proportional to
+// them, such as the links to a home page, has it too. What has a law of its own
+// within each site must fall faster, or the sum over sites would be cut off
+// slowly: by siteSteeper the law of the places of documents, by levelSteeper that
+// of the sizes of sections.
+const (
+	siteSteeper  = 2
+	levelSteeper = 1.2
+)
 
 // anywhere maps 64 random bits to a new target.
 func (h *HostLocal) anywhere(x uint64) uint64 {
