@@ -170,10 +170,10 @@ func TestGaps(t *testing.T) {
 	if _, err = tab.Gaps(Cleaning{PauseQuantile: 1}); err == nil {
 		t.Error("quantile 1 was taken")
 	}
-	if _, err = (&Table{}).Gaps(Cleaning{}); err == nil {
+	if _, err = Epochs(nil).Gaps(Cleaning{}); err == nil {
 		t.Error("an empty log was taken")
 	}
-	if _, err = (&Table{Values: []float64{1, 1}}).Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "0 times") {
+	if _, err = Epochs([]float64{1, 1}).Gaps(Cleaning{}); err == nil || !strings.Contains(err.Error(), "0 times") {
 		t.Errorf("too few: %v", err)
 	}
 }
@@ -233,8 +233,8 @@ func TestReports(t *testing.T) {
 	b := threeRegimes.BMAP().Batches([]float64{.7, .3})
 	for name, tab := range map[string]*Table{
 		"batches": simulated(t, b, 600, "report"),
-		"even":    {Column: "time", Values: []float64{0, 1, 2, 3, 4, 5}, Lines: make([]int, 6)},
-		"three":   {Column: "time", Values: []float64{0, 1, 3}, Lines: make([]int, 3)},
+		"even":    Epochs([]float64{0, 1, 2, 3, 4, 5}),
+		"three":   Epochs([]float64{0, 1, 3}),
 	} {
 		f, err := FitArrivals(ctx, tab, ArrivalOptions{Regimes: 2})
 		if err != nil {

@@ -31,6 +31,16 @@ type Table struct {
 	Head   []string  // all columns of the first row
 }
 
+// Epochs makes a table of epochs that come from elsewhere than a file; errors
+// call the first of them line 1.
+func Epochs(at []float64) *Table {
+	t := &Table{Column: "time", Values: at, Head: []string{"time"}, Lines: make([]int, len(at))}
+	for i := range t.Lines {
+		t.Lines[i] = i + 1
+	}
+	return t
+}
+
 // Columns says what is read of a log.
 type Columns struct {
 	Value []string // names of the column; the first that the header has is taken
