@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/lab/monitor/sweep"
 	"github.com/freshet/freshet/progress"
 )
@@ -37,14 +39,14 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 		line = progress.New(nil)
 	}
 	sum, err := plan.Do(ctx, sweep.Config{
-		Text: text, Dir: c.Out, Cell: cell, Workers: c.Workers, Progress: line.Update,
+		Text: text, Dir: c.Out, Base: filepath.Dir(c.Plan), Cell: cell, Workers: c.Workers, Progress: line.Update,
 		Warn: func(s string) { fmt.Fprintln(g.stderr, "freshet:", s) },
 	})
 	switch {
 	case errors.Is(err, context.Canceled):
 		line.Done("stopped")
 		return fmt.Errorf("stopped after %d of %d runs; the same command goes on from there", sum.Kept+sum.Ran, sum.Runs)
-	case errors.Is(err, sweep.ErrInput):
+	case errors.Is(err, sweep.ErrInput), errors.Is(err, field.ErrInput), errors.Is(err, monitor.ErrInput), errors.Is(err, os.ErrNotExist):
 		return usageError{err}
 	case err != nil:
 		return err

@@ -223,11 +223,11 @@ func (f *Synthetic) clock(name string, law Law, spread Law, rates []float64) clo
 // Changes returns the change history from its start.
 func (f *Synthetic) Changes() ChangeReader {
 	s := &changes{
-		f: f, r: f.stream("kinds"), size: append([]uint32(nil), f.sizes...), kind: make([]Kind, len(f.sizes)),
+		f: f, r: f.stream("kinds"), state: make([]state, len(f.sizes)),
 		clock: f.clock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.changes),
 	}
-	for i := range s.kind {
-		s.kind[i] = Same
+	for i, size := range f.sizes {
+		s.state[i] = state{size, Same}
 	}
 	return s
 }
@@ -237,9 +237,14 @@ type changes struct {
 	f     *Synthetic
 	clock clock
 	r     *rand.Rand
-	size  []uint32
-	kind  []Kind
+	state []state
 	ended bool
+}
+
+// state is the present one of a resource.
+type state struct {
+	size uint32
+	kind Kind
 }
 
 // Read fills buf with the next changes.
@@ -255,9 +260,10 @@ func (s *changes) Read(buf []Change) int {
 		}
 		bits := s.r.Uint64()
 		k := s.f.kind(uint32(bits >> 32))
-		size := s.f.resize(k, s.size[p], uint32(bits))
-		buf[i] = Change{t, p, size, k, Real(s.kind[p], k)}
-		s.size[p], s.kind[p] = size, k
+		was := &s.state[p]
+		size := s.f.resize(k, was.size, uint32(bits))
+		buf[i] = Change{t, p, size, k, Real(was.kind, k)}
+		*was = state{size, k}
 	}
 	return len(buf)
 }

@@ -103,6 +103,9 @@ func (r *Report) front(f Factors) report.Figure {
 
 func describe(f Factors) string {
 	s := fmt.Sprintf("%d: %d pages, %g units, %g changes, %g requests", f.Field, f.Pages, f.Time, f.Changes, f.Requests)
+	if f.File != "" {
+		return s + ", " + f.File
+	}
 	for _, l := range []struct{ name, text, usual string }{{"changes", f.ChangeLaw, "exponential"}, {"change rates", f.ChangeSpread, "none"}, {"requests", f.RequestLaw, "exponential"}, {"request rates", f.RequestSpread, "none"}} {
 		if l.text != l.usual {
 			s += ", " + l.name + " " + l.text

@@ -30,6 +30,9 @@ type Plan struct {
 	Name string
 	Seed uint64
 
+	// Files are field files to use instead of factors.
+	Files []string
+
 	// Factors, the slowest first.
 	Pages         []int
 	Time          []float64 // units
@@ -93,7 +96,7 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 // read takes the keys.
 func (p *Plan) read(n *yaml.Node) error {
 	keys := map[string]any{
-		"name": &p.Name, "seed": &p.Seed, "pages": list[int]{&p.Pages}, "time": list[float64]{&p.Time},
+		"name": &p.Name, "seed": &p.Seed, "files": list[string]{&p.Files}, "pages": list[int]{&p.Pages}, "time": list[float64]{&p.Time},
 		"changes": list[float64]{&p.Changes}, "requests": list[float64]{&p.Requests}, "intensity_time": &p.IntensityTime,
 		"change_law": list[string]{&p.ChangeLaw}, "change_spread": list[string]{&p.ChangeSpread},
 		"request_law": list[string]{&p.RequestLaw}, "request_spread": list[string]{&p.RequestSpread},
@@ -126,6 +129,34 @@ func (p *Plan) read(n *yaml.Node) error {
 
 // check completes the plan and says what makes no sense in it.
 func (p *Plan) check() error {
+	if p.Replications < 1 {
+		return errors.New("replications: at least one is needed")
+	}
+	if err := p.checkVariants(); err != nil {
+		return err
+	}
+	if !(p.Warmup >= 0) {
+		return fmt.Errorf("warmup %g is no number of units", p.Warmup)
+	}
+	if len(p.Files) > 0 {
+		return p.checkFiles()
+	}
+	return p.checkFactors()
+}
+
+// checkFiles refuses factors beside files.
+func (p *Plan) checkFiles() error {
+	if len(p.Pages)+len(p.Time)+len(p.Changes)+len(p.Requests)+len(p.ChangeLaw)+len(p.ChangeSpread)+len(p.RequestLaw)+len(p.RequestSpread)+len(p.Kinds) > 0 {
+		return errors.New("files stand beside factors: a plan has one or the other")
+	}
+	if n := float64(len(p.Files)) * float64(len(p.Variants)) * float64(p.Replications); n > maxRuns {
+		return fmt.Errorf("%.0f runs; at most %d are allowed", n, maxRuns)
+	}
+	return nil
+}
+
+// checkFactors completes them and says what makes no sense in them.
+func (p *Plan) checkFactors() error {
 	for _, l := range []*[]string{&p.ChangeLaw, &p.RequestLaw} {
 		if len(*l) == 0 {
 			*l = []string{"exponential"}
@@ -139,8 +170,8 @@ func (p *Plan) check() error {
 	if len(p.Requests) == 0 {
 		p.Requests = []float64{0}
 	}
-	n := 1.
-	for name, k := range map[string]int{"pages": len(p.Pages), "time": len(p.Time), "changes": len(p.Changes), "variants": len(p.Variants), "replications": p.Replications} {
+	n := float64(len(p.Variants)) * float64(p.Replications)
+	for name, k := range map[string]int{"pages": len(p.Pages), "time": len(p.Time), "changes": len(p.Changes)} {
 		if k < 1 {
 			return fmt.Errorf("%s: at least one is needed", name)
 		}
@@ -155,9 +186,6 @@ func (p *Plan) check() error {
 	if !(p.IntensityTime >= 0) || math.IsInf(p.IntensityTime, 0) {
 		return fmt.Errorf("intensity_time %g is no number of units", p.IntensityTime)
 	}
-	if err := p.checkVariants(); err != nil {
-		return err
-	}
 	if err := p.checkKinds(); err != nil {
 		return err
 	}
@@ -169,7 +197,7 @@ func (p *Plan) check() error {
 		if err != nil {
 			return fmt.Errorf("field %d: %w", c.Field, err)
 		}
-		if !(p.Warmup >= 0) || p.Warmup >= c.Time {
+		if p.Warmup >= c.Time {
 			return fmt.Errorf("field %d: warmup %g is not within its time %g", c.Field, p.Warmup, c.Time)
 		}
 	}
@@ -177,6 +205,9 @@ func (p *Plan) check() error {
 }
 
 func (p *Plan) checkVariants() error {
+	if len(p.Variants) == 0 {
+		return errors.New("variants: at least one is needed")
+	}
 	seen := map[string]bool{}
 	for _, text := range p.Variants {
 		v, err := monitor.Parse(text)
@@ -212,22 +243,27 @@ func (p *Plan) checkKinds() error {
 	return nil
 }
 
-// Factors are the values of a field.
+// Factors are the values of a field. Those of a file are known when it was
+// read: the plan has its name only.
 type Factors struct {
-	Field         int     `json:"field" parquet:"field"` // from 1
-	Pages         int     `json:"pages" parquet:"pages"`
-	Time          float64 `json:"time" parquet:"time"`
-	Changes       float64 `json:"changes" parquet:"changes"` // within the time
-	Requests      float64 `json:"requests" parquet:"requests"`
-	ChangeLaw     string  `json:"change_law" parquet:"change_law,dict"`
-	ChangeSpread  string  `json:"change_spread" parquet:"change_spread,dict"`
-	RequestLaw    string  `json:"request_law" parquet:"request_law,dict"`
-	RequestSpread string  `json:"request_spread" parquet:"request_spread,dict"`
+	Field         int     `json:"field"` // from 1
+	File          string  `json:"file,omitempty"`
+	Pages         int     `json:"pages"`
+	Time          float64 `json:"time"`
+	Changes       float64 `json:"changes"` // within the time
+	Requests      float64 `json:"requests"`
+	ChangeLaw     string  `json:"change_law"`
+	ChangeSpread  string  `json:"change_spread"`
+	RequestLaw    string  `json:"request_law"`
+	RequestSpread string  `json:"request_spread"`
 }
 
 // Fields lists the combinations of factors in order.
 func (p *Plan) Fields() []Factors {
 	var out []Factors
+	for i, name := range p.Files {
+		out = append(out, Factors{Field: i + 1, File: name})
+	}
 	for _, n := range p.Pages {
 		for _, t := range p.Time {
 			scale := 1.

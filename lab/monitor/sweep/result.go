@@ -98,10 +98,18 @@ func load(dir string, j Job) (*Run, error) {
 	if err := json.Unmarshal(s.Run, r); err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrDamaged, path, err)
 	}
-	if r.Factors != j.Factors || r.Variant != j.Variant || r.Replication != j.Replication {
+	if !r.of(j.Factors) || r.Variant != j.Variant || r.Replication != j.Replication {
 		return nil, fmt.Errorf("%w %s: it is of another run: field %d, %s, replication %d", ErrDamaged, path, r.Field, r.Variant, r.Replication)
 	}
 	return r, nil
+}
+
+// of tells whether a run is of a field of the plan.
+func (r *Run) of(f Factors) bool {
+	if f.File != "" {
+		return r.Field == f.Field && r.File == f.File
+	}
+	return r.Factors == f
 }
 
 // planName is the copy of the plan beside the results.

@@ -40,6 +40,7 @@ func (c Cell) holds(j Job) bool { return c.Of == 0 || j.Number%c.Of == c.Index-1
 type Config struct {
 	Text    []byte // of the plan, kept beside the results
 	Dir     string
+	Base    string // directory that names of field files in the plan start from
 	Cell    Cell
 	Workers int // simulations at a time; 0: one a core
 
@@ -103,6 +104,7 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
 	}
+	fields := newShelf(c.Base, todo)
 	jobs := make(chan Job)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
@@ -120,7 +122,7 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 	for range min(workers, len(todo)) {
 		g.Go(func() error {
 			for j := range jobs {
-				r, err := p.simulate(ctx, j)
+				r, err := p.simulate(ctx, j, fields)
 				if err != nil {
 					return fmt.Errorf("field %d, %s, replication %d: %w", j.Factors.Field, j.Variant, j.Replication, err)
 				}
@@ -150,15 +152,12 @@ func (j Job) weight() int64 {
 }
 
 // simulate runs one job.
-func (p *Plan) simulate(ctx context.Context, j Job) (*Run, error) {
-	s, err := p.spec(j.Factors, j.Replication)
+func (p *Plan) simulate(ctx context.Context, j Job, fields *shelf) (*Run, error) {
+	f, factors, err := p.field(j, fields)
 	if err != nil {
 		return nil, err
 	}
-	f, err := field.New(s)
-	if err != nil {
-		return nil, err
-	}
+	defer fields.done(j.Factors.File)
 	res, err := monitor.Run(ctx, monitor.Config{
 		Field: f, Variant: j.variant, Warmup: p.Warmup,
 		Seed: p.Seed, Number: j.Factors.Field, Replication: j.Replication,
@@ -166,7 +165,29 @@ func (p *Plan) simulate(ctx context.Context, j Job) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{Factors: j.Factors, Variant: j.Variant, Replication: j.Replication, Result: *res, Series: res.Series}, nil
+	return &Run{Factors: factors, Variant: j.Variant, Replication: j.Replication, Result: *res, Series: res.Series}, nil
+}
+
+// field makes or reads a job's field and says what its factors are.
+func (p *Plan) field(j Job, fields *shelf) (field.Field, Factors, error) {
+	if j.Factors.File == "" {
+		s, err := p.spec(j.Factors, j.Replication)
+		if err != nil {
+			return nil, Factors{}, err
+		}
+		f, err := field.New(s)
+		return f, j.Factors, err
+	}
+	h, err := fields.get(j.Factors.File)
+	if err != nil {
+		return nil, Factors{}, err
+	}
+	changes, _, requests := h.Count()
+	n := float64(h.Pages())
+	return h, Factors{
+		Field: j.Factors.Field, File: j.Factors.File, Pages: h.Pages(), Time: h.Horizon(), Changes: float64(changes) / n, Requests: float64(requests) / n,
+		ChangeLaw: "file", ChangeSpread: "file", RequestLaw: "file", RequestSpread: "file",
+	}, nil
 }
 
 // Open reads the plan whose results a directory holds.

@@ -217,6 +217,8 @@ func TestPlanErrors(t *testing.T) {
 		{small + "change_law: gauss", "no law"},
 		{small + "kinds: {grown: .5}", "sum to"},
 		{small + "kinds: {grew: 1}", `did you mean "grown"`},
+		{small + "files: a.csv", "one or the other"},
+		{"files: a.csv", "variants: at least one"},
 		{small + "sizes: {least: 5, most: 2}", "sizes"},
 	} {
 		p, err := ParsePlan("plan", []byte(tt.text))

@@ -46,6 +46,7 @@ type row struct {
 	ChangeSpread  string  `col:"change_spread" parquet:"change_spread,dict"`
 	RequestLaw    string  `col:"request_law" parquet:"request_law,dict"`
 	RequestSpread string  `col:"request_spread" parquet:"request_spread,dict"`
+	File          string  `col:"file" parquet:"file,dict"`
 }
 
 func rowOf(r *Run) row {
@@ -58,7 +59,7 @@ func rowOf(r *Run) row {
 		r.Field, r.Pages, r.Time, r.Factors.Changes, r.Factors.Requests, r.Variant, r.Replication,
 		r.FreshnessEnd, r.FreshnessMean, r.StaleEnd, r.Bytes, strings.Join(cycles, " "), d.Min, d.Mean, d.Max, r.MaxInProgress, r.Events, r.Seconds,
 		d.P50, d.P90, d.P99, r.AgeMean, r.InProgress, r.Downloads, r.Probes, r.Dropped, r.Real, r.Detected, r.Overwritten,
-		r.ChangeLaw, r.ChangeSpread, r.RequestLaw, r.RequestSpread,
+		r.ChangeLaw, r.ChangeSpread, r.RequestLaw, r.RequestSpread, r.File,
 	}
 }
 

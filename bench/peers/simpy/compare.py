@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Runs the same model in SimPy and in freshet, one after the other, and prints
+the ratio of their processor times and how far their results are apart.
+
+    go build -o freshet ./cmd/freshet
+    /usr/bin/python3 bench/peers/simpy/compare.py ./freshet
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+FIELD = ["--pages", "100000", "--time", "2000000", "--changes", "5", "--requests", "50"]
+RUNS = 5  # of freshet, so that there is something to measure
+
+
+def cpu(command, times=1):
+    """Returns the processor seconds of one run and its JSON."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(times):
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return used / times, json.loads(out)
+
+
+def main():
+    freshet = sys.argv[1] if len(sys.argv) > 1 else "freshet"
+    idle, _ = cpu([freshet, "--json", "monitor", "run", "--pages", "1", "--time", "1", "--variant", "plain:1"], RUNS)
+    print(f"starting freshet takes {idle:.3f} s of processor time; it is in the figures")
+    print(f"{'variant':14} {'SimPy, s':>9} {'freshet, s':>11} {'ratio':>6} {'events':>9} {'fresh, %':>17} {'GB':>15} {'mean delay':>19}")
+    for variant in ["plain:5", "conditional:3", "sensor"]:
+        for per_page in [[], ["--per-page"]]:
+            ours, a = cpu([freshet, "--json", "monitor", "run", "--variant", variant] + FIELD, RUNS)
+            theirs, b = cpu([sys.executable, os.path.join(HERE, "model.py"), "--variant", variant] + FIELD + per_page)
+            name = variant + (" *" if per_page else "")
+            print(
+                f"{name:14} {theirs:9.2f} {ours:11.4f} {theirs / ours:6.0f} {b['events']:9} "
+                f"{b['freshness_mean']:8.3f} {a['freshness_mean']:8.3f} {b['bytes'] / 1e9:7.3f} {a['bytes'] / 1e9:7.3f} "
+                f"{b['delay']['mean']:9.0f} {a['delay']['mean']:9.0f}"
+            )
+    print("* a process a page; of two figures the first is SimPy's")
+
+
+if __name__ == "__main__":
+    main()
