@@ -110,7 +110,7 @@ func checkHistory(t *testing.T, f *Synthetic) {
 	if !slices.Equal(cs, allChanges(f, 7)) || !slices.Equal(qs, allRequests(f, 7)) {
 		t.Error("the size of the buffer changes the history")
 	}
-	for name, v := range map[string][2]float64{"changes": {float64(len(cs)), total(f.changes)}, "requests": {float64(len(qs)), total(f.requests)}} {
+	for name, v := range map[string][2]float64{"changes": {float64(len(cs)), total(f.changes())}, "requests": {float64(len(qs)), total(f.requests())}} {
 		want := v[1] * f.Horizon()
 		if math.Abs(v[0]-want) > 12*math.Sqrt(want) { // heavy tails spread more than a Poisson count
 			t.Errorf("%.0f %s, want %.0f", v[0], name, want)
@@ -177,7 +177,7 @@ func TestShares(t *testing.T) {
 	}
 	var chi2 float64
 	for i, c := range page {
-		want := f.changes[i] * f.Horizon()
+		want := f.changes()[i] * f.Horizon()
 		chi2 += (c - want) * (c - want) / want
 	}
 	if chi2 > 500+6*math.Sqrt(1000) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"github.com/freshet/freshet/lab/rng"
 )
@@ -99,10 +101,10 @@ const MaxTime = 1e10
 type Synthetic struct {
 	spec     Spec
 	sizes    []uint32
-	changes  []float64 // events a unit
-	requests []float64
-	rates    []float64     // real changes a unit
-	cut      [kinds]uint64 // of 32 random bits, running
+	changes  func() []float64 // events a unit, drawn when somebody asks
+	requests func() []float64
+	rates    func() []float64 // real changes a unit
+	cut      [kinds]uint64    // of 32 random bits, running
 }
 
 // New makes a field. The error says which number makes no sense.
@@ -115,13 +117,16 @@ func New(s Spec) (*Synthetic, error) {
 	for i := range f.sizes {
 		f.sizes[i] = s.Least + uint32(below(r, uint64(s.Most-s.Least)+1))
 	}
-	f.changes = f.spread("change rates", s.Changed/s.Length, s.ChangeSpread)
-	f.requests = f.spread("request rates", s.Requested/s.Length, s.RequestSpread)
-	share := s.Kinds.RealShare()
-	f.rates = make([]float64, s.PageCount)
-	for i, v := range f.changes {
-		f.rates[i] = v * share
-	}
+	f.changes = sync.OnceValue(func() []float64 { return f.spread("change rates", s.Changed/s.Length, s.ChangeSpread) })
+	f.requests = sync.OnceValue(func() []float64 { return f.spread("request rates", s.Requested/s.Length, s.RequestSpread) })
+	f.rates = sync.OnceValue(func() []float64 {
+		share := s.Kinds.RealShare()
+		out := slices.Clone(f.changes())
+		for i := range out {
+			out[i] *= share
+		}
+		return out
+	})
 	var sum float64
 	for i, p := range s.Kinds {
 		sum += p
@@ -203,28 +208,28 @@ func (f *Synthetic) Horizon() float64 { return f.spec.Length }
 func (f *Synthetic) Sizes() []uint32 { return f.sizes }
 
 // Rates returns the rate of real changes of each page.
-func (f *Synthetic) Rates() []float64 { return f.rates }
+func (f *Synthetic) Rates() []float64 { return f.rates() }
 
 // RequestRates returns the rate of requests of each page.
-func (f *Synthetic) RequestRates() []float64 { return f.requests }
+func (f *Synthetic) RequestRates() []float64 { return f.requests() }
 
-// clock returns a clock of the given law and rates.
-func (f *Synthetic) clock(name string, law Law, spread Law, rates []float64) clock {
+// clock returns a clock of the given law for a mean number of events of a page.
+func (f *Synthetic) clock(name string, law, spread Law, mean float64, rates func() []float64) clock {
 	r := f.stream(name)
 	if _, ok := law.(Exponential); !ok {
-		return newClocks(r, law, rates, f.spec.Length)
+		return newClocks(r, law, rates(), f.spec.Length)
 	}
 	if spread != nil {
-		return newWeighted(r, rates)
+		return newWeighted(r, rates())
 	}
-	return &merged{r: r, gap: 1 / (rates[0] * float64(len(rates))), pages: uint64(len(rates))}
+	return &merged{r: r, gap: f.spec.Length / mean / float64(f.spec.PageCount), pages: uint64(f.spec.PageCount)}
 }
 
 // Changes returns the change history from its start.
 func (f *Synthetic) Changes() ChangeReader {
 	s := &changes{
 		f: f, r: f.stream("kinds"), state: make([]state, len(f.sizes)),
-		clock: f.clock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.changes),
+		clock: f.clock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.spec.Changed, f.changes),
 	}
 	for i, size := range f.sizes {
 		s.state[i] = state{size, Same}
@@ -291,7 +296,7 @@ func (f *Synthetic) resize(k Kind, size, bits uint32) uint32 {
 
 // Requests returns the request history from its start.
 func (f *Synthetic) Requests() RequestReader {
-	return &requests{f: f, clock: f.clock("requests", f.spec.RequestLaw, f.spec.RequestSpread, f.requests)}
+	return &requests{f: f, clock: f.clock("requests", f.spec.RequestLaw, f.spec.RequestSpread, f.spec.Requested, f.requests)}
 }
 
 type requests struct {
