@@ -247,12 +247,16 @@ func (b *chromium) close() {
 	})
 }
 
-// usage is what the process group takes: memory in bytes, where what processes
-// share counts once, and CPU time since its start; 0 where that is not known.
 func (b *chromium) usage() (memory int64, cpu time.Duration) {
 	if b.pid == 0 {
 		return 0, 0
 	}
+	return Usage(b.pid)
+}
+
+// Usage is what a process group takes: memory in bytes, where what processes
+// share counts once, and CPU time since its start; 0 where that is not known.
+func Usage(group int) (memory int64, cpu time.Duration) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return 0, 0
@@ -269,7 +273,7 @@ func (b *chromium) usage() (memory int64, cpu time.Duration) {
 		// The name in parentheses may hold anything; fields are counted after it.
 		_, rest, ok := strings.Cut(string(stat), ") ")
 		f := strings.Fields(rest)
-		if !ok || len(f) < 22 || f[2] != strconv.Itoa(b.pid) {
+		if !ok || len(f) < 22 || f[2] != strconv.Itoa(group) {
 			continue
 		}
 		number := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }

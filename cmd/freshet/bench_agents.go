@@ -231,9 +231,9 @@ func (r *agentsReport) print(w io.Writer) error {
 		}
 	}
 	if len(r.Speed) > 0 {
-		fmt.Fprintln(t, "\nrendering\ttabs\tpages\tseconds\tpages/s\tlinks\t")
+		fmt.Fprintln(t, "\nrendering\ttabs\tpages\tseconds\tpages/s\tbrowser CPU ms/page\tlinks\t")
 		for _, l := range r.Speed {
-			fmt.Fprintf(t, "%s\t%d\t%d\t%.1f\t%.1f\t%d\t\n", l.Name, l.Tabs, l.Pages, l.Seconds, l.PerSecond, l.Links)
+			fmt.Fprintf(t, "%s\t%d\t%d\t%.1f\t%.1f\t%.0f\t%d\t\n", l.Name, l.Tabs, l.Pages, l.Seconds, l.PerSecond, l.CPU, l.Links)
 		}
 	}
 	return t.Flush()

@@ -4,8 +4,10 @@ import (
 	"context"
 	"net"
 	"os"
+	"os/exec"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/chromedp/chromedp"
@@ -23,7 +25,8 @@ type Rendering struct {
 	Pages     int     `json:"pages"`
 	Seconds   float64 `json:"seconds"`
 	PerSecond float64 `json:"pages_per_second"`
-	Links     int64   `json:"links"` // found
+	Links     int64   `json:"links"`                   // found
+	CPU       float64 `json:"browser_cpu_ms_per_page"` // tells more than the clock on a busy machine
 }
 
 // RenderPool fetches and renders the pages with a render.Pool, as the robot
@@ -47,7 +50,8 @@ func RenderPool(ctx context.Context, web *jsweb.Web, pages []string, tabs int, c
 		return nil, err
 	}
 	var links atomic.Int64
-	return timed("pool", pages, tabs, &links, func(page string) error {
+	usage := func() time.Duration { return pool.Stats().CPU }
+	return timed("pool", usage, pages, tabs, &links, func(page string) error {
 		u, err := weburl.Parse(page)
 		if err != nil {
 			return err
@@ -81,6 +85,9 @@ func RenderNaive(ctx context.Context, web *jsweb.Web, pages []string, tabs int, 
 		return nil, err
 	}
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.Flag("host-resolver-rules", "MAP * "+address))
+	opts = append(opts, chromedp.ModifyCmdFunc(func(cmd *exec.Cmd) {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	}))
 	if os.Geteuid() == 0 {
 		opts = append(opts, chromedp.NoSandbox)
 	}
@@ -91,8 +98,10 @@ func RenderNaive(ctx context.Context, web *jsweb.Web, pages []string, tabs int, 
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
 		return nil, err
 	}
+	pid := chromedp.FromContext(ctx).Browser.Process().Pid
 	var links atomic.Int64
-	return timed("naive", pages, tabs, &links, func(page string) error {
+	usage := func() time.Duration { _, cpu := render.Usage(pid); return cpu }
+	return timed("naive", usage, pages, tabs, &links, func(page string) error {
 		tab, cancel := chromedp.NewContext(ctx)
 		defer cancel()
 		if err := chromedp.Do(tab, chromedp.Navigate(page), chromedp.Sleep(naiveWait)); err != nil {
@@ -105,8 +114,8 @@ func RenderNaive(ctx context.Context, web *jsweb.Web, pages []string, tabs int, 
 }
 
 // timed does the pages in so many goroutines.
-func timed(name string, pages []string, tabs int, links *atomic.Int64, do func(string) error) (*Rendering, error) {
-	start := time.Now()
+func timed(name string, usage func() time.Duration, pages []string, tabs int, links *atomic.Int64, do func(string) error) (*Rendering, error) {
+	start, before := time.Now(), usage()
 	todo := make(chan string)
 	errs := make(chan error, tabs)
 	var wg sync.WaitGroup
@@ -133,5 +142,5 @@ func timed(name string, pages []string, tabs int, links *atomic.Int64, do func(s
 		}
 	}
 	s := time.Since(start).Seconds()
-	return &Rendering{Name: name, Tabs: tabs, Pages: len(pages), Seconds: s, PerSecond: float64(len(pages)) / s, Links: links.Load()}, nil
+	return &Rendering{Name: name, Tabs: tabs, Pages: len(pages), Seconds: s, PerSecond: float64(len(pages)) / s, Links: links.Load(), CPU: (usage() - before).Seconds() * 1000 / float64(len(pages))}, nil
 }
