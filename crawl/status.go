@@ -42,6 +42,7 @@ type Status struct {
 	Started   time.Time
 	Limit     int
 	Agents    []Agent
+	Resting   int   // of them, those that only wait for the browser: they do not count against Limit
 	Answers   int64 // requests answered
 	Pages     int64 // of them with content
 	Unchanged int64
@@ -59,7 +60,7 @@ type Status struct {
 // Status returns how things stand.
 func (r *Robot) Status() Status {
 	r.mu.Lock()
-	s := Status{State: "running", Started: r.started, Limit: r.limit}
+	s := Status{State: "running", Started: r.started, Limit: r.limit, Resting: r.resting}
 	switch {
 	case r.drain || r.stopped:
 		s.State = "draining"

@@ -33,7 +33,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	defer n.mu.Unlock()
 	s := &console.Status{
 		State: r.State, Node: n.config.Node, Started: n.started, Now: time.Now(),
-		Agents: console.AgentCount{Fetch: len(r.Agents), FetchLimit: r.Limit},
+		Agents: console.AgentCount{Fetch: len(r.Agents) - r.Resting, FetchLimit: r.Limit},
 		Pages:  st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts, HostsWaiting: max(0, st.Due-int64(st.Leases)),
 		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.Skipped,
 		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
