@@ -100,7 +100,7 @@ func (g *globals) printMeasures(m *control.Model, r control.Result) {
 	} {
 		fmt.Fprintf(g.stdout, "%-18s %.6g\n", l.name, l.v)
 	}
-	fmt.Fprintf(g.stdout, "%s, %.6g states, relative error %.1g\n", r.Method, r.States, r.Error)
+	fmt.Fprintf(g.stdout, "%s, %.6g states, error %.2g\n", r.Method, r.States, r.Error)
 }
 
 // levels writes a policy by runs of equal modes: 0-3: 4, 4-9: 1.

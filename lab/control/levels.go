@@ -21,7 +21,8 @@ type Unrestricted struct {
 const randomStarts = 8
 
 // unrestricted improves policies (modes from 1) by one level at a time, then by
-// one run of levels at a time, until neither helps. Each trial is exact.
+// one run of levels at a time, until neither helps: formula (21). Each trial is
+// exact.
 func (s *solver) unrestricted(starts [][]int) *Unrestricted {
 	best := &Unrestricted{Cost: math.Inf(1)}
 	r := rng.New(1, "control", "unrestricted")

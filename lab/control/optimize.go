@@ -244,7 +244,7 @@ func (m *Model) Optimize(opt Options) (*Optimum, error) {
 
 // Gap returns by which part of b, the lower cost, a is dearer.
 func Gap(a, b float64) float64 {
-	if a <= b {
+	if !better(b, a) {
 		return 0
 	}
 	return (a - b) / math.Abs(b)

@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -239,4 +240,39 @@ func TestOptimizeLarger(t *testing.T) {
 		t.Error(o.Search, o.Best.Measures.Method)
 	}
 	near(t, "cost", o.Best.Measures.Cost, o.Best.Cost, 1e-9)
+}
+
+// A model in which the number of pages tells the phase of arrival: thresholds
+// are a fifth dearer than the best policy, which the simulation confirms.
+func TestThresholdsNeedNotBeOptimal(t *testing.T) {
+	t.Parallel()
+	f, err := os.Open("../../docs/examples/robots-gap.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.Optimize(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(o.Unrestricted.Policy) != "[1 4 4 4 4 1 1]" || math.Abs(o.Unrestricted.Gap-.195) > .001 {
+		t.Errorf("policy %v, gap %g", o.Unrestricted.Policy, o.Unrestricted.Gap)
+	}
+	for _, p := range [][]int{o.Best.Policy, o.Unrestricted.Policy} {
+		r, err := m.Simulate(t.Context(), p, Simulation{Seed: 1, Replications: 8, Pages: 60000, WarmUp: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := m.Solve(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := math.Abs(r.Cost - want.Cost); d > 2.5*r.HalfWidth.Cost || r.HalfWidth.Cost > .05 {
+			t.Errorf("%v: simulated %g ± %g, solved %g", p, r.Cost, r.HalfWidth.Cost, want.Cost)
+		}
+	}
 }

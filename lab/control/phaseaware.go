@@ -13,7 +13,8 @@ type PhaseAware struct {
 	Gap    float64 `json:"gap"` // by which part of its cost the best thresholds are dearer
 }
 
-// PhaseAware finds by policy iteration the best policy that sees all phases.
+// PhaseAware finds by policy iteration the best policy that sees all phases
+// (formula (22)).
 // Without a cost of response the cost is an average over time and the result
 // optimal. With it, V_served is a quotient of two averages; the iteration goes
 // by its derivative at the present policy and ends where no change of modes

@@ -112,7 +112,7 @@ func (m *Model) leave(n int) mat {
 	return out
 }
 
-// downward returns Q(i, i-1).
+// downward returns Q(i, i-1), formula (5).
 func (m *Model) downward(i int) mat {
 	if i == 1 {
 		return kron(identity(m.W), m.s0)
@@ -129,7 +129,8 @@ func (m *Model) phases(n int) mat {
 	return p
 }
 
-// upward returns Q(i, i), Q(i, i+1), ..., Q(i, min(i+K, N)) in mode r (from 0).
+// upward returns Q(i, i), Q(i, i+1), ..., Q(i, min(i+K, N)) in mode r (from 0):
+// formulas (2)-(4).
 // The diagonal of Q(i, i) is not to be read.
 func (m *Model) upward(i, r int) []mat {
 	room := m.N - i
@@ -309,8 +310,8 @@ func (s *solver) rates(i, r int) []mat {
 	return b
 }
 
-// descend eliminates what is above level i, whose mode is r (from 0). The
-// levels above must be in place.
+// descend eliminates what is above level i, whose mode is r (from 0): formula
+// (6). The levels above must be in place.
 func (s *solver) descend(i, r int) error {
 	q := s.rates(i, r)
 	l := s.room(i)
@@ -385,7 +386,7 @@ func (s *solver) finish() (acc, pi0 []float64, err error) {
 
 var errNoArrivals = errors.New("no page ever arrives under this policy")
 
-// measures fills a Result from long-run rates.
+// measures fills a Result from long-run rates: formulas (19), (20).
 func (m *Model) measures(acc []float64) (Result, error) {
 	var r Result
 	r.ArrivalRate = acc[accPages]
@@ -403,7 +404,7 @@ func (m *Model) measures(acc []float64) (Result, error) {
 	return r, nil
 }
 
-// of returns the cost of measures.
+// of returns the cost of measures, formula (20).
 func (c Cost) of(r Result) float64 {
 	return r.ArrivalRate*(c.Loss*r.Loss+c.Obsolete*r.Obsolete) + c.Response*r.SojournServed + c.Starvation*r.Starvation + c.Robot*r.MeanRobots
 }
@@ -440,7 +441,7 @@ func (s *solver) solve(policy []int) (Result, error) {
 	return r, err
 }
 
-// law returns the stationary law by levels from that of level 0.
+// law returns the stationary law by levels from that of level 0: formula (7).
 func (s *solver) law(pi0 []float64) [][]float64 {
 	pi := [][]float64{pi0}
 	for l := 1; l <= s.m.N; l++ {

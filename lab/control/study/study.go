@@ -93,6 +93,9 @@ var (
 // its phases multiply with every page.
 const staleCapacity = 20
 
+// twoMoments is said of variants of the service law.
+const twoMoments = "Service by its mean and variance only: hyperexponential of balanced means or a mixture of Erlang laws."
+
 // variantStates is the number of states up to which a variant is solved by the
 // iterative method: there are many variants.
 const variantStates = 2e5
@@ -263,7 +266,7 @@ func law(mean, scv float64) (*fit.Law, error) { return fit.Moments(mean, mean*me
 
 func (r *run) serviceMean(s *Study) error {
 	mean, scv := r.m.ServiceMoments()
-	return r.vary(s, Effect{Name: "Mean of service", X: "mean service time, times that of the model", Log: true}, factors, func(f float64) (*control.Model, error) {
+	return r.vary(s, Effect{Name: "Mean of service", X: "mean service time, times that of the model", Log: true, Note: twoMoments}, factors, func(f float64) (*control.Model, error) {
 		l, err := law(mean*f, clampSCV(scv))
 		if err != nil {
 			return nil, err
@@ -277,7 +280,7 @@ func clampSCV(scv float64) float64 { return max(scv, .1) }
 
 func (r *run) serviceVariance(s *Study) error {
 	mean, _ := r.m.ServiceMoments()
-	return r.vary(s, Effect{Name: "Variance of service", X: "squared coefficient of variation of service", Log: true}, serviceSCVs, func(scv float64) (*control.Model, error) {
+	return r.vary(s, Effect{Name: "Variance of service", X: "squared coefficient of variation of service", Log: true, Note: twoMoments}, serviceSCVs, func(scv float64) (*control.Model, error) {
 		l, err := law(mean, scv)
 		if err != nil {
 			return nil, err
