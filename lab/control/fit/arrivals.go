@@ -174,6 +174,10 @@ func (f *fitting) candidates(ctx context.Context) error {
 		if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 			return err
 		}
+		full := g.likelihood(f.final, &f.memory)
+		if p := g.prune(); p.likelihood(f.final, &f.memory) > full-1 {
+			g = p
+		}
 		if err := f.toMean(g); err != nil {
 			return err
 		}
@@ -415,6 +419,9 @@ func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandid
 	common := g.likelihood(f.final, &f.memory)
 	if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 		return err
+	}
+	if p := g.prune(); p.likelihood(f.final, &f.memory) > g.likelihood(f.final, &f.memory)-1 {
+		g = p
 	}
 	if err := f.toMean(g); err != nil {
 		return err

@@ -100,6 +100,14 @@ func (g *regimes) forward(r *run, s *scratch, start, base []float64, logSize [][
 			alpha[i] = p * like[i]
 			total += alpha[i]
 		}
+		if !(total > 0) { // no regime that can be reached explains the time
+			copy(alpha, like)
+			ll += math.Log(math.SmallestNonzeroFloat64)
+			total = 0
+			for _, v := range alpha {
+				total += v
+			}
+		}
 		for i := range alpha {
 			alpha[i] /= total
 		}

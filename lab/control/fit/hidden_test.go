@@ -107,3 +107,17 @@ func TestSearchRecovers(t *testing.T) {
 		t.Errorf("orders %v, want 4, 1, 2 in some order", fit.Order)
 	}
 }
+
+// A regime that explains a time but cannot be reached makes the likelihood
+// very small, not undefined.
+func TestLikelihoodOfTheImpossible(t *testing.T) {
+	t.Parallel()
+	g := &regimes{Order: []float64{1, 1}, Rate: []float64{1e6, 1e-6}, Move: [][]float64{{0, 1}, {1, 0}}}
+	r := []run{{x: []float64{1e6, 1e6, 1e6}, lx: []float64{math.Log(1e6), math.Log(1e6), math.Log(1e6)}, size: []int{1, 1, 1}}}
+	if ll := g.likelihood(r, &scratch{}); !(ll < -700) || math.IsInf(ll, 0) {
+		t.Errorf("likelihood %g", ll)
+	}
+	if p := g.prune(); p.BMAP().Check() != nil {
+		t.Error("pruned to a process that is none")
+	}
+}

@@ -104,3 +104,24 @@ func (g *regimes) BMAP() *BMAP {
 	}
 	return b
 }
+
+// prune makes moves and sizes that only estimation kept above 0 (rarest)
+// impossible, if the process stays one without them.
+func (g *regimes) prune() *regimes {
+	const vanishing = 100 * rarest
+	c := g.clone()
+	for _, rows := range [][][]float64{c.Move, c.Sizes} {
+		for _, row := range rows {
+			for i, v := range row {
+				if v < vanishing {
+					row[i] = 0
+				}
+			}
+			normalise(row)
+		}
+	}
+	if c.BMAP().Check() != nil {
+		return g
+	}
+	return c
+}

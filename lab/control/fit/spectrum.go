@@ -49,7 +49,19 @@ func MomentRegimes(s Summary, maxOrder int) (*Arrivals, error) {
 		return nil, err
 	}
 	a := &Arrivals{BMAP: *g.BMAP(), Method: g.String() + ", moments and correlations", Words: words}
-	return a, a.Check()
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	if len(s.Moments) > 2 {
+		p, err := a.Marginal()
+		if err != nil {
+			return nil, err
+		}
+		if got := p.Moments(3)[2]; math.Abs(got/s.Moments[2]-1) > .01 {
+			a.Words = append(a.Words, fmt.Sprintf("The third moment is %.4g instead of %.4g: with these correlations it would need mean times below 0.", got, s.Moments[2]))
+		}
+	}
+	return a, nil
 }
 
 func (s Summary) check() error {

@@ -83,6 +83,13 @@ func TestMomentRegimesThirdMoment(t *testing.T) {
 		t.Fatal(err)
 	}
 	near(t, "third moment", p.Moments(3)[2], 20, 1e-6)
+	s.Moments[2] = 9.1 // just above m2^2/m1: the regimes cannot
+	if a, err = MomentRegimes(s, 30); err != nil {
+		t.Fatal(err)
+	}
+	if last := a.Words[len(a.Words)-1]; !strings.Contains(last, "instead of 9.1") {
+		t.Errorf("%q", a.Words)
+	}
 }
 
 func TestMomentRegimesErrors(t *testing.T) {
