@@ -113,3 +113,13 @@ func BenchmarkAdd(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkStore(b *testing.B) {
+	storetest.Bench(b, func(b *testing.B) store.Store {
+		s, err := Open(filepath.Join(b.TempDir(), "store"), Config{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return s
+	})
+}
