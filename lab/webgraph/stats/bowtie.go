@@ -1,6 +1,9 @@
 package stats
 
-import "context"
+import (
+	"context"
+	"math/bits"
+)
 
 // BowTie divides the pages by the largest strong component (Broder et al. 2000).
 // The counts sum to the number of pages.
@@ -26,14 +29,12 @@ func (s set) union(t set, not set) { // adds what is in t but not in not
 }
 
 // spread adds to s all pages that are reached from its pages along next,
-// breadth first. Pages in block are not entered.
+// breadth first. Pages in block are not entered. Wide frontiers are put in the
+// order of pages, so that lists are read as they stand in the file: on webs of
+// 10^7 pages that is several times as fast as the order in which they are found.
 func (s set) spread(ctx context.Context, n int, next func(u uint32) []uint32, block set) error {
-	var queue, later []uint32
-	for u := range uint32(n) {
-		if s.has(u) {
-			queue = append(queue, u)
-		}
-	}
+	queue, later := s.pages(nil), []uint32(nil)
+	var frontier set
 	t := ticker{ctx: ctx}
 	done := int64(0)
 	for len(queue) > 0 {
@@ -50,9 +51,29 @@ func (s set) spread(ctx context.Context, n int, next func(u uint32) []uint32, bl
 				}
 			}
 		}
+		if len(later) > n/64 {
+			if frontier == nil {
+				frontier = newSet(n)
+			}
+			clear(frontier)
+			for _, v := range later {
+				frontier.add(v)
+			}
+			later = frontier.pages(later[:0])
+		}
 		queue, later = later, queue
 	}
 	return nil
+}
+
+// pages appends the pages of s to buf in ascending order.
+func (s set) pages(buf []uint32) []uint32 {
+	for i, w := range s {
+		for ; w != 0; w &= w - 1 {
+			buf = append(buf, uint32(i<<6+bits.TrailingZeros64(w)))
+		}
+	}
+	return buf
 }
 
 // FindBowTie divides the pages, given both kinds of components.

@@ -72,8 +72,8 @@ func TestComponentsClosedForms(t *testing.T) {
 	}
 }
 
-// By Warshall's closure: same component if each reaches the other, numbers fall
-// along links, and the parts of the bow-tie are what their definitions say.
+// By Warshall's closure: same component if each reaches the other, and the parts
+// of the bow-tie are what their definitions say.
 func TestComponentsByClosure(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,9 +92,6 @@ func TestComponentsByClosure(t *testing.T) {
 				}
 				if got := weak.Of[u] == weak.Of[v]; got != joined[u][v] {
 					t.Fatalf("pages %d and %d in one weak component: %v", u, v, got)
-				}
-				if reach[u][v] && strong.Of[u] < strong.Of[v] {
-					t.Fatalf("component %d links up to %d", strong.Of[u], strong.Of[v])
 				}
 			}
 		}
@@ -247,11 +244,11 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var last int64
 	if _, err := Weak(context.Background(), graph(40_000, nil), func(done, total int64) {
-		if done < last || total != 40_000 {
+		if done < last || total != 80_000 {
 			t.Errorf("%d after %d of %d", done, last, total)
 		}
 		last = done
-	}); err != nil || last != 2*every {
+	}); err != nil || last != 4*every {
 		t.Errorf("last told %d, %v", last, err)
 	}
 }

@@ -55,7 +55,8 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 			}
 			pairs = append(pairs, max(sum, pairs[len(pairs)-1]))
 			if tell != nil {
-				tell(int64(r), int64(opt.Runs))
+				// How many rounds there will be is not known: some 25, mostly.
+				tell(int64(25*r+min(len(pairs), 25)), int64(25*opt.Runs))
 			}
 		}
 		all = append(all, summary(pairs, n))

@@ -41,22 +41,35 @@ type frame struct {
 }
 
 // Strong finds the strong components: the greatest sets of pages that can all
-// reach each other. They are numbered so that links between components lead
-// from higher to lower numbers. It is Tarjan's algorithm in the form of Pearce
-// (Information Processing Letters 116, 2016), which keeps one number a page,
-// with a stack of its own in place of recursion: 4 bytes a page, 4 for the
-// pages whose component is open, and 12 for each page of the deepest path.
+// reach each other. The component of the page with the most links both ways,
+// which in a web is the core, is found first, by what it reaches and what reaches it: two searches
+// that read lists in the order of the file, where a search in depth jumps about
+// (Fleischer, Hendrickson and Pinar 2000). The others are found by Tarjan's
+// algorithm in the form of Pearce (Information Processing Letters 116, 2016),
+// which keeps one number a page, with a stack of its own in place of recursion.
+// It takes up to 12 bytes a page, and 12 for each page of the deepest path.
 func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	n := g.Nodes()
+	core, err := around(ctx, g)
+	if err != nil {
+		return nil, err
+	}
 	// place holds 0 for pages not seen, then the lowest position reachable (from
 	// 1 on), then, from n down, the number of the component. A position is never
 	// above the numbers given to components so far, so one comparison serves both.
 	place := make([]uint32, n)
+	position, component := uint32(1), uint32(n)
+	seen := int64(0)
+	if n > 0 {
+		for _, u := range core.pages(nil) {
+			place[u] = component
+			seen++
+		}
+		component--
+	}
 	var path []frame
 	var open []uint32
-	position, component := uint32(1), uint32(n)
 	t := ticker{ctx, tell, int64(n)}
-	seen := int64(0)
 	for s := range n {
 		if place[s] != 0 {
 			continue
@@ -118,34 +131,86 @@ func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	return c, nil
 }
 
+// around returns the strong component of the page with the greatest product of
+// links both ways.
+func around(ctx context.Context, g Graph) (set, error) {
+	n := g.Nodes()
+	var best uint32
+	most := -1
+	for u := range uint32(n) {
+		if p := len(g.Out(u)) * len(g.In(u)); p > most {
+			best, most = u, p
+		}
+	}
+	down, up := newSet(n), newSet(n)
+	if n == 0 {
+		return up, nil
+	}
+	down.add(best)
+	if err := down.spread(ctx, n, g.Out, nil); err != nil {
+		return nil, err
+	}
+	for i := range down { // what the page does not reach is not searched
+		down[i] = ^down[i]
+	}
+	up.add(best)
+	return up, up.spread(ctx, n, g.In, down)
+}
+
+// disjoint are sets of pages that are joined: each page knows one of its set
+// with a smaller number, or itself if it is the first.
+type disjoint []uint32
+
+func (p disjoint) find(u uint32) uint32 {
+	for p[u] != u {
+		p[u] = p[p[u]]
+		u = p[u]
+	}
+	return u
+}
+
+func (p disjoint) join(u, v uint32) {
+	a, b := p.find(u), p.find(v)
+	if a < b {
+		p[b] = a
+	} else {
+		p[a] = b
+	}
+}
+
 // Weak finds the weak components: sets of pages joined by links of either
-// direction. Pages are joined by disjoint sets with path halving; 4 bytes a page.
+// direction. Pages are joined with the first two that they link to, which is
+// enough to gather nearly all into one set; only the links of the others are
+// then looked at, both ways (Sutton, Ben-Nun and Barak 2018). 4 bytes a page.
 func Weak(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	n := g.Nodes()
-	parent := make([]uint32, n)
+	parent := make(disjoint, n)
 	for u := range parent {
 		parent[u] = uint32(u)
 	}
-	find := func(u uint32) uint32 {
-		for parent[u] != u {
-			parent[u] = parent[parent[u]]
-			u = parent[u]
-		}
-		return u
-	}
-	t := ticker{ctx, tell, int64(n)}
-	for u := range n {
+	t := ticker{ctx, tell, 2 * int64(n)}
+	for u := range uint32(n) {
 		if err := t.at(int64(u)); err != nil {
 			return nil, err
 		}
-		a := find(uint32(u))
-		for _, v := range g.Out(uint32(u)) {
-			if b := find(v); a < b {
-				parent[b] = a
-			} else if b < a {
-				parent[a] = b
-				a = b
-			}
+		list := g.Out(u)
+		for _, v := range list[:min(len(list), 2)] {
+			parent.join(u, v)
+		}
+	}
+	main := parent.most()
+	for u := range uint32(n) {
+		if err := t.at(int64(n) + int64(u)); err != nil {
+			return nil, err
+		}
+		if parent.find(u) == parent.find(main) {
+			continue
+		}
+		for _, v := range g.Out(u) {
+			parent.join(u, v)
+		}
+		for _, v := range g.In(u) {
+			parent.join(u, v)
 		}
 	}
 	// Roots are the least pages of their components, so each is met first.
@@ -161,6 +226,21 @@ func Weak(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	c := &Components{Of: parent}
 	c.measure(int(count))
 	return c, nil
+}
+
+// most returns a page of what is probably the greatest set: the commonest of a
+// thousand pages' sets. Any page would do, only slower.
+func (p disjoint) most() uint32 {
+	counts := make(map[uint32]int)
+	var best uint32
+	for i := range min(1000, len(p)) {
+		r := p.find(uint32(uint64(i) * uint64(len(p)) / 1000))
+		counts[r]++
+		if counts[r] > counts[best] {
+			best = r
+		}
+	}
+	return best
 }
 
 // Histogram counts the components by size, in descending order of size.
