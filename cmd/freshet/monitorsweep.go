@@ -81,9 +81,9 @@ func (c *monitorReportCmd) Run(ctx context.Context, g *globals) error {
 	if g.JSON {
 		return g.printJSON(r)
 	}
-	fmt.Fprintf(g.stdout, "%-24s %10s %14s %13s %9s %9s %5s\n", "variant", "fresh, %", "volume, GB", "undominated", "freshest", "lightest", "ties")
+	fmt.Fprintf(g.stdout, "%-28s %10s %14s %13s %9s %9s %5s\n", "variant", "fresh, %", "volume, GB", "undominated", "freshest", "lightest", "ties")
 	for _, s := range r.Variants {
-		fmt.Fprintf(g.stdout, "%-24s %10.3f %14.3f %13d %9d %9d %5d\n", s.Variant, s.Freshness, s.Bytes/1e9, s.Front, s.Freshest, s.Lightest, s.Ties)
+		fmt.Fprintf(g.stdout, "%-28s %10.3f %14.3f %13d %9d %9d %5d\n", s.Variant, s.Freshness, s.Bytes/1e9, s.Front, s.Freshest, s.Lightest, s.Ties)
 	}
 	fmt.Fprintf(g.stdout, "%d of %d runs; %s\n", r.Read, r.Runs, filepath.Join(c.Dir, "report.html"))
 	return nil

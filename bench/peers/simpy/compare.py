@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIELD = ["--pages", "100000", "--time", "2000000", "--changes", "5", "--requests", "50"]
+FIELD = ["--pages", "200000", "--time", "2000000", "--changes", "5", "--requests", "10"]
 RUNS = 5  # of freshet, so that there is something to measure
 
 
