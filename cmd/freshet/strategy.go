@@ -241,6 +241,7 @@ func (c *strategyRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	case !g.JSON:
 		opt.Out = g.stdout
 	}
+	shown := func() {}
 	if !g.Quiet {
 		line, nodes := progress.New(g.stderr), int64(web.Nodes())
 		n := int64(0)
@@ -249,10 +250,11 @@ func (c *strategyRunCmd) Run(ctx context.Context, g *globals) (err error) {
 				line.Update(min(n, nodes), nodes, "pages")
 			}
 		}
-		defer func() { line.Done(fmt.Sprintf("%d pages", n)) }()
+		shown = func() { line.Done(fmt.Sprintf("%d pages", n)) }
 	}
 	began := time.Now()
 	res, err := strategy.Run(ctx, s, opt)
+	shown()
 	if err != nil {
 		return err
 	}
