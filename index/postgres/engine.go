@@ -53,7 +53,8 @@ const RankDepth = 2000
 // Engine is an index.Engine over PostgreSQL.
 type Engine struct {
 	pool   *pgxpool.Pool
-	own    bool // the pool
+	own    bool          // the pool
+	search *pgxpool.Pool // for what searches ask
 	config Config
 	apply  sync.Mutex
 	common *frequencies
@@ -94,11 +95,36 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Engine, error) {
 	if err := postgres.Migrate(ctx, pool, "freshet_index_schema", files); err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
-	return &Engine{pool: pool, config: c, common: newFrequencies()}, nil
+	e := &Engine{pool: pool, config: c, common: newFrequencies()}
+	if e.search, err = searching(ctx, pool); err != nil {
+		return nil, fmt.Errorf("index: %w", err)
+	}
+	return e, nil
+}
+
+// searchers is how many searches are answered at once.
+const searchers = 8
+
+// searching makes connections whose planner is told to read indexes and not the
+// whole table. It thinks a table cheap to read whole, since it does not count
+// the vectors that are stored beside it, and an index dear to which much was
+// added lately: searches were 200 times slower for it. An engine that does not
+// know the option plans by itself.
+func searching(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+	c := pool.Config()
+	c.MaxConns = searchers
+	var value string
+	if err := pool.QueryRow(ctx, "show enable_seqscan").Scan(&value); err == nil {
+		c.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	} else if ctx.Err() != nil {
+		return nil, err
+	}
+	return pgxpool.NewWithConfig(ctx, c)
 }
 
 // Close implements index.Engine.
 func (e *Engine) Close() error {
+	e.search.Close()
 	if e.own {
 		e.pool.Close()
 	}
@@ -180,6 +206,12 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 	})
 	if err != nil {
 		return fmt.Errorf("index: write %d documents: %w", len(b.Put), err)
+	}
+	if len(b.Put) > 0 {
+		// What was added waits in a list that every search reads from end to end, until
+		// it is sorted into the index: now, at once for all of the batch. Engines
+		// without such a list do not know the function.
+		_, _ = e.pool.Exec(ctx, "select gin_clean_pending_list('documents_words')")
 	}
 	return nil
 }

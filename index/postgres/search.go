@@ -104,7 +104,7 @@ from best join documents d on d.host = best.host and d.url = best.url order by s
 const titleUnit = 1. / index.TitleWeight
 
 func (e *Engine) collect(ctx context.Context, statement string, args []any) (total int, hits []index.Scored, err error) {
-	rows, err := e.pool.Query(ctx, statement, args...)
+	rows, err := e.search.Query(ctx, statement, args...)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -120,7 +120,7 @@ func (e *Engine) load(ctx context.Context, hits []index.Scored) (map[string]*ind
 		host, url := keyOf(h.ID)
 		hosts, urls = append(hosts, host), append(urls, url)
 	}
-	rows, err := e.pool.Query(ctx, "select "+document+" from documents d join unnest($1::bigint[], $2::bigint[]) as t (h, u) on d.host = t.h and d.url = t.u", hosts, urls)
+	rows, err := e.search.Query(ctx, "select "+document+" from documents d join unnest($1::bigint[], $2::bigint[]) as t (h, u) on d.host = t.h and d.url = t.u", hosts, urls)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (e *Engine) facets(ctx context.Context, where string, args []any) (map[stri
 		}
 		statement += fmt.Sprintf(" (select '%s', %s, count(*) from m where %s <> '' group by %s order by count(*) desc, %s limit %d)", f[0], f[1], f[1], f[1], f[1], facetSize)
 	}
-	rows, err := e.pool.Query(ctx, statement, args...)
+	rows, err := e.search.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -196,8 +196,13 @@ func (e *Engine) idf(ctx context.Context, terms []string) ([]float64, error) {
 }
 
 func (e *Engine) documents(ctx context.Context) (n int64, err error) {
-	return n, e.pool.QueryRow(ctx, "select coalesce(sum(n), 0)::bigint from index_tally").Scan(&n)
+	return n, e.search.QueryRow(ctx, "select coalesce(sum(n), 0)::bigint from index_tally").Scan(&n)
 }
+
+// countWord counts up to a bound. The bound stands outside of what is planned:
+// seeing it, the planner would read the table instead of the index, and with it
+// the vector of every document.
+var countWord = fmt.Sprintf("with m as materialized (select 1 from documents where words @@ $1::tsquery) select count(*) from (select 1 from m limit %d) t", maxCounted)
 
 func (e *Engine) count(ctx context.Context, term string) (int64, error) {
 	f := e.common
@@ -209,7 +214,7 @@ func (e *Engine) count(ctx context.Context, term string) (int64, error) {
 		return known.n, nil
 	}
 	var n int64
-	err := e.pool.QueryRow(ctx, fmt.Sprintf("select count(*) from (select 1 from documents where words @@ $1::tsquery limit %d) t", maxCounted), term).Scan(&n)
+	err := e.search.QueryRow(ctx, countWord, term).Scan(&n)
 	if err != nil {
 		return 0, err
 	}
