@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -58,7 +59,7 @@ func (controlSolveCmd) Help() string {
 }
 
 // Run solves.
-func (c *controlSolveCmd) Run(g *globals) error {
+func (c *controlSolveCmd) Run(ctx context.Context, g *globals) error {
 	m, err := g.readModel(c.Model)
 	if err != nil {
 		return err
@@ -66,7 +67,7 @@ func (c *controlSolveCmd) Run(g *globals) error {
 	if m.Policy() == nil {
 		return usagef("%s: policy: missing; give policy or thresholds", c.Model)
 	}
-	r, err := m.SolveBy(m.Policy(), c.options())
+	r, err := m.SolveBy(ctx, m.Policy(), c.options())
 	if errors.Is(err, control.ErrTooLarge) {
 		return usagef("%s: %w", c.Model, err)
 	}
@@ -140,7 +141,7 @@ type optimum struct {
 }
 
 // Run optimises.
-func (c *controlOptimizeCmd) Run(g *globals) error {
+func (c *controlOptimizeCmd) Run(ctx context.Context, g *globals) error {
 	bounds, err := parseBounds(c.Bound)
 	if err != nil {
 		return err
@@ -150,19 +151,19 @@ func (c *controlOptimizeCmd) Run(g *globals) error {
 		return err
 	}
 	o := optimum{}
-	if o.Optimum, err = m.Optimize(c.options()); errors.Is(err, control.ErrTooLarge) {
+	if o.Optimum, err = m.Optimize(ctx, c.options()); errors.Is(err, control.ErrTooLarge) {
 		return usagef("%s: %w", c.Model, err)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	if c.PhaseAware {
-		if o.PhaseAware, err = m.PhaseAware(o.Best.Policy, o.Unrestricted.Policy); err != nil {
+		if o.PhaseAware, err = m.PhaseAware(ctx, o.Best.Policy, o.Unrestricted.Policy); err != nil {
 			return fmt.Errorf("%s: phase-aware: %w", c.Model, err)
 		}
 		o.PhaseAware.Gap = control.Gap(o.Best.Cost, o.PhaseAware.Cost)
 	}
 	if bounds != nil {
-		o.Bounded, err = m.OptimizeBounded(bounds)
+		o.Bounded, err = m.OptimizeBounded(ctx, bounds)
 		if errors.Is(err, control.ErrInfeasible) {
 			return usagef("%s: %w", c.Model, err)
 		} else if err != nil {

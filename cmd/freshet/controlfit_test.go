@@ -89,7 +89,7 @@ func TestControlFitOfCrawl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.Solve(m.Policy())
+	r, err := m.Solve(t.Context(), m.Policy())
 	if err != nil {
 		t.Fatal(err)
 	}

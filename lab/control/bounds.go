@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -59,7 +60,7 @@ const maxKept = 5e7
 // bounds, and finds the multipliers of the bounds: the costs that maximise the
 // least cost with the bounds' excess charged (formula (23)). A multiplier of 0
 // says that its bound costs nothing.
-func (m *Model) OptimizeBounded(bounds []Bound) (*Bounded, error) {
+func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, error) {
 	for _, b := range bounds {
 		if !slices.Contains(BoundMeasures(), b.Measure) {
 			return nil, fmt.Errorf("bound: no measure %q; there are %s", b.Measure, strings.Join(BoundMeasures(), ", "))
@@ -103,7 +104,9 @@ func (m *Model) OptimizeBounded(bounds []Bound) (*Bounded, error) {
 			out.Best.Cost, out.Best.Policy = cost, h.policy(bottom, level, out.Best.Policy)
 		}
 	}
-	h.all()
+	if err := h.all(ctx); err != nil {
+		return nil, err
+	}
 	if out.Best.Policy == nil {
 		for k, b := range bounds {
 			if least[k] > 0 {
@@ -113,7 +116,7 @@ func (m *Model) OptimizeBounded(bounds []Bound) (*Bounded, error) {
 		return nil, fmt.Errorf("%w: each can be kept alone, not all at once", ErrInfeasible)
 	}
 	out.Best.Thresholds, out.Best.Modes = m.Thresholds(out.Best.Policy), used(out.Best.Policy)
-	if out.Best.Measures, err = s.solve(out.Best.Policy); err != nil {
+	if out.Best.Measures, err = s.solve(ctx, out.Best.Policy); err != nil {
 		return nil, err
 	}
 	out.Multipliers, out.LowerBound, err = multipliers(points, width)

@@ -12,12 +12,12 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 	t.Parallel()
 	s := optimisable(6, staleLaws["exponential"], hyperService, false)
 	m := mustNew(t, s)
-	free, err := m.Optimize(Options{})
+	free, err := m.Optimize(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := free.Best.Measures
-	some, err := m.Solve([]int{3, 3, 2, 2, 1, 1, 1})
+	some, err := m.Solve(t.Context(), []int{3, 3, 2, 2, 1, 1, 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := m.OptimizeBounded(bounds)
+			got, err := m.OptimizeBounded(t.Context(), bounds)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 				if !slices.IsSortedFunc(p, func(a, b int) int { return b - a }) {
 					return
 				}
-				r, err := m.Solve(p)
+				r, err := m.Solve(t.Context(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -103,11 +103,11 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 		{Bound{"loss", 1}, `no measure "loss"; there are p_loss`},
 		{Bound{"p_loss", -1}, "give a number from 0"},
 	} {
-		if _, err := m.OptimizeBounded([]Bound{c.b}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := m.OptimizeBounded(t.Context(), []Bound{c.b}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v", c.b, err)
 		}
 	}
-	if _, err := m.OptimizeBounded([]Bound{{"p_loss", 0}}); !errors.Is(err, ErrInfeasible) {
+	if _, err := m.OptimizeBounded(t.Context(), []Bound{{"p_loss", 0}}); !errors.Is(err, ErrInfeasible) {
 		t.Error(err)
 	}
 }

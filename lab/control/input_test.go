@@ -121,17 +121,17 @@ func TestSolveRefuses(t *testing.T) {
 		"policy[0]: no mode 4":                              {4, 1, 1},
 		"":                                                  {3, 1, 1},
 	} {
-		_, err := m.Solve(p)
+		_, err := m.Solve(t.Context(), p)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%v: %v, want %s", p, err, want)
 		}
 	}
 	// No page comes once the chain is at level 0.
-	if _, err := m.Solve([]int{2, 3, 3}); err == nil {
+	if _, err := m.Solve(t.Context(), []int{2, 3, 3}); err == nil {
 		t.Error("a policy under which arrivals end was solved")
 	}
 	for _, method := range []string{Iterative, Lumped} {
-		if r, err := m.SolveBy([]int{2, 3, 3}, Options{Method: method}); err == nil {
+		if r, err := m.SolveBy(t.Context(), []int{2, 3, 3}, Options{Method: method}); err == nil {
 			t.Errorf("%s: a policy under which arrivals end was solved: %+v", method, r)
 		}
 	}
@@ -155,7 +155,7 @@ func FuzzRead(f *testing.F) {
 		if m.Policy() == nil || m.N > 4 || m.States() > 300 || m.K > 10 {
 			return
 		}
-		r, err := m.Solve(m.Policy())
+		r, err := m.Solve(t.Context(), m.Policy())
 		if err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -23,7 +24,7 @@ const randomStarts = 8
 // unrestricted improves policies (modes from 1) by one level at a time, then by
 // one run of levels at a time, until neither helps: formula (21). Each trial is
 // exact.
-func (s *solver) unrestricted(starts [][]int) *Unrestricted {
+func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricted, error) {
 	best := &Unrestricted{Cost: math.Inf(1)}
 	r := rng.New(1, "control", "unrestricted")
 	for range randomStarts {
@@ -40,16 +41,19 @@ func (s *solver) unrestricted(starts [][]int) *Unrestricted {
 			h.policy[i]--
 		}
 		h.cost = math.Inf(1)
-		for h.sweep() {
+		for ctx.Err() == nil && h.sweep() {
 		}
 		key := string(runesOf(h.policy))
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		for h.runs() {
-			for h.sweep() {
+		for ctx.Err() == nil && h.runs() {
+			for ctx.Err() == nil && h.sweep() {
 			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if h.cost < best.Cost {
 			best.Cost, best.Policy = h.cost, slices.Clone(h.policy)
@@ -58,7 +62,7 @@ func (s *solver) unrestricted(starts [][]int) *Unrestricted {
 	for i := range best.Policy {
 		best.Policy[i]++
 	}
-	return best
+	return best, nil
 }
 
 func runesOf(policy []int) []rune {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -81,12 +82,12 @@ func (m *Model) newEvaluator(o Options) (*evaluator, error) {
 
 // cost returns the cost of a policy (modes from 1), +Inf if it has none or no
 // evaluation is left.
-func (e *evaluator) cost(policy []int) float64 {
+func (e *evaluator) cost(ctx context.Context, policy []int) float64 {
 	key := string(runesOf(policy))
 	if c, ok := e.known[key]; ok {
 		return c
 	}
-	if e.limit <= 0 {
+	if e.limit <= 0 || ctx.Err() != nil {
 		return math.Inf(1)
 	}
 	e.limit--
@@ -98,9 +99,9 @@ func (e *evaluator) cost(policy []int) float64 {
 	case Exact:
 		c = e.exact(policy)
 	case Iterative:
-		r, err = e.m.iterative(policy)
+		r, err = e.m.iterative(ctx, policy)
 	default:
-		r, err = e.m.lumpedResult(policy, e.keep)
+		r, err = e.m.lumpedResult(ctx, policy, e.keep)
 	}
 	if e.method != Exact && err == nil {
 		c = r.Cost
@@ -137,9 +138,9 @@ func (m *Model) among(modes, j []int) []int {
 }
 
 // pattern improves thresholds between modes by steps.
-func (e *evaluator) pattern(modes, j []int, step int) ([]int, float64) {
+func (e *evaluator) pattern(ctx context.Context, modes, j []int, step int) ([]int, float64) {
 	n := e.m.N
-	cost := e.cost(e.m.among(modes, j))
+	cost := e.cost(ctx, e.m.among(modes, j))
 	for ; step >= 1; step /= 2 {
 		for improved := true; improved; {
 			improved = false
@@ -154,7 +155,7 @@ func (e *evaluator) pattern(modes, j []int, step int) ([]int, float64) {
 						if !slices.IsSorted(t) || slices.Equal(t, j) {
 							continue
 						}
-						if c := e.cost(e.m.among(modes, t)); better(c, cost) {
+						if c := e.cost(ctx, e.m.among(modes, t)); better(c, cost) {
 							j, cost, improved = t, c, true
 						}
 					}
@@ -166,16 +167,16 @@ func (e *evaluator) pattern(modes, j []int, step int) ([]int, float64) {
 }
 
 // sweeps changes single levels while that helps.
-func (e *evaluator) sweeps(policy []int) ([]int, float64) {
+func (e *evaluator) sweeps(ctx context.Context, policy []int) ([]int, float64) {
 	policy = slices.Clone(policy)
-	cost := e.cost(policy)
+	cost := e.cost(ctx, policy)
 	for improved := true; improved && e.limit > 0; {
 		improved = false
 		for i := range policy {
 			for r := 1; r <= e.m.R; r++ {
 				t := slices.Clone(policy)
 				t[i] = r
-				if c := e.cost(t); better(c, cost) {
+				if c := e.cost(ctx, t); better(c, cost) {
 					policy, cost, improved = t, c, true
 				}
 			}
@@ -192,7 +193,7 @@ const (
 )
 
 // optimizeLocally is Optimize by pattern search.
-func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
+func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error) {
 	e, err := m.newEvaluator(o)
 	if err != nil {
 		return nil, err
@@ -202,7 +203,7 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 	start := map[string][]int{}
 	var any []int
 	if s := m.smoothed(); s != m && s.sets() <= maxSets && s.searchWork() <= maxSearchWork {
-		rough, err := s.Optimize(Options{ThresholdsOnly: o.ThresholdsOnly})
+		rough, err := s.Optimize(ctx, Options{ThresholdsOnly: o.ThresholdsOnly})
 		if err != nil {
 			return nil, fmt.Errorf("with exponential staleness: %w", err)
 		}
@@ -220,7 +221,10 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 		if !ok {
 			j, step = slices.Repeat([]int{m.N / 4}, len(modes)-1), max(1, m.N/4)
 		}
-		j, cost := e.pattern(modes, j, step)
+		j, cost := e.pattern(ctx, modes, j, step)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		if math.IsInf(cost, 1) {
 			continue
 		}
@@ -241,21 +245,21 @@ func (m *Model) optimizeLocally(o Options) (*Optimum, error) {
 		return nil, errNoPolicy
 	}
 	out.Sets = e.count
-	if out.Best.Measures, err = m.SolveBy(out.Best.Policy, o); err != nil || o.ThresholdsOnly {
+	if out.Best.Measures, err = m.SolveBy(ctx, out.Best.Policy, o); err != nil || o.ThresholdsOnly {
 		return out, err
 	}
 	e.limit = sweepLimit
 	u := &Unrestricted{}
 	out.Unrestricted = u
-	u.Policy, u.Cost = e.sweeps(out.Best.Policy)
+	u.Policy, u.Cost = e.sweeps(ctx, out.Best.Policy)
 	if any != nil {
-		if p, c := e.sweeps(any); c < u.Cost {
+		if p, c := e.sweeps(ctx, any); c < u.Cost {
 			u.Policy, u.Cost = p, c
 		}
 	}
 	u.Gap = Gap(out.Best.Cost, u.Cost)
 	out.Sets = e.count
-	return out, nil
+	return out, ctx.Err()
 }
 
 func maskOf(modes []int) uint64 {

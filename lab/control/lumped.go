@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
@@ -226,7 +227,7 @@ func (l *lumped) setLaw(i, k int, mass []float64) float64 {
 const lumpedRounds = 400
 
 // solve finds what agrees with itself.
-func (l *lumped) solve() error {
+func (l *lumped) solve(ctx context.Context) error {
 	for i := range l.stale {
 		for k := range l.stale[i] {
 			for x := range l.as {
@@ -237,6 +238,9 @@ func (l *lumped) solve() error {
 		}
 	}
 	for range lumpedRounds {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := l.solveChain(); err != nil {
 			return err
 		}
@@ -492,13 +496,13 @@ func (l *lumped) accruals() (acc, length []float64) {
 }
 
 // lumpedResult solves with keep phases kept.
-func (m *Model) lumpedResult(policy []int, keep int) (Result, error) {
+func (m *Model) lumpedResult(ctx context.Context, policy []int, keep int) (Result, error) {
 	p := make([]int, len(policy))
 	for i, r := range policy {
 		p[i] = r - 1
 	}
 	l := newLumped(m, p, keep)
-	if err := l.solve(); err != nil {
+	if err := l.solve(ctx); err != nil {
 		return Result{}, err
 	}
 	acc, length := l.accruals()

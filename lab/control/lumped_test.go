@@ -14,7 +14,7 @@ func TestLumpedOfOnePhase(t *testing.T) {
 	s.Policy = []int{3, 3, 1, 2, 3, 2, 1, 2, 2, 1}
 	m := mustNew(t, s)
 	for keep := range 3 {
-		got, err := m.lumpedResult(s.Policy, keep)
+		got, err := m.lumpedResult(t.Context(), s.Policy, keep)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestLumpedKeepsAll(t *testing.T) {
 	for law, stale := range staleLaws {
 		s := optimisable(5, stale, hyperService, false)
 		s.Policy = []int{3, 3, 1, 2, 3, 2}
-		got, err := mustNew(t, s).lumpedResult(s.Policy, 4)
+		got, err := mustNew(t, s).lumpedResult(t.Context(), s.Policy, 4)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,11 +57,11 @@ func TestLumpedErrorHolds(t *testing.T) {
 					}
 					m := mustNew(t, s)
 					p := m.fixed(mode)
-					want, err := m.iterative(p)
+					want, err := m.iterative(t.Context(), p)
 					if err != nil {
 						t.Fatal(err)
 					}
-					got, err := m.approximate(p, 3000) // capacities 9 and 7, or 5 and 3
+					got, err := m.approximate(t.Context(), p, 3000) // capacities 9 and 7, or 5 and 3
 					if err != nil {
 						t.Fatal(err)
 					}

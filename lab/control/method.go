@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -38,10 +39,12 @@ const maxExactWork = 1.5e9
 
 // Solve computes the measures of a policy (modes from 1 for 0..N pages present)
 // by the first feasible method and checks them against each other.
-func (m *Model) Solve(policy []int) (Result, error) { return m.SolveBy(policy, Options{}) }
+func (m *Model) Solve(ctx context.Context, policy []int) (Result, error) {
+	return m.SolveBy(ctx, policy, Options{})
+}
 
 // SolveBy is Solve by a chosen method.
-func (m *Model) SolveBy(policy []int, o Options) (Result, error) {
+func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, error) {
 	if err := m.checkPolicy(policy); err != nil {
 		return Result{}, err
 	}
@@ -58,11 +61,11 @@ func (m *Model) SolveBy(policy []int, o Options) (Result, error) {
 		if err != nil {
 			return Result{}, err
 		}
-		return s.solve(policy)
+		return s.solve(ctx, policy)
 	case Iterative:
-		return m.iterative(policy)
+		return m.iterative(ctx, policy)
 	}
-	return m.approximate(policy, probeStates)
+	return m.approximate(ctx, policy, probeStates)
 }
 
 func (m *Model) checkPolicy(policy []int) error {
@@ -165,9 +168,9 @@ const (
 // approximate solves with the phases of the first pages only. The error is
 // measured: the same model with smaller capacities is solved both ways, and the
 // distance continued to the capacity at hand (formula (17)).
-func (m *Model) approximate(policy []int, probe float64) (Result, error) {
+func (m *Model) approximate(ctx context.Context, policy []int, probe float64) (Result, error) {
 	keep := m.keep()
-	r, err := m.lumpedResult(policy, keep)
+	r, err := m.lumpedResult(ctx, policy, keep)
 	if err != nil {
 		return r, err
 	}
@@ -175,14 +178,14 @@ func (m *Model) approximate(policy []int, probe float64) (Result, error) {
 	for large.N > 1 && large.States() > probe {
 		large.N--
 	}
-	far, err := large.lumpedError(policy, keep)
+	far, err := large.lumpedError(ctx, policy, keep)
 	if err != nil {
 		return r, fmt.Errorf("error of the lumped method with capacity %d: %w", large.N, err)
 	}
 	r.Error = far
 	if small := *m; large.N < m.N && large.N > 4 {
 		small.N = large.N - 2
-		close, err := small.lumpedError(policy, keep)
+		close, err := small.lumpedError(ctx, policy, keep)
 		if err != nil {
 			return r, fmt.Errorf("error of the lumped method with capacity %d: %w", small.N, err)
 		}
@@ -203,13 +206,13 @@ func (m *Model) keep() int {
 }
 
 // lumpedError returns the distance of the lumped method from the iterative one.
-func (m *Model) lumpedError(policy []int, keep int) (float64, error) {
+func (m *Model) lumpedError(ctx context.Context, policy []int, keep int) (float64, error) {
 	policy = policy[:m.N+1]
-	want, err := m.iterative(policy)
+	want, err := m.iterative(ctx, policy)
 	if err != nil {
 		return 0, err
 	}
-	got, err := m.lumpedResult(policy, min(keep, m.N-1))
+	got, err := m.lumpedResult(ctx, policy, min(keep, m.N-1))
 	if err != nil {
 		return 0, err
 	}

@@ -14,7 +14,7 @@ func TestInstances(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, s)
 			want := mustSolve(t, s)
-			got, err := m.iterative(m.Policy())
+			got, err := m.iterative(t.Context(), m.Policy())
 			if err != nil {
 				t.Fatal(err)
 			}

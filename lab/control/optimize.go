@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -134,33 +135,25 @@ func (s *solver) column(policy []int) []foot {
 
 // all calls found for every policy whose mode does not rise with the number of
 // pages: once each.
-func (h *search) all() {
+func (h *search) all(ctx context.Context) error {
 	for r := range h.m.R {
-		h.found(1<<r, r, h.m.N, h.walkDown(r))
+		h.found(1<<r, r, h.m.N, h.walkOn(h.m.N, r))
 	}
 	for r := range h.m.R - 1 {
-		h.below(h.m.N, r, 0)
-	}
-}
-
-// walkDown evaluates a fixed mode.
-func (h *search) walkDown(r int) []float64 {
-	for i := h.m.N; i >= 0; i-- {
-		if h.descend(i, r) != nil {
-			return nil
+		if err := h.below(ctx, h.m.N, r, 0); err != nil {
+			return err
 		}
 	}
-	acc, _, err := h.finish()
-	if err != nil {
-		return nil
-	}
-	return acc
+	return nil
 }
 
 // below gives level i mode r, and the levels under it every continuation.
-func (h *search) below(i, r int, mask uint64) {
+func (h *search) below(ctx context.Context, i, r int, mask uint64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if i == 0 || h.descend(i, r) != nil {
-		return
+		return nil
 	}
 	h.mode[i] = r
 	mask |= 1 << r
@@ -176,11 +169,15 @@ func (h *search) below(i, r int, mask uint64) {
 		h.found(mask|1<<b, b, i-1, acc)
 	}
 	for b := r; b < h.m.R-1; b++ {
-		h.below(i-1, b, mask)
+		if err := h.below(ctx, i-1, b, mask); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-// walkOn is for the rare policy whose lower part is never left upwards.
+// walkOn evaluates a policy that holds mode b from level i down: a fixed mode, or
+// the rare one whose lower part is never left upwards.
 func (h *search) walkOn(i, b int) []float64 {
 	for ; i >= 0; i-- {
 		if h.descend(i, b) != nil {
@@ -208,12 +205,12 @@ var errNoPolicy = errors.New("no policy has a long run in which pages arrive")
 // Optimize finds the best policy by thresholds, the best of every subset of the
 // modes, and the best that depends on the number of pages only. All threshold
 // sets are looked at where that is feasible, otherwise a local search is made.
-func (m *Model) Optimize(opt Options) (*Optimum, error) {
+func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 	if m.R > 16 {
 		return nil, fmt.Errorf("%d modes: an optimum is sought over 16 at most", m.R)
 	}
 	if opt.Method == Iterative || opt.Method == Lumped || m.sets() > maxSets || m.searchWork() > maxSearchWork {
-		return m.optimizeLocally(opt)
+		return m.optimizeLocally(ctx, opt)
 	}
 	full, err := newSolver(m)
 	if err != nil {
@@ -221,11 +218,14 @@ func (m *Model) Optimize(opt Options) (*Optimum, error) {
 	}
 	s := full.project(m.Cost.weights())
 	o := &Optimum{Search: "all sets"}
-	by := m.enumerate(s, o)
+	by, err := m.enumerate(ctx, s, o)
+	if err != nil {
+		return nil, err
+	}
 	if o.Best.Policy == nil {
 		return nil, errNoPolicy
 	}
-	if o.Best.Measures, err = full.solve(o.Best.Policy); err != nil {
+	if o.Best.Measures, err = full.solve(ctx, o.Best.Policy); err != nil {
 		return nil, err
 	}
 	if opt.ThresholdsOnly {
@@ -237,7 +237,9 @@ func (m *Model) Optimize(opt Options) (*Optimum, error) {
 			starts = append(starts, c.policy)
 		}
 	}
-	o.Unrestricted = s.unrestricted(starts)
+	if o.Unrestricted, err = s.unrestricted(ctx, starts); err != nil {
+		return nil, err
+	}
 	o.Unrestricted.Gap = Gap(o.Best.Cost, o.Unrestricted.Cost)
 	return o, nil
 }
@@ -258,7 +260,7 @@ type subset struct {
 
 // enumerate fills in what looking at all threshold policies tells, and returns
 // the best policy of each subset of modes, by mask, the empty one left out.
-func (m *Model) enumerate(s *solver, o *Optimum) []subset {
+func (m *Model) enumerate(ctx context.Context, s *solver, o *Optimum) ([]subset, error) {
 	exact := make([]subset, 1<<m.R)
 	for i := range exact {
 		exact[i].cost = math.Inf(1)
@@ -276,7 +278,9 @@ func (m *Model) enumerate(s *solver, o *Optimum) []subset {
 		}
 		b.cost, b.policy = c, h.policy(bottom, level, b.policy)
 	}
-	h.all()
+	if err := h.all(ctx); err != nil {
+		return nil, err
+	}
 	o.Fixed = slices.DeleteFunc(o.Fixed, func(f Fixed) bool { return math.IsInf(f.Cost, 1) })
 	best := m.within(exact)
 	for mask := 1; mask < len(best); mask++ {
@@ -288,7 +292,7 @@ func (m *Model) enumerate(s *solver, o *Optimum) []subset {
 	if b := best[len(best)-1]; b.policy != nil {
 		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Modes: used(b.policy), Cost: b.cost}
 	}
-	return best[1:]
+	return best[1:], nil
 }
 
 // policy writes into p the policy that was found, modes from 1.

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -56,7 +58,7 @@ func TestOptimizeAgainstAllPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, s)
-			o, err := m.Optimize(Options{})
+			o, err := m.Optimize(t.Context(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +70,7 @@ func TestOptimizeAgainstAllPolicies(t *testing.T) {
 				if falls {
 					sets++
 				}
-				r, err := m.Solve(p)
+				r, err := m.Solve(t.Context(), p)
 				if err != nil {
 					return
 				}
@@ -109,7 +111,7 @@ func TestOptimizeAgainstAllPolicies(t *testing.T) {
 			near(t, "best", o.Best.Cost, least, 1e-9)
 			near(t, "best by its measures", o.Best.Measures.Cost, least, 1e-9)
 			near(t, "unrestricted", o.Unrestricted.Cost, all, 1e-9)
-			r, err := m.Solve(o.Unrestricted.Policy)
+			r, err := m.Solve(t.Context(), o.Unrestricted.Policy)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -135,7 +137,7 @@ func TestLargeOptimum(t *testing.T) {
 	t.Parallel()
 	m := mustNew(t, large())
 	begin := time.Now()
-	o, err := m.Optimize(Options{})
+	o, err := m.Optimize(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +155,7 @@ func TestLargeOptimum(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			r, err := m.Solve(p)
+			r, err := m.Solve(t.Context(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -171,8 +173,8 @@ func TestEnumerationDoesNotAllocate(t *testing.T) {
 	}
 	h := s.project(someCost.weights()).newSearch()
 	h.found = func(uint64, int, int, []float64) {}
-	h.all()
-	if n := testing.AllocsPerRun(3, func() { h.below(30, 0, 0) }); n > 0 {
+	_ = h.all(t.Context())
+	if n := testing.AllocsPerRun(3, func() { _ = h.below(t.Context(), 30, 0, 0) }); n > 0 {
 		t.Errorf("%g allocations", n)
 	}
 }
@@ -186,7 +188,7 @@ func BenchmarkThresholdSets(b *testing.B) {
 	s := full.project(m.Cost.weights())
 	for b.Loop() {
 		var o Optimum
-		m.enumerate(s, &o)
+		m.enumerate(b.Context(), s, &o)
 		if o.Sets != 182104 {
 			b.Fatal(o.Sets)
 		}
@@ -206,11 +208,11 @@ func TestLocalSearch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, c.s)
-			want, err := m.Optimize(Options{})
+			want, err := m.Optimize(t.Context(), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := m.optimizeLocally(c.o)
+			got, err := m.optimizeLocally(t.Context(), c.o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +233,7 @@ func TestOptimizeLarger(t *testing.T) {
 	t.Parallel()
 	m := mustNew(t, optimisable(12, staleLaws["Erlang-2"], exponential(2), false))
 	begin := time.Now()
-	o, err := m.Optimize(Options{})
+	o, err := m.Optimize(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +257,7 @@ func TestThresholdsNeedNotBeOptimal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := m.Optimize(Options{})
+	o, err := m.Optimize(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,12 +269,35 @@ func TestThresholdsNeedNotBeOptimal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := m.Solve(p)
+		want, err := m.Solve(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if d := math.Abs(r.Cost - want.Cost); d > 2.5*r.HalfWidth.Cost || r.HalfWidth.Cost > .05 {
 			t.Errorf("%v: simulated %g ± %g, solved %g", p, r.Cost, r.HalfWidth.Cost, want.Cost)
+		}
+	}
+}
+
+// What takes long ends with its context.
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	m := mustNew(t, optimisable(6, staleLaws["Erlang-2"], hyperService, false))
+	p := m.fixed(2)
+	for name, f := range map[string]func() error{
+		"exact":     func() error { _, err := m.SolveBy(done, p, Options{Method: Exact}); return err },
+		"iterative": func() error { _, err := m.SolveBy(done, p, Options{Method: Iterative}); return err },
+		"lumped":    func() error { _, err := m.SolveBy(done, p, Options{Method: Lumped}); return err },
+		"optimize":  func() error { _, err := m.Optimize(done, Options{}); return err },
+		"locally":   func() error { _, err := m.Optimize(done, Options{Method: Lumped}); return err },
+		"bounded":   func() error { _, err := m.OptimizeBounded(done, []Bound{{"p_loss", 1}}); return err },
+		"phases":    func() error { _, err := m.PhaseAware(done); return err },
+		"pair":      func() error { _, err := m.Pair(done, 1, 2, Options{}); return err },
+	} {
+		if err := f(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"math"
 	"slices"
 )
@@ -19,7 +20,7 @@ type PhaseAware struct {
 // optimal. With it, V_served is a quotient of two averages; the iteration goes
 // by its derivative at the present policy and ends where no change of modes
 // lowers the cost to first order. starts are policies by level to begin with.
-func (m *Model) PhaseAware(starts ...[]int) (*PhaseAware, error) {
+func (m *Model) PhaseAware(ctx context.Context, starts ...[]int) (*PhaseAware, error) {
 	full, err := newSolver(m)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,11 @@ func (m *Model) PhaseAware(starts ...[]int) (*PhaseAware, error) {
 	best := &PhaseAware{Cost: math.Inf(1)}
 	for _, p := range starts {
 		h.set(p)
-		if c := h.iterate(); c < best.Cost {
+		c := h.iterate(ctx)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if c < best.Cost {
 			best.Cost, best.Policy = c, cloneRows(h.mode)
 		}
 	}
@@ -96,14 +101,14 @@ func (h *howard) evaluate() []float64 {
 }
 
 // iterate improves the present modes and returns their cost.
-func (h *howard) iterate() float64 {
+func (h *howard) iterate(ctx context.Context) float64 {
 	acc := h.evaluate()
 	cost := costOf(acc)
 	if math.IsInf(cost, 1) {
 		return cost
 	}
 	for {
-		if err := h.values(acc); err != nil {
+		if err := h.values(acc); err != nil || ctx.Err() != nil {
 			return cost
 		}
 		moves := h.improvements(acc)

@@ -20,7 +20,7 @@ func TestPhaseAwareAgainstAllPolicies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, s)
-			got, err := m.PhaseAware()
+			got, err := m.PhaseAware(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -84,7 +84,7 @@ func TestSimulationAgainstSolver(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				m := mustNew(t, s)
-				want, err := m.Solve(m.Policy())
+				want, err := m.Solve(t.Context(), m.Policy())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -45,7 +46,7 @@ const (
 // dense matrices, maxDense the largest number of their entries.
 const (
 	maxLevel = 6000
-	maxDense = 2.5e8
+	maxDense = 1e8
 )
 
 // ErrTooLarge says that dense matrices will not do.
@@ -410,9 +411,12 @@ func (c Cost) of(r Result) float64 {
 }
 
 // solve is Model.Solve by dense matrices.
-func (s *solver) solve(policy []int) (Result, error) {
+func (s *solver) solve(ctx context.Context, policy []int) (Result, error) {
 	m := s.m
 	for i := m.N; i >= 0; i-- {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		if err := s.descend(i, policy[i]-1); err != nil {
 			return Result{}, fmt.Errorf("%d pages present: %w", i, err)
 		}

@@ -44,7 +44,7 @@ func mustNew(t testing.TB, s Spec) *Model {
 func mustSolve(t testing.TB, s Spec) Result {
 	t.Helper()
 	m := mustNew(t, s)
-	r, err := m.Solve(m.Policy())
+	r, err := m.Solve(t.Context(), m.Policy())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -30,7 +31,7 @@ type sparse struct {
 // size returns the number of staleness phases with i pages present.
 func (p *sparse) size(i int) int { return intPower(p.m.Q, max(0, i-1)) }
 
-func newSparse(m *Model, policy []int) (*sparse, error) {
+func newSparse(ctx context.Context, m *Model, policy []int) (*sparse, error) {
 	p := &sparse{m: m, policy: policy, as: m.W * m.M, x: make([][]float64, m.N+1), up: make([][]mat, m.N+1), block: make([]map[int]mat, m.N+1), weight: make([]int, m.Q)}
 	for q := 1; q < m.Q; q++ {
 		p.weight[q] = intPower(m.N, q-1)
@@ -59,7 +60,7 @@ func newSparse(m *Model, policy []int) (*sparse, error) {
 	}
 	p.buf = make([]float64, len(p.x[m.N]))
 	p.coarse = newLumped(m, policy, 0)
-	if err := p.coarse.solve(); err != nil {
+	if err := p.coarse.solve(ctx); err != nil {
 		return nil, err
 	}
 	p.begin()
@@ -391,11 +392,14 @@ const (
 )
 
 // iterate finds the law and returns the mass that it may be wrong by.
-func (p *sparse) iterate() (float64, error) {
+func (p *sparse) iterate(ctx context.Context) (float64, error) {
 	before := math.Inf(1)
 	for range maxRounds {
 		changed := 0.0
 		for i := p.m.N; i >= 0; i-- {
+			if err := ctx.Err(); err != nil {
+				return 0, err
+			}
 			c, err := p.relax(i, false)
 			if err != nil {
 				return 0, err

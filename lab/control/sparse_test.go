@@ -17,11 +17,11 @@ func TestIterativeAgainstExact(t *testing.T) {
 					s := optimisable(6, stale, service, thinned)
 					s.Policy = []int{3, 3, 1, 2, 3, 2, 1}
 					m := mustNew(t, s)
-					want, err := m.Solve(s.Policy)
+					want, err := m.Solve(t.Context(), s.Policy)
 					if err != nil {
 						t.Fatal(err)
 					}
-					got, err := m.iterative(s.Policy)
+					got, err := m.iterative(t.Context(), s.Policy)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -57,7 +57,7 @@ func TestManyStates(t *testing.T) {
 	}
 	m := mustNew(t, optimisable(20, staleLaws["hyperexponential"], hyperService, false))
 	begin := time.Now()
-	r, err := m.Solve(m.fixed(2))
+	r, err := m.Solve(t.Context(), m.fixed(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestManyStates(t *testing.T) {
 func BenchmarkCapacity12(b *testing.B) {
 	m := mustNew(b, optimisable(12, staleLaws["Erlang-2"], hyperService, false))
 	for b.Loop() {
-		if _, err := m.Solve(m.fixed(2)); err != nil {
+		if _, err := m.Solve(b.Context(), m.fixed(2)); err != nil {
 			b.Fatal(err)
 		}
 	}

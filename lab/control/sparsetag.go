@@ -1,6 +1,9 @@
 package control
 
-import "math"
+import (
+	"context"
+	"math"
+)
 
 // tags are for the page at the last place, from all phases of service and
 // staleness: the probability of being served and mean times, by the phases of
@@ -219,16 +222,16 @@ func (p *sparse) accruals() (acc, length []float64, err error) {
 }
 
 // iterative solves without a matrix of the chain.
-func (m *Model) iterative(policy []int) (Result, error) {
+func (m *Model) iterative(ctx context.Context, policy []int) (Result, error) {
 	modes := make([]int, len(policy))
 	for i, r := range policy {
 		modes[i] = r - 1
 	}
-	p, err := newSparse(m, modes)
+	p, err := newSparse(ctx, m, modes)
 	if err != nil {
 		return Result{}, err
 	}
-	wrong, err := p.iterate()
+	wrong, err := p.iterate(ctx)
 	if err != nil {
 		return Result{}, err
 	}

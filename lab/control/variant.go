@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"math"
 )
@@ -109,7 +110,7 @@ func (m *Model) ArrivalRates() []float64 {
 
 // Pair returns the costs of the policies that hold mode high up to j pages and
 // mode low above, for j = -1..N; +Inf where there is no long run.
-func (m *Model) Pair(low, high int, o Options) ([]float64, error) {
+func (m *Model) Pair(ctx context.Context, low, high int, o Options) ([]float64, error) {
 	if low < 1 || high > m.R || low >= high {
 		return nil, fmt.Errorf("pair of modes %d and %d: want 1 <= low < high <= %d", low, high, m.R)
 	}
@@ -120,7 +121,7 @@ func (m *Model) Pair(low, high int, o Options) ([]float64, error) {
 	e.limit = m.N + 2
 	var out []float64
 	for j := -1; j <= m.N; j++ {
-		out = append(out, e.cost(m.among([]int{low, high}, []int{j})))
+		out = append(out, e.cost(ctx, m.among([]int{low, high}, []int{j})))
 	}
-	return out, nil
+	return out, ctx.Err()
 }

@@ -126,7 +126,7 @@ func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, e
 	if err := r.step("optimum"); err != nil {
 		return nil, err
 	}
-	best, err := m.Optimize(c.Options)
+	best, err := m.Optimize(ctx, c.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, e
 	if err := r.step("policies that see the phases"); err != nil {
 		return nil, err
 	}
-	switch p, err := m.PhaseAware(best.Best.Policy, best.Unrestricted.Policy); {
+	switch p, err := m.PhaseAware(ctx, best.Best.Policy, best.Unrestricted.Policy); {
 	case err == nil:
 		gap := control.Gap(best.Best.Cost, p.Cost)
 		p.Gap, s.Aware, s.Gap = gap, p, &gap
@@ -169,7 +169,7 @@ func (r *run) pairs(s *Study) error {
 			if err := r.step(fmt.Sprintf("modes %d and %d", low, high)); err != nil {
 				return err
 			}
-			costs, err := r.m.Pair(low, high, r.c.Options)
+			costs, err := r.m.Pair(r.ctx, low, high, r.c.Options)
 			if err != nil {
 				return err
 			}
@@ -208,7 +208,7 @@ func (r *run) point(x float64, m *control.Model) (Point, error) {
 	if o.Method == "" || o.Method == control.Auto {
 		o.MaxStates = variantStates
 	}
-	best, err := m.Optimize(o)
+	best, err := m.Optimize(r.ctx, o)
 	if err != nil {
 		return Point{}, fmt.Errorf("at %g: %w", x, err)
 	}
@@ -344,7 +344,7 @@ func (r *run) naive(s *Study) error {
 	if err != nil {
 		return err
 	}
-	res, err := r.m.SolveBy(policy, r.c.Options)
+	res, err := r.m.SolveBy(r.ctx, policy, r.c.Options)
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (r *run) bounds(s *Study) error {
 			return err
 		}
 		at := f * s.Best.Best.Measures.Starvation
-		b, err := r.m.OptimizeBounded([]control.Bound{{Measure: "p_starvation", AtMost: at}})
+		b, err := r.m.OptimizeBounded(r.ctx, []control.Bound{{Measure: "p_starvation", AtMost: at}})
 		switch {
 		case errors.Is(err, control.ErrInfeasible), errors.Is(err, control.ErrTooLarge):
 			continue
@@ -379,7 +379,7 @@ func (r *run) laws(s *Study) error {
 		for i := range p {
 			p[i] = f.Mode
 		}
-		res, err := r.m.SolveBy(p, r.c.Options)
+		res, err := r.m.SolveBy(r.ctx, p, r.c.Options)
 		if err != nil {
 			return err
 		}
@@ -403,7 +403,7 @@ func (r *run) checks(s *Study) error {
 		if err := r.step("simulation of " + name); err != nil {
 			return err
 		}
-		solved, err := r.m.SolveBy(policies[name], r.c.Options)
+		solved, err := r.m.SolveBy(r.ctx, policies[name], r.c.Options)
 		if err != nil {
 			return err
 		}
