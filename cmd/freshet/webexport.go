@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -19,6 +21,7 @@ type webExportCmd struct {
 	Dir    string `arg:"" help:"Stored graph."`
 	Out    string `help:"Name of the files to write, without extension." short:"o" required:"" placeholder:"BASE"`
 	Format string `help:"tsv (two page numbers a line), ascii (WebGraph's .graph-txt), bv (WebGraph's .graph, .offsets and .properties) or records (.nodes and .links of fixed records)." enum:"tsv,ascii,bv,records" default:"bv"`
+	Chain  int    `help:"Greatest number of lists that one is copied from in turn (bv): more makes smaller files that are slower to look into." default:"3" placeholder:"N"`
 }
 
 // exportAnswer is the JSON of web export.
@@ -77,9 +80,14 @@ func (c *webExportCmd) bv(ctx context.Context, g *globals, graph *webgraph.Graph
 	if !graph.Meta().Sorted {
 		return 0, usagef("%s: the links of its pages do not ascend, each once, as this format needs; import it with --simple", c.Dir)
 	}
+	if c.Chain < 0 || c.Chain > 1<<20 {
+		return 0, usagef("--chain %d: 0 to %d", c.Chain, 1<<20)
+	}
+	p := bv.Default()
+	p.MaxRef = c.Chain
 	show, end := g.graphProgress()
 	defer end()
-	bits, err := bv.Write(c.Out, bv.Default(), graph, func(done int64) error {
+	bits, err := bv.Write(c.Out, p, graph, func(done int64) error {
 		show("coded", done, int64(graph.Nodes()))
 		return ctx.Err()
 	})
@@ -113,13 +121,18 @@ func writeWhole(names []string, write func([]io.Writer) error) (err error) {
 
 // webCatCmd prints the links of a stored graph.
 type webCatCmd struct {
-	Dir   string `arg:"" help:"Stored graph."`
+	Dir   string `arg:"" help:"Stored graph, or BASE of the coded one in BASE.graph, .offsets and .properties."`
 	Nodes string `help:"Only the links of pages A to B, B not included; either may be left out." placeholder:"A:B"`
 	Names bool   `help:"Print the names of pages (URLs) instead of their numbers, where the graph has them."`
 }
 
 // Run prints.
 func (c *webCatCmd) Run(g *globals) error {
+	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(c.Dir + ".offsets"); err == nil && !c.Names {
+			return c.coded(g)
+		}
+	}
 	graph, err := openGraph(c.Dir)
 	if err != nil {
 		return err
@@ -144,6 +157,33 @@ func (c *webCatCmd) Run(g *globals) error {
 		}
 	}
 	return nil
+}
+
+// coded prints links of a coded graph, decoding only what is asked for.
+func (c *webCatCmd) coded(g *globals) (err error) {
+	x, err := bv.OpenIndex(c.Dir)
+	if err != nil {
+		return usageError{err}
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	from, to, err := nodeRange(c.Nodes, int(x.Nodes()))
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(g.stdout)
+	r := x.NewReader()
+	for u := from; u < to; u++ {
+		list, err := r.Out(uint32(u))
+		if err != nil {
+			return fmt.Errorf("%s.graph: %w", c.Dir, err)
+		}
+		for _, v := range list {
+			if _, err := fmt.Fprintf(out, "%d\t%d\n", u, v); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Flush()
 }
 
 // nodeRange parses A:B.

@@ -1,0 +1,127 @@
+package bv
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// lists is a graph in memory.
+type lists [][]uint32
+
+func (l lists) Nodes() int            { return len(l) }
+func (l lists) Out(u uint32) []uint32 { return l[u] }
+
+func written(t testing.TB, p Properties, out [][]uint32) string {
+	t.Helper()
+	base := filepath.Join(t.TempDir(), "g")
+	if _, err := Write(base, p, lists(out), func(int64) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return base
+}
+
+func TestIndex(t *testing.T) {
+	t.Parallel()
+	out := append(similar(5000, 2), nil)
+	for _, depth := range []int{0, 3, 1000} {
+		p := Default()
+		p.MaxRef = depth
+		x, err := OpenIndex(written(t, p, out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := x.NewReader()
+		for _, u := range rand.New(rand.NewPCG(1, 2)).Perm(len(out)) {
+			if got, err := r.Out(uint32(u)); err != nil || !slices.Equal(got, out[u]) {
+				t.Fatalf("page %d links to %v, err %v, want %v", u, got, err, out[u])
+			}
+		}
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The index of LAW's own files gives the lists that reading in order gives.
+func TestIndexCNR(t *testing.T) {
+	t.Parallel()
+	base := os.Getenv("FRESHET_BV")
+	if base == "" {
+		t.Skip("FRESHET_BV is not set")
+	}
+	x, err := OpenIndex(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	r, u := x.NewReader(), uint32(0)
+	for list, err := range x.f.Lists() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := r.Out(u); err != nil || !slices.Equal(got, list) {
+			t.Fatalf("page %d: err %v", u, err)
+		}
+		u++
+	}
+	text, places := x.Bytes()
+	t.Logf("%.2f bits a link and %.2f for places", float64(text)*8/float64(x.f.Links), float64(places)*8/float64(x.f.Links))
+}
+
+func TestEliasFano(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, most := range []uint64{0, 1, 3, 70, 5000} {
+		v := make([]uint64, 3000)
+		at := uint64(0)
+		for i := range v {
+			at += r.Uint64N(most + 1)
+			if r.IntN(500) == 0 {
+				at += most * 100
+			}
+			v[i] = at
+		}
+		e := newEliasFano(uint64(len(v)), at)
+		for _, x := range v {
+			e.push(x)
+		}
+		for i, x := range v {
+			if got := e.get(uint64(i)); got != x {
+				t.Fatalf("most %d: number %d is %d, want %d", most, i, got, x)
+			}
+		}
+	}
+}
+
+func TestDamagedOffsets(t *testing.T) {
+	t.Parallel()
+	base := written(t, Default(), similar(100, 1))
+	if err := os.WriteFile(base+".offsets", []byte{1, 2, 3}, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenIndex(base); err == nil {
+		t.Error("opened")
+	}
+}
+
+func BenchmarkIndex(b *testing.B) {
+	out := similar(200_000, 2)
+	p := Default()
+	p.MaxRef = 10
+	x, err := OpenIndex(written(b, p, out))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer x.Close()
+	r := x.NewReader()
+	u := uint64(0)
+	for b.Loop() {
+		u = u*6364136223846793005 + 1442695040888963407
+		if _, err := r.Out(uint32(u >> 32 * uint64(len(out)) >> 32)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
