@@ -253,24 +253,19 @@ func TestRMAT(t *testing.T) {
 	}
 }
 
-// Links are copied from one prototype: most pages have an earlier page with which
-// they share a run of targets in the same order, as long as the probability of
-// copying tells.
+// Links are copied from one prototype, each to its place: most pages have an
+// earlier page with which they share as many as the probability of copying tells.
 func TestCopyingMakesCores(t *testing.T) {
 	t.Parallel()
 	const n, k = 5000, 8
 	_, out := made(t, Spec{Model: "copying", Nodes: n, Links: k * (n - 1), In: 2.5, Seed: 5})
 	shared := 0.
 	for u := 4000; u < n; u++ {
-		mine := map[uint32]bool{}
-		for _, v := range out[u] {
-			mine[v] = true
-		}
 		best := 0
 		for _, list := range out[1:u] {
 			same := 0
-			for _, v := range list[:6] { // about two thirds are copied, so the first six may be
-				if mine[v] {
+			for i, v := range list {
+				if out[u][i] == v {
 					same++
 				}
 			}
@@ -278,8 +273,8 @@ func TestCopyingMakesCores(t *testing.T) {
 		}
 		shared += float64(best) / 1000
 	}
-	// A binomial number of the 8 links is copied, 5.3 in the mean: the first ones.
-	if shared < 5 {
+	// A binomial number of the 8 links is copied, 5.3 in the mean; a few more are alike by chance.
+	if shared < 5.2 || shared > 6 {
 		t.Errorf("%.2f links shared with the most alike page", shared)
 	}
 }

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 
 	"github.com/freshet/freshet/lab/rng"
@@ -19,6 +20,9 @@ type growth struct {
 	mean   float64
 	law    *Law // nil: equal degrees
 	src    *rand.ChaCha8
+
+	copies  int     // links that are copied before the next one that is not
+	logCopy float64 // logarithm of the probability that a link is copied
 }
 
 func newGrowth(p *Plan, label string) *growth {
@@ -82,34 +86,46 @@ func (g *growth) each(ctx context.Context, s Sink, progress func(done int64), ad
 // rest.
 func copying(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	g := newGrowth(p, "copying")
-	fresh := uint32(p.Params["a"] * (1 << 32))
-	return g.each(ctx, s, progress, func(u uint64, degree int) {
-		g.copyFrom(u, degree, fresh)
-	})
+	g.logCopy = math.Log1p(-p.Params["a"])
+	g.copies = g.run()
+	return g.each(ctx, s, progress, g.copyFrom)
 }
 
-// copyFrom appends the links of page u.
-func (g *growth) copyFrom(u uint64, degree int, fresh uint32) {
+// run draws how many links are copied before the next one that is not.
+func (g *growth) run() int {
+	u := float64(g.src.Uint64()>>11+1) / (1 << 53) // in (0, 1]
+	return int(min(math.Log(u)/g.logCopy, 1<<40))
+}
+
+// copyFrom appends the links of page u. Which links are copied is drawn by the
+// lengths of runs, so that most links cost no random number.
+func (g *growth) copyFrom(u uint64, degree int) {
 	if degree == 0 {
 		return
 	}
-	var model []uint32 // the prototype's links that are left
-	for range degree {
-		x := g.src.Uint64()
-		if uint32(x) < fresh {
-			g.links = append(g.links, uint32((x>>32)*u>>32))
+	at, end := g.prototype(u)
+	model := g.links[at:end] // the prototype's links that are left
+	for degree > 0 {
+		if g.copies == 0 {
+			g.links = append(g.links, uint32(below(g.src.Uint64(), u)))
+			degree--
+			model = model[min(1, len(model)):]
+			g.copies = g.run()
 			continue
 		}
 		if len(model) == 0 {
-			at, end := g.prototype(u)
-			if at == end {
-				g.links = append(g.links, uint32((x>>32)*u>>32))
+			if at, end = g.prototype(u); at == end { // page 0, which has none
+				g.links = append(g.links, uint32(below(g.src.Uint64(), u)))
+				degree--
 				continue
 			}
 			model = g.links[at:end]
 		}
-		g.links = append(g.links, model[0])
-		model = model[1:]
+		n := min(degree, g.copies, len(model))
+		g.links = append(g.links, model[:n]...)
+		model = model[n:]
+		degree -= n
+		g.copies -= n
 	}
 }
 
