@@ -50,7 +50,7 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 	table.Rows = append(table.Rows, append([]string{"log", ""}, numbers(f.Sample.SCV(), first)...))
 	const longest = 50
 	lags, _ := f.Gaps.Lags(longest)
-	curves := []report.Series{{Name: "log", X: count(len(lags)), Y: lags, Style: report.Points}}
+	var curves []report.Series
 	for _, c := range f.Tried {
 		p, err := c.Process.Marginal()
 		if err != nil {
@@ -73,6 +73,7 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 		}
 		curves = append(curves, report.Series{Name: name, X: count(len(own)), Y: own})
 	}
+	curves = append(curves, report.Series{Name: "log", X: count(len(lags)), Y: lags, Style: report.Points})
 	figures := f.Sample.figures(laws, names, "time between batches")
 	if len(lags) > 0 {
 		figures = append(figures, report.Figure{
@@ -139,26 +140,38 @@ func (s *Sample) figures(laws []*PH, names []string, unit string) []report.Figur
 		}
 		tx, tail = append(tx, v), append(tail, 1-float64(i)/float64(n))
 	}
-	cdf := []report.Series{{Name: "log", X: x, Y: below, Style: report.Steps}}
-	ccdf := []report.Series{{Name: "log", X: tx, Y: tail, Style: report.Steps}}
+	var cdf, ccdf []report.Series
 	for k, p := range laws {
-		y := p.Survival(x)
-		for j := range y {
-			y[j] = 1 - y[j]
-		}
-		cdf = append(cdf, report.Series{Name: names[k], X: x, Y: y})
 		z := p.Survival(tx)
-		for j := range z {
-			if z[j] < .1/float64(n) {
+		y := make([]float64, len(z))
+		for j, beyond := range z {
+			y[j] = 1 - beyond
+			if beyond < .1/float64(n) {
 				z[j] = math.NaN() // far below what the log can show
 			}
 		}
+		cdf = append(cdf, report.Series{Name: names[k], X: tx, Y: y})
 		ccdf = append(ccdf, report.Series{Name: names[k], X: tx, Y: z})
 	}
+	// The log comes last and as marks, so that no curve hides it.
+	cdf = append(cdf, marks(x, below))
+	ccdf = append(ccdf, marks(tx, tail))
 	return []report.Figure{
 		{Title: "Distribution function", Caption: "share of the log and of each law at most x", X: report.Axis{Label: unit, Log: true}, Y: report.Axis{Label: "share"}, Series: cdf},
 		{Title: "Tail", Caption: "share beyond x, both axes logarithmic", X: report.Axis{Label: unit, Log: true}, Y: report.Axis{Label: "share beyond", Log: true}, Series: ccdf},
 	}
+}
+
+// marks is the log's curve as every eighth of its points.
+func marks(x, y []float64) report.Series {
+	const every = 8
+	s := report.Series{Name: "log", Style: report.Points}
+	for i := range x {
+		if len(x) <= curvePoints/every || i%every == 0 || i == len(x)-1 {
+			s.X, s.Y = append(s.X, x[i]), append(s.Y, y[i])
+		}
+	}
+	return s
 }
 
 // quantiles tells what share each law has below quantiles of the log.
