@@ -17,6 +17,7 @@ type controlCmd struct {
 	Simulate controlSimulateCmd `cmd:"" help:"Measures of a policy by simulation, with confidence intervals."`
 	Optimize controlOptimizeCmd `cmd:"" help:"The best thresholds, of every subset of the modes, and the best policy of any form."`
 	Report   controlReportCmd   `cmd:"" help:"A report with plots: what control is worth and what its thresholds depend on."`
+	Tune     controlTuneCmd     `cmd:"" help:"Thresholds for a running serve, from the log of its indexer."`
 	Fit      controlFitCmd      `cmd:"" help:"Arrivals and service of a model from logs."`
 }
 

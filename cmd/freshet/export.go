@@ -105,6 +105,7 @@ type serviceRow struct {
 	Seconds float64 `json:"seconds" parquet:"seconds"`
 	Bytes   int64   `json:"bytes" parquet:"bytes"`
 	URL     string  `json:"url" parquet:"url,dict"`
+	Arrived float64 `json:"arrived" parquet:"arrived"` // when it was fetched; negative if not known
 }
 
 // Run writes the table.
@@ -268,7 +269,7 @@ func exportServices(g *globals, since time.Time, t table[serviceRow]) error {
 		if s.Time.Before(since) {
 			return nil
 		}
-		return t.write(&serviceRow{float64(s.Time.UnixMicro()) / 1e6, s.Seconds, s.Bytes, s.URL})
+		return t.write(&serviceRow{float64(s.Time.UnixMicro()) / 1e6, s.Seconds, s.Bytes, s.URL, float64(s.Arrived.UnixMicro()) / 1e6})
 	})
 	return errors.Join(err, t.close())
 }

@@ -210,7 +210,7 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 		if err := x.add(&b, p); err != nil {
 			return 0, err
 		}
-		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: p.Bytes, URL: c.URL})
+		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: p.Bytes, URL: c.URL, Arrived: c.Time})
 	}
 	last := changes[len(changes)-1].Seq
 	b.Cursor = binary.BigEndian.AppendUint64(nil, last)

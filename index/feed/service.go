@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 // apart, and its share of the engine's commit.
 type Service struct {
 	Time    time.Time // when it was searchable
+	Arrived time.Time // when it was fetched; zero in logs of before this was kept
 	Seconds float64
 	Bytes   int64
 	URL     string
@@ -60,11 +62,12 @@ func (l *Services) Add(batch []Service) error {
 	for _, s := range batch {
 		row := []string{
 			strconv.FormatFloat(float64(s.Time.UnixMicro())/1e6, 'f', 6, 64), strconv.FormatFloat(s.Seconds, 'g', 6, 64), strconv.FormatInt(s.Bytes, 10), s.URL,
+			strconv.FormatFloat(float64(s.Arrived.UnixMicro())/1e6, 'f', 6, 64),
 		}
 		if err := l.w.Write(row); err != nil {
 			return fmt.Errorf("log of services: %w", err)
 		}
-		l.size += int64(len(row[0]) + len(row[1]) + len(row[2]) + len(row[3]) + 4)
+		l.size += int64(len(row[0]) + len(row[1]) + len(row[2]) + len(row[3]) + len(row[4]) + 5)
 	}
 	l.w.Flush()
 	return l.w.Error()
@@ -123,7 +126,7 @@ func readServices(in io.Reader, f func(*Service) error) error {
 			return nil
 		}
 		var bad *csv.ParseError
-		if errors.As(err, &bad) || err == nil && len(row) != 4 {
+		if errors.As(err, &bad) || err == nil && len(row) != 4 && len(row) != 5 {
 			continue
 		}
 		if err != nil {
@@ -135,8 +138,18 @@ func readServices(in io.Reader, f func(*Service) error) error {
 		if errors.Join(err1, err2, err3) != nil {
 			continue
 		}
-		if err := f(&Service{Time: time.UnixMicro(int64(at * 1e6)), Seconds: seconds, Bytes: size, URL: row[3]}); err != nil {
+		s := Service{Time: micros(at), Seconds: seconds, Bytes: size, URL: row[3]}
+		if len(row) == 5 {
+			arrived, err := strconv.ParseFloat(row[4], 64)
+			if err != nil {
+				continue
+			}
+			s.Arrived = micros(arrived)
+		}
+		if err := f(&s); err != nil {
 			return err
 		}
 	}
 }
+
+func micros(seconds float64) time.Time { return time.UnixMicro(int64(math.Round(seconds * 1e6))) }

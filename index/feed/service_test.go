@@ -16,7 +16,7 @@ func TestServices(t *testing.T) {
 	at := time.UnixMicro(1_700_000_000_123_456)
 	l := Services{Dir: dir, Limit: 2000}
 	for i := range 200 {
-		if err := l.Add([]Service{{Time: at.Add(time.Duration(i) * time.Second), Seconds: float64(i) / 8, Bytes: int64(i), URL: fmt.Sprintf("http://h/%d,%q", i, "ū")}}); err != nil {
+		if err := l.Add([]Service{{Time: at.Add(time.Duration(i) * time.Second), Seconds: float64(i) / 8, Bytes: int64(i), URL: fmt.Sprintf("http://h/%d,%q", i, "ū"), Arrived: at}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestServices(t *testing.T) {
 	}
 	for i, s := range got[:len(got)-1] {
 		n := 200 - len(got) + 1 + i
-		if want := (Service{at.Add(time.Duration(n) * time.Second), float64(n) / 8, int64(n), fmt.Sprintf("http://h/%d,%q", n, "ū")}); !s.Time.Equal(want.Time) || s.Seconds != want.Seconds || s.Bytes != want.Bytes || s.URL != want.URL {
+		if want := (Service{at.Add(time.Duration(n) * time.Second), at, float64(n) / 8, int64(n), fmt.Sprintf("http://h/%d,%q", n, "ū")}); !s.Arrived.Equal(at) || !s.Time.Equal(want.Time) || s.Seconds != want.Seconds || s.Bytes != want.Bytes || s.URL != want.URL {
 			t.Fatalf("service %d: %+v, want %+v", i, s, want)
 		}
 	}
