@@ -126,7 +126,7 @@ func Propose(ctx context.Context, log []Page, c Config) (*Proposal, error) {
 	}
 	p := &Proposal{Log: Measure(log), Words: append(slices.Clone(process.Words), law.Words...)}
 	p.Model = c.spec(process.D, law.PH)
-	return p, p.optimise(c)
+	return p, p.optimise(ctx, c)
 }
 
 func (c *Config) defaults() error {
@@ -167,23 +167,23 @@ func (c *Config) spec(d [][][]float64, service fit.PH) control.Spec {
 }
 
 // optimise finds the thresholds and what they are worth.
-func (p *Proposal) optimise(c Config) error {
+func (p *Proposal) optimise(ctx context.Context, c Config) error {
 	m, err := control.New(p.Model)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
 	}
-	if p.Optimum, err = m.Optimize(control.Options{}); err != nil {
+	if p.Optimum, err = m.Optimize(ctx, control.Options{}); err != nil {
 		return fmt.Errorf("optimise: %w", err)
 	}
 	best := p.Optimum.Best
-	if p.Expected, err = m.Solve(best.Policy); err != nil {
+	if p.Expected, err = m.Solve(ctx, best.Policy); err != nil {
 		return err
 	}
 	all := make([]int, m.N+1)
 	for i := range all {
 		all[i] = m.R
 	}
-	if p.Without, err = m.Solve(all); err != nil {
+	if p.Without, err = m.Solve(ctx, all); err != nil {
 		return err
 	}
 	p.Thresholds, p.Agents = setting(best.Policy, c.Agents)
