@@ -27,7 +27,8 @@ type ByServer struct {
 	place []uint32 // of each queue's server in order
 }
 
-// A chunk is a number of the next one and nodes.
+// A chunk is the number of the next one and nodes. The number is set when there
+// is a next one: that of a queue's last chunk means nothing.
 const (
 	chunkWords = 64
 	chunkNodes = chunkWords - 1
@@ -64,7 +65,6 @@ func (a *ByServer) Size(i int) int { return a.queues[i].n }
 func (a *ByServer) chunk() (uint32, error) {
 	if c := a.free; c != 0 {
 		a.free = a.data[c*chunkWords]
-		a.data[c*chunkWords] = 0
 		return c, nil
 	}
 	if need := int64(a.used+1) * chunkWords * 4; need > int64(len(a.data))*4 {
@@ -222,7 +222,6 @@ func (a *ByServer) Clear() error {
 	if a.order != nil {
 		a.order, a.place = a.order[:0], a.place[:0]
 	}
-	clear(a.data)
 	return nil
 }
 

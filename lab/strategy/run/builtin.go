@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/freshet/freshet/lab/strategy/check"
 	"github.com/freshet/freshet/lab/strategy/contain"
@@ -33,7 +34,11 @@ func (c *compiler) builtinWord(e *check.Expr) wordFunc {
 		return func() int64 { return m.result.Pages }
 	case "length":
 		x := c.text(e.Args[0])
-		return func() int64 { return int64(len([]rune(x()))) }
+		return func() int64 {
+			s := x()
+			m.step(p, int64(len(s))/64)
+			return int64(utf8.RuneCountInString(s))
+		}
 	case "trunc":
 		x := c.real(e.Args[0])
 		return func() int64 { return m.trunc(p, x()) }

@@ -18,7 +18,11 @@ func (c *compiler) call(e *check.Expr) func() *frame {
 	for _, v := range e.Proc.Params {
 		isParam[v] = v.ByRef || v.Type.Kind == check.File
 	}
+	cost := int64(1)
 	for _, v := range e.Proc.Locals {
+		if v.Type.Kind == check.AOQ && !isParam[v] {
+			cost += int64(m.web.Sites()) / 64 // its table of servers
+		}
 		switch {
 		case isParam[v]:
 		case isObject(v.Type):
@@ -28,6 +32,7 @@ func (c *compiler) call(e *check.Expr) func() *frame {
 		}
 	}
 	return func() *frame {
+		m.step(p, cost)
 		f := m.enter(p, e.Proc.Frame, d.levels)
 		for _, s := range nodes {
 			f.words[s] = -1
@@ -64,7 +69,6 @@ type halted struct{}
 // enter reserves the frame of a call; the caller's stays current until the
 // arguments are known.
 func (m *machine) enter(p place, n check.Frame, levels int) *frame {
-	m.step(p, 1)
 	if m.nesting += levels; m.nesting > maxLevels {
 		m.failed(p, "procedures call each other too deep: %d calls are open", m.depth)
 	}

@@ -57,8 +57,12 @@ func (m *machine) queueOf(p place, a *contain.ByServer, i int64) int {
 func (c *compiler) method(e *check.Expr) wordFunc {
 	recv := e.Args[0]
 	if e.Text == "contains" {
-		m, node, text := c.m, c.known(recv), c.text(e.Args[1])
-		return func() int64 { return word(m.opt.Pages.Contains(node(), text())) }
+		m, p, node, text := c.m, at(e), c.known(recv), c.text(e.Args[1])
+		return func() int64 {
+			u, s := node(), text()
+			m.step(p, int64(len(s))/64)
+			return word(m.opt.Pages.Contains(u, s))
+		}
 	}
 	switch {
 	case e.Text == "size":
