@@ -150,7 +150,14 @@ func (n *Member) Others() []Node {
 // SetLimit changes the global limit of agents, for all nodes. It holds when each
 // has given its next sign of life.
 func (n *Member) SetLimit(ctx context.Context, limit int) error {
-	return n.store.Put(ctx, limitKey, []byte(strconv.Itoa(max(0, limit))))
+	limit = max(0, limit)
+	if err := n.store.Put(ctx, limitKey, []byte(strconv.Itoa(limit))); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.limit, n.slots = limit, min(n.slots, limit)
+	return nil
 }
 
 const (
