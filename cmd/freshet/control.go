@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -51,6 +52,8 @@ func (f methodFlags) options() control.Options {
 
 type controlSolveCmd struct {
 	methodFlags
+	Quantiles []float64 `help:"Also give standard deviation and these quantiles of the sojourn of served and of stale pages, such as 0.5,0.9,0.99." placeholder:"P,..."`
+
 	Model string `arg:"" name:"model.json" help:"The model with policy or thresholds; - is standard input."`
 }
 
@@ -68,7 +71,16 @@ func (c *controlSolveCmd) Run(ctx context.Context, g *globals) error {
 	if m.Policy() == nil {
 		return usagef("%s: policy: missing; give policy or thresholds", c.Model)
 	}
-	r, err := m.SolveBy(ctx, m.Policy(), c.options())
+	for _, q := range c.Quantiles {
+		if !(q > 0 && q < 1) {
+			return usagef("--quantiles %g: want probabilities between 0 and 1", q)
+		}
+	}
+	out := solved{}
+	out.Result, err = m.SolveBy(ctx, m.Policy(), c.options())
+	if err == nil && c.Quantiles != nil {
+		out.Times, err = m.Sojourn(ctx, m.Policy(), c.Quantiles...)
+	}
 	if errors.Is(err, control.ErrTooLarge) {
 		return usagef("%s: %w", c.Model, err)
 	}
@@ -76,10 +88,31 @@ func (c *controlSolveCmd) Run(ctx context.Context, g *globals) error {
 		return fmt.Errorf("%s: %w", c.Model, err)
 	}
 	if g.JSON {
-		return g.printJSON(r)
+		return g.printJSON(out)
 	}
-	g.printMeasures(m, r)
+	g.printMeasures(m, out.Result)
+	if t := out.Times; t != nil {
+		g.printTimes("served", t.Served)
+		if t.Stale != nil {
+			g.printTimes("stale", *t.Stale)
+		}
+	}
 	return nil
+}
+
+// solved is the JSON of control solve.
+type solved struct {
+	control.Result
+	Times *control.Sojourn `json:"sojourn,omitempty"`
+}
+
+// printTimes prints the sojourn of pages of one fate.
+func (g *globals) printTimes(fate string, t control.Times) {
+	fmt.Fprintf(g.stdout, "sojourn of %s pages: mean %.6g, standard deviation %.6g", fate, t.Mean, t.Deviation)
+	for _, q := range slices.Sorted(maps.Keys(t.Quantiles)) {
+		fmt.Fprintf(g.stdout, ", quantile %s %.6g", q, t.Quantiles[q])
+	}
+	fmt.Fprintln(g.stdout)
 }
 
 // printMeasures prints a result for the eye.
