@@ -18,7 +18,13 @@ type Comparison struct {
 }
 
 // CompareLognormal fits a lognormal to the tail of l and compares. A P above
-// 0.1 means that the observations do not tell the two apart, whatever the sign.
+// 0.1 means that the observations do not tell the two apart.
+//
+// As mu goes to minus infinity with the square of sigma, lognormals become a
+// power law over any range, but for the rounding of small values. Far from 1 the
+// two then all but coincide, and Vuong's statistic, a quotient of two numbers
+// near 0, means nothing: with less than a factor of e^2 between the likelihoods
+// of all observations together, P is 1.
 func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
 	i := h.from(l.Xmin)
 	n, meanLog := h.tail(i)
@@ -55,7 +61,10 @@ func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
 	if dev > 0 {
 		c.Vuong = sum / dev
 	}
-	c.P = math.Erfc(math.Abs(c.Vuong) / math.Sqrt2)
+	c.P = 1
+	if math.Abs(c.Ratio) >= 2 {
+		c.P = math.Erfc(math.Abs(c.Vuong) / math.Sqrt2)
+	}
 	return c, nil
 }
 
