@@ -19,12 +19,13 @@ import (
 
 // benchCmd measures freshet, beside its peers where they are installed.
 type benchCmd struct {
-	Crawl  benchCrawlCmd  `cmd:"" help:"Crawl a closed site on loopback with freshet, a bare loop, and colly, Scrapy and katana where installed."`
-	Fresh  benchFreshCmd  `cmd:"" help:"How fresh the robot keeps a site that changes, under each policy with an equal budget."`
-	Share  benchShareCmd  `cmd:"" help:"Scan shares, search files, and schedule scans, beside a plain walk, rclone and plocate where installed."`
-	Agents benchAgentsCmd `cmd:"" help:"Crawl a web of scripts and static sites with more and more fetch and render agents; judge what is rendered; compare with a loop of one tab a page."`
-	Site   benchSiteCmd   `cmd:"" hidden:"" help:"Serve the closed site."`
-	Bare   benchBareCmd   `cmd:"" hidden:"" help:"Crawl it with a bare loop."`
+	Crawl    benchCrawlCmd    `cmd:"" help:"Crawl a closed site on loopback with freshet, a bare loop, and colly, Scrapy and katana where installed."`
+	Throttle benchThrottleCmd `cmd:"" help:"What control of the agents by the indexing queue is worth: live, by the model, and by simulation."`
+	Fresh    benchFreshCmd    `cmd:"" help:"How fresh the robot keeps a site that changes, under each policy with an equal budget."`
+	Share    benchShareCmd    `cmd:"" help:"Scan shares, search files, and schedule scans, beside a plain walk, rclone and plocate where installed."`
+	Agents   benchAgentsCmd   `cmd:"" help:"Crawl a web of scripts and static sites with more and more fetch and render agents; judge what is rendered; compare with a loop of one tab a page."`
+	Site     benchSiteCmd     `cmd:"" hidden:"" help:"Serve the closed site."`
+	Bare     benchBareCmd     `cmd:"" hidden:"" help:"Crawl it with a bare loop."`
 }
 
 type benchCrawlCmd struct {

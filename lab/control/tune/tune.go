@@ -53,10 +53,15 @@ type Measured struct {
 	Starvation float64 `json:"starvation"`      // 1 - load, at least 0
 	Response   float64 `json:"response"`        // mean seconds from fetched to searchable
 	Queue      float64 `json:"queue"`           // mean pages waiting or in service, by Little's law
+	// Lost is the share of pages that a queue of the model's capacity would have
+	// had no room for; Stale the share that went stale waiting, in expectation.
+	Lost  float64 `json:"lost"`
+	Stale float64 `json:"stale"`
+	Cost  float64 `json:"cost"` // as the model counts it, but for robots
 }
 
-// Measure reads off a log.
-func Measure(log []Page) Measured {
+// Measure reads off a log, with the capacity, staleness and costs of a model.
+func Measure(log []Page, c Config) Measured {
 	if len(log) == 0 {
 		return Measured{}
 	}
@@ -76,7 +81,33 @@ func Measure(log []Page) Measured {
 	m.Service /= n
 	m.Response /= n
 	m.Queue = m.Rate * m.Response
+	m.Lost, m.Stale = waiting(log, c)
+	m.Cost = m.Rate*(c.Cost.Loss*m.Lost+c.Cost.Obsolete*m.Stale) + c.Cost.Response*m.Response + c.Cost.Starvation*m.Starvation
 	return m
+}
+
+// waiting goes through arrivals and departures in order of time.
+func waiting(log []Page, c Config) (lost, stale float64) {
+	arrived, done := make([]float64, len(log)), make([]float64, len(log))
+	for i, p := range log {
+		arrived[i], done[i] = p.Arrived, p.Done
+		if wait := p.Done - p.Seconds - p.Arrived; c.Stale > 0 && wait > 0 {
+			stale -= math.Expm1(-wait / c.Stale)
+		}
+	}
+	slices.Sort(arrived)
+	slices.Sort(done)
+	gone := 0
+	for i, at := range arrived {
+		for gone < len(done) && done[gone] <= at {
+			gone++
+		}
+		if c.Capacity > 0 && i-gone >= c.Capacity {
+			lost++
+		}
+	}
+	n := float64(len(log))
+	return lost / n, stale / n
 }
 
 // Proposal is the outcome.
@@ -124,7 +155,7 @@ func Propose(ctx context.Context, log []Page, c Config) (*Proposal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fit service: %w", err)
 	}
-	p := &Proposal{Log: Measure(log), Words: append(slices.Clone(process.Words), law.Words...)}
+	p := &Proposal{Log: Measure(log, c), Words: append(slices.Clone(process.Words), law.Words...)}
 	p.Model = c.spec(process.D, law.PH)
 	return p, p.optimise(ctx, c)
 }

@@ -27,9 +27,13 @@ func queue(r *rand.Rand, n int, rate, service float64) []Page {
 func TestMeasureAndModel(t *testing.T) {
 	t.Parallel()
 	log := queue(rand.New(rand.NewPCG(1, 2)), 40_000, .6, 1)
-	m := Measure(log)
+	m := Measure(log, Config{Capacity: 5, Stale: 4})
 	if math.Abs(m.Rate-.6) > .02 || math.Abs(m.Service-1) > .02 || math.Abs(m.Starvation-.4) > .02 || math.Abs(m.Response-2.5) > .25 {
 		t.Errorf("%+v, want rate .6, service 1, starvation .4, response 2.5", m)
+	}
+	// P(at least 5 present) = .6^5; E[1 - e^{-W/4}] with P(W > w) = .6 e^{-.4 w} is .6 (1/4)/(1/4 + .4).
+	if want := math.Pow(.6, 5); math.Abs(m.Lost-want) > .02 || math.Abs(m.Stale-.6*.25/.65) > .02 {
+		t.Errorf("lost %g, stale %g; want %g, %g", m.Lost, m.Stale, want, .6*.25/.65)
 	}
 	p, err := Propose(t.Context(), log, Config{Agents: []int{1, 4}, Cost: control.Cost{Loss: 1, Response: .1, Starvation: 1}})
 	if err != nil {
