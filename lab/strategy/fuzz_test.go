@@ -161,7 +161,7 @@ func (p *maker) fill(what byte, depth int) string {
 	switch what {
 	case 'i':
 		return p.form(depth, "1", "0", "2", "1000000007", "i", "j", "k", "($i + $i)", "($i - $i)", "($i * $i)", "($i div (1 + $i))", "($i mod 7)", "$n.ai", "$n.server", "$n.depth", "$n.size",
-			"q.size()", "h.size()", "a.size()", "w.size()", "mp.size()", "$n.outlinks.size()", "qi.pop()", "qi.top()", "ar1[$i]", "mi[$n]", "a.total()", "a.largest()", "a.server($i)", "a.top($i).size()",
+			"q.size()", "h.size()", "a.size()", "w.size()", "mp.size()", "$n.outlinks.size()", "qi.pop()", "qi.top()", "ar1[$i]", "mi[$n]", "a.total()", "a.largest()", "a.server($i)", "a.find($i)", "a.top($i).size()",
 			"trunc($r)", "round($r)", "min($i, $i)", "max($i, $i)", "f($i, x, q, s)", "f($i, y, $n.outlinks, s)", "length($t)", "pages", "abs($i)", "-($i)", "random($i)", "integer($c)", "integer($n)")
 	case 'r':
 		return p.form(depth, "0.5", "x", "y", "1.5e3", "-0.25", "now", "random()", "($r / $r)", "($r * $r)", "($r - $i)", "$n.ar", "$n.age", "hr.pop()", "mp[$t]", "sqrt(abs($r))", "exp($r)", "ln($r)", "max($r, 1)")

@@ -259,7 +259,7 @@ func signature(t *Type, name string) (params []*Type, result *Type, ok bool) {
 			return []*Type{nodeType}, noneType, true
 		case "pop", "top":
 			return []*Type{integerType}, nodesType, true
-		case "server":
+		case "server", "find":
 			return []*Type{integerType}, integerType, true
 		case "largest", "total":
 			return nil, integerType, true
@@ -287,7 +287,7 @@ func signature(t *Type, name string) (params []*Type, result *Type, ok bool) {
 // methodNames lists the methods of a container.
 func methodNames(t *Type) []string {
 	var names []string
-	for _, n := range []string{"push", "pop", "top", "size", "clear", "server", "largest", "total", "resize", "has", "remove"} {
+	for _, n := range []string{"push", "pop", "top", "size", "clear", "server", "find", "largest", "total", "resize", "has", "remove"} {
 		if _, _, ok := signature(t, n); ok {
 			names = append(names, n)
 		}

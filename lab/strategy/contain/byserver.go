@@ -58,6 +58,14 @@ func (a *ByServer) Total() int { return a.total }
 // Server returns the server of a queue.
 func (a *ByServer) Server(i int) int { return int(a.queues[i].server) }
 
+// Find returns the number of a server's queue, -1 if it is empty.
+func (a *ByServer) Find(server int64) int {
+	if uint64(server) >= uint64(len(a.where)) {
+		return -1
+	}
+	return int(a.where[server]) - 1
+}
+
 // Size returns the number of nodes of a queue.
 func (a *ByServer) Size(i int) int { return a.queues[i].n }
 

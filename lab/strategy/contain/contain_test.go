@@ -241,7 +241,7 @@ func TestByServerIsAListOfLists(t *testing.T) {
 				total += len(q.nodes)
 				var got []int64
 				must(r, a.EachOf(i, func(v int64) error { got = append(got, v); return nil }))
-				if a.Server(i) != q.server || !slices.Equal(got, q.nodes) {
+				if a.Server(i) != q.server || a.Find(int64(q.server)) != i || !slices.Equal(got, q.nodes) {
 					r.Fatalf("queue %d of server %d holds %v, want %v", i, a.Server(i), got, q)
 				}
 			}

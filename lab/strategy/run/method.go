@@ -134,7 +134,7 @@ func (c *compiler) take(e *check.Expr) wordFunc {
 	}
 }
 
-// aoqMethod compiles server(i), largest() and total() of an aoq.
+// aoqMethod compiles server(i), find(s), largest() and total() of an aoq.
 func (c *compiler) aoqMethod(e *check.Expr) wordFunc {
 	m, p, obj := c.m, at(e), c.object(e.Args[0])
 	switch e.Text {
@@ -149,10 +149,17 @@ func (c *compiler) aoqMethod(e *check.Expr) wordFunc {
 			return int64(a.Largest())
 		}
 	}
-	index := c.word(e.Args[1])
+	x := c.word(e.Args[1])
+	if e.Text == "find" {
+		return func() int64 {
+			server := x()
+			return int64(obj().(*contain.ByServer).Find(server))
+		}
+	}
 	return func() int64 {
+		i := x()
 		a := obj().(*contain.ByServer)
-		return int64(a.Server(m.queueOf(p, a, index())))
+		return int64(a.Server(m.queueOf(p, a, i)))
 	}
 }
 
