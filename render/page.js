@@ -21,8 +21,9 @@
   window.print = () => {};
 
   let observed = false;
-  if (window.IntersectionObserver) {
-    window.IntersectionObserver = class extends window.IntersectionObserver {
+  const Observer = window.IntersectionObserver;
+  if (Observer) {
+    window.IntersectionObserver = class extends Observer {
       observe(e) { observed = true; super.observe(e); }
     };
   }
@@ -46,12 +47,18 @@
   const api = {
     // The third tells whether the page observes what is visible.
     size: () => [document.documentElement ? document.documentElement.scrollHeight : 0, document.getElementsByTagName('*').length, observed ? 1 : 0],
+    top: () => { const d = document.scrollingElement || document.documentElement; if (d) d.scrollTop = 0; },
     scroll: () => {
       const d = document.scrollingElement || document.documentElement;
       if (d) d.scrollTop = d.scrollHeight;
       window.dispatchEvent(new Event('scroll'));
     },
-    frame: () => new Promise((r) => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => r(true), 0))))),
+    // Resolves when all observers of the page have been told what is visible now:
+    // they are told in the order in which they were made, and ours is the last.
+    frame: () => new Promise((done) => requestAnimationFrame(() => {
+      const last = new Observer(() => { last.disconnect(); done(true); });
+      last.observe(document.documentElement);
+    })),
     collect: (limit, most) => JSON.stringify({ url: location.href, html: html(limit), links: [...links()].slice(0, most) }),
     // Addresses within this document that only a script makes something of.
     routes: () => [...links()].filter((u) => {

@@ -135,7 +135,7 @@ func TestRender(t *testing.T) {
 		{"/fetch", []string{"/a", "/b?c=d"}, "<title>after</title>", nil},
 		{"/late", []string{"/from-timer"}, "", fast},
 		{"/chain", []string{"/step0", "/step1", "/step2"}, "", nil},
-		{"/tick", nil, "tick 600", nil},
+		{"/tick", nil, "tick 6", nil},
 		{"/scroll", []string{"/more1", "/more2", "/more3", "/more4"}, "", nil},
 		{"/observe", []string{"/seen1", "/seen3", "/seen5"}, "", nil},
 		{"/hash", []string{"/of-a", "/of-b"}, "text of b", nil},

@@ -23,6 +23,7 @@ type visit struct {
 	last   time.Time // of the last sign of the network
 	links  map[string]bool
 	flight map[network.RequestID]bool // requests without an end yet
+	done   int                        // requests that ended
 }
 
 // verdict on a request.
@@ -113,6 +114,14 @@ func (v *visit) ended(id network.RequestID) {
 	defer v.mu.Unlock()
 	v.last = time.Now()
 	delete(v.flight, id)
+	v.done++
+}
+
+// answers is how many requests have ended.
+func (v *visit) answers() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.done
 }
 
 // answer is the robot's copy of the document.

@@ -84,9 +84,55 @@ func (t *tab) navigate(ctx context.Context, v *visit) error {
 // scriptStep is how long the page's clock runs after we touched the page.
 const scriptStep = time.Second
 
-// settle lets the page's clock run for budget: it returns when that is used up,
-// or when the page has had its real time, or the network stalls.
+// settle lets the page's clock run for budget. It goes by slices: between the
+// end of a request and the script that takes its answer the page looks idle, and
+// its clock would leap to the end. After each slice the page gets to do what it
+// has at hand, and a slice in which an answer came does not count.
 func (t *tab) settle(ctx context.Context, v *visit, budget time.Duration) error {
+	uncounted := 0
+	for left := budget; left > 0; {
+		before := v.answers()
+		if err := t.run(ctx, v, min(left, slice)); err != nil || v.cut() {
+			return err
+		}
+		if v.answers() != before && uncounted < maxUncounted {
+			uncounted++
+			pause(ctx, handover)
+		} else {
+			left -= slice
+		}
+		if _, err := call(t.ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "0"}); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil {
+				return t.halt(v, CutHang)
+			}
+			return t.lost(err)
+		}
+	}
+	v.tooLong()
+	return nil
+}
+
+const (
+	slice        = time.Second
+	maxUncounted = 100                  // requests that follow one upon the other
+	handover     = 2 * time.Millisecond // from the network to the script
+)
+
+// pause sleeps; it reports false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// run lets the page's clock run for some time: it returns when that has passed,
+// or when the page has had its real time, or the network stalls.
+func (t *tab) run(ctx context.Context, v *visit, budget time.Duration) error {
 	ms := float64(budget.Milliseconds())
 	_, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{
 		Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending, Budget: &ms, MaxVirtualTimeTaskStarvationCount: 100_000,
@@ -99,7 +145,6 @@ func (t *tab) settle(ctx context.Context, v *visit, budget time.Duration) error 
 	for {
 		select {
 		case <-t.expired:
-			v.tooLong()
 			return nil
 		case <-t.crashed:
 			return fmt.Errorf("render %s: the page's process died: %w", v.page.URL, errTab)
@@ -188,19 +233,24 @@ func (t *tab) scroll(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// toEnd scrolls. A page that observes what is visible must be drawn before, too:
-// it is told of what comes into view only if it was told that it had left.
+// toEnd scrolls to the end. A page that observes what is visible is shown its
+// begin first, and drawn: it is told of what comes into view only if it was told
+// that it had left, and what it adds may grow under a view that is at the end.
 func (t *tab) toEnd(observes bool) error {
+	steps := []string{"scroll()"}
 	if observes {
+		steps = []string{"top()", "scroll()"}
+	}
+	for _, step := range steps {
+		if _, err := eval[any](t.ctx, t, step); err != nil {
+			return t.page(err)
+		}
+		if !observes {
+			continue
+		}
 		if err := t.draw(); err != nil {
 			return err
 		}
-	}
-	if _, err := eval[any](t.ctx, t, "scroll()"); err != nil {
-		return t.page(err)
-	}
-	if observes {
-		return t.draw()
 	}
 	return nil
 }
