@@ -21,6 +21,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/freshet/freshet/lab/field"
@@ -88,15 +89,8 @@ type lined interface{ Line() float64 }
 // waster is a strategy that loses some of what it is told.
 type waster interface{ Dropped() int64 }
 
-// page is what the simulation knows of a resource.
-type page struct {
-	since float64 // of the first change that is not known; known if it is
-	size  uint32
-	kind  field.Kind
-}
-
 const (
-	known   = -1 // the since of a page whose latest real change is known
+	known   = -1 // of a page whose latest real change is known: since when it is stale
 	nothing = -2 // the since of a download that makes nothing known
 )
 
@@ -105,8 +99,10 @@ type Sim struct {
 	now     float64
 	horizon float64
 	queue   queue
-	pages   []page
-	unknown []uint64 // one bit a page: stale; small enough for the nearest cache
+	sizes   []uint32
+	kinds   []field.Kind
+	unknown set       // stale pages; small enough for the nearest cache
+	since   []float64 // of stale pages: when the first change came that is not known
 	rand    *rand.ChaCha8
 	spare   uint64 // random bits not yet used, the lower 32 of them
 	left    bool
@@ -125,11 +121,11 @@ type Sim struct {
 func (s *Sim) Now() float64 { return s.now }
 
 // Pages returns the number of resources.
-func (s *Sim) Pages() int { return len(s.pages) }
+func (s *Sim) Pages() int { return len(s.sizes) }
 
 // Stale tells whether the latest real change of a page is unknown. A robot
 // knows this only by asking: see After for the time that it takes.
-func (s *Sim) Stale(p uint32) bool { return s.unknown[p/64]>>(p%64)&1 != 0 }
+func (s *Sim) Stale(p uint32) bool { return s.unknown.has(p) }
 
 // uniform returns an integer from 1 to n, uniform but for n/2^32.
 func (s *Sim) uniform(n uint64) float64 {
@@ -166,7 +162,7 @@ func (s *Sim) Spend(bytes int64) { s.meter.bytes += bytes }
 // at once. The page becomes known at the end, also by a change that came
 // meanwhile.
 func (s *Sim) Download(agent, p uint32) bool {
-	if s.pages[p].kind.Gone() {
+	if s.kinds[p].Gone() {
 		s.events++
 		s.meter.downloads++
 		s.learn(p)
@@ -179,12 +175,11 @@ func (s *Sim) Download(agent, p uint32) bool {
 // DownloadKnown is Download by a strategy that knows the page from the start of
 // the download: a change that comes meanwhile is unknown.
 func (s *Sim) DownloadKnown(agent, p uint32) bool {
-	since := s.pages[p].since
+	since := s.forget(p)
 	if since == known {
 		since = nothing
 	}
-	s.forget(p)
-	if s.pages[p].kind.Gone() {
+	if s.kinds[p].Gone() {
 		s.events++
 		s.meter.downloads++
 		s.delay(p, since)
@@ -196,7 +191,7 @@ func (s *Sim) DownloadKnown(agent, p uint32) bool {
 
 // begin puts a download under way.
 func (s *Sim) begin(e Event) {
-	e.What, e.Size = download, s.pages[e.Page].size
+	e.What, e.Size = download, s.sizes[e.Page]
 	d := 0.
 	if s.rate > 0 {
 		d = max(lineTime, float64(e.Size)/s.rate)
@@ -223,21 +218,20 @@ func (s *Sim) end(e *Event) {
 
 // learn makes a page known.
 func (s *Sim) learn(p uint32) {
-	since := s.pages[p].since
+	since := s.forget(p)
 	s.news = since != known
-	if s.news {
-		s.forget(p)
-		s.delay(p, since)
-	}
+	s.delay(p, since)
 }
 
-// forget takes a page out of the stale ones.
-func (s *Sim) forget(p uint32) {
-	if since := s.pages[p].since; since != known {
-		s.meter.fresher(s.now, since)
-		s.pages[p].since = known
-		s.unknown[p/64] &^= 1 << (p % 64)
+// forget takes a page out of the stale ones and returns since when it was.
+func (s *Sim) forget(p uint32) float64 {
+	if !s.unknown.has(p) {
+		return known
 	}
+	since := s.since[p]
+	s.meter.fresher(s.now, since)
+	s.unknown.remove(p)
+	return since
 }
 
 // delay records that a change of old became known now.
@@ -251,10 +245,10 @@ func (s *Sim) delay(p uint32, since float64) {
 	}
 }
 
-// change applies an event of the field.
+// change applies an event of the field. Pages come at random, so what is kept
+// of them is written without being read: a write does not wait for memory.
 func (s *Sim) change(c *field.Change) {
-	p := &s.pages[c.Page]
-	p.size, p.kind = c.Size, c.Kind
+	s.sizes[c.Page], s.kinds[c.Page] = c.Size, c.Kind
 	if s.log != nil {
 		s.log.Changed(s.now, *c)
 	}
@@ -262,12 +256,12 @@ func (s *Sim) change(c *field.Change) {
 		return
 	}
 	s.meter.real++
-	if p.since != known {
+	if s.unknown.has(c.Page) {
 		s.meter.overwritten++
 		return
 	}
-	p.since = s.now
-	s.unknown[c.Page/64] |= 1 << (c.Page % 64)
+	s.since[c.Page] = s.now
+	s.unknown.add(c.Page)
 	s.meter.staler(s.now)
 }
 
@@ -295,17 +289,15 @@ func newSim(c Config) (*Sim, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: variant %s: %w", ErrInput, c.Variant, err)
 	}
+	n := c.Field.Pages()
 	s := &Sim{
-		horizon: c.Field.Horizon(), pages: make([]page, c.Field.Pages()), unknown: make([]uint64, (c.Field.Pages()+63)/64),
+		horizon: c.Field.Horizon(), sizes: slices.Clone(c.Field.Sizes()), kinds: slices.Repeat([]field.Kind{field.Same}, n), since: make([]float64, n), unknown: newSet(n),
 		rand: rng.Source(c.Seed, "durations", c.Number, c.Replication), field: c.Field, log: c.Log, strategy: strategy,
-	}
-	for i, size := range c.Field.Sizes() {
-		s.pages[i] = page{known, size, field.Same}
 	}
 	if l, ok := strategy.(lined); ok {
 		s.rate = l.Line() * field.Unit
 	}
-	s.meter.start(len(s.pages), s.horizon, c.Warmup)
+	s.meter.start(n, s.horizon, c.Warmup)
 	s.mark = s.meter.next
 	return s, nil
 }

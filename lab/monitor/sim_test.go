@@ -188,9 +188,9 @@ func TestBooksBalance(t *testing.T) {
 func little(t *testing.T, s *Sim, r *Result) {
 	t.Helper()
 	waited := r.waited
-	for _, p := range s.pages {
-		if p.since != known {
-			waited += s.horizon - p.since
+	for p := range uint32(s.Pages()) {
+		if s.Stale(p) {
+			waited += s.horizon - s.since[p]
 		}
 	}
 	area := r.meanStale * s.horizon
@@ -201,7 +201,7 @@ func little(t *testing.T, s *Sim, r *Result) {
 	if area > waited+1e-9*area || area < waited-slack {
 		t.Errorf("integral of stale %.6g, sum of delays %.6g", area, waited)
 	}
-	if got := 100 * (1 - r.meanStale/float64(len(s.pages))); math.Abs(got-r.FreshnessMean) > 1e-9 {
+	if got := 100 * (1 - r.meanStale/float64(s.Pages())); math.Abs(got-r.FreshnessMean) > 1e-9 {
 		t.Errorf("mean freshness %.9f, by the integral %.9f", r.FreshnessMean, got)
 	}
 	sum := 0.

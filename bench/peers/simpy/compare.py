@@ -28,21 +28,28 @@ def cpu(command, times=1):
 
 
 def main():
-    freshet = sys.argv[1] if len(sys.argv) > 1 else "freshet"
-    idle, _ = cpu([freshet, "--json", "monitor", "run", "--pages", "1", "--time", "1", "--variant", "plain:1"], RUNS)
-    print(f"starting freshet takes {idle:.3f} s of processor time; it is in the figures")
-    print(f"{'variant':14} {'SimPy, s':>9} {'freshet, s':>11} {'ratio':>6} {'events':>9} {'fresh, %':>17} {'GB':>15} {'mean delay':>19}")
+    freshet = [sys.argv[1] if len(sys.argv) > 1 else "freshet", "--json", "monitor", "run"]
+    simpy = [sys.executable, os.path.join(HERE, "model.py")]
+    nothing = ["--pages", "1", "--time", "1", "--variant", "plain:1"]
+    start, _ = cpu(freshet + nothing, RUNS)
+    start_simpy, _ = cpu(simpy + nothing, RUNS)
+    print(f"starting takes {start_simpy:.3f} s of processor time with SimPy, {start:.3f} s with freshet")
+    print(
+        f"{'variant':16} {'SimPy, s':>9} {'freshet, s':>11} {'ratio':>6} {'without starting':>17} {'events':>9} "
+        f"{'fresh, %':>17} {'GB':>15} {'mean delay':>15}"
+    )
     for variant in ["plain:5", "conditional:3", "sensor"]:
-        for per_page in [[], ["--per-page"]]:
-            ours, a = cpu([freshet, "--json", "monitor", "run", "--variant", variant] + FIELD, RUNS)
-            theirs, b = cpu([sys.executable, os.path.join(HERE, "model.py"), "--variant", variant] + FIELD + per_page)
-            name = variant + (" *" if per_page else "")
+        for per_page in [["--per-page"], []]:
+            ours, a = cpu(freshet + ["--variant", variant] + FIELD, RUNS)
+            theirs, b = cpu(simpy + ["--variant", variant] + FIELD + per_page)
+            name = variant + ("" if per_page else " merged")
             print(
-                f"{name:14} {theirs:9.2f} {ours:11.4f} {theirs / ours:6.0f} {b['events']:9} "
+                f"{name:16} {theirs:9.2f} {ours:11.4f} {theirs / ours:6.0f} {(theirs - start_simpy) / (ours - start):17.0f} {b['events']:9} "
                 f"{b['freshness_mean']:8.3f} {a['freshness_mean']:8.3f} {b['bytes'] / 1e9:7.3f} {a['bytes'] / 1e9:7.3f} "
-                f"{b['delay']['mean']:9.0f} {a['delay']['mean']:9.0f}"
+                f"{b['delay']['mean']:7.0f} {a['delay']['mean']:7.0f}",
+                flush=True,
             )
-    print("* a process a page; of two figures the first is SimPy's")
+    print("of two figures the first is SimPy's; merged: one process for all changes and one for all requests")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The monitoring model of freshet in SimPy, for measuring beside it.
 
-Needs SimPy 3 (Debian: python3-simpy3). Written as a SimPy user would who cares
-for speed: changes and requests are one process each (the superposition of the
-pages' Poisson processes), not one a page; a robot is a process. With --per-page
-every page has processes of its own, as the SimCOSAR of 2005 had.
+Needs SimPy 3 (Debian: python3-simpy3). A robot is a process. With --per-page every
+page has processes of its own for changes and requests, as the model says and the
+SimCOSAR of 2005 had; else they are one process each, the superposition of the
+pages' Poisson processes, which only exponential laws allow.
 
 Prints one JSON object with the fields of `freshet monitor run --json`.
 """
