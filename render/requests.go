@@ -2,6 +2,7 @@ package render
 
 import (
 	"context"
+	"regexp"
 	"sync"
 	"time"
 
@@ -75,6 +76,9 @@ func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
 	return pass
 }
 
+// icon matches what browsers ask of every site unasked.
+var icon = regexp.MustCompile(`(?i)/[^/?]*icon[^/?]*(\?|$)|\.ico(\?|$)`)
+
 // bounds blocks what shows nothing to a robot, and what is too much.
 func (v *visit) bounds(e *cdpfetch.EventRequestPaused) verdict {
 	v.mu.Lock()
@@ -84,6 +88,10 @@ func (v *visit) bounds(e *cdpfetch.EventRequestPaused) verdict {
 	case network.ResourceTypeImage, network.ResourceTypeFont, network.ResourceTypeMedia, network.ResourceTypeTextTrack, network.ResourceTypePing,
 		network.ResourceTypePrefetch, network.ResourceTypeManifest, network.ResourceTypeCSPViolationReport,
 		network.ResourceTypeDocument: // a frame: a page of its own to the robot
+		v.doc.Blocked++
+		return block
+	}
+	if e.ResourceType == network.ResourceTypeOther && icon.MatchString(e.Request.URL) {
 		v.doc.Blocked++
 		return block
 	}
@@ -113,8 +121,10 @@ func (v *visit) ended(id network.RequestID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
-	delete(v.flight, id)
-	v.done++
+	if v.flight[id] { // the document itself is none
+		delete(v.flight, id)
+		v.done++
+	}
 }
 
 // answers is how many requests have ended.
