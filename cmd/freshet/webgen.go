@@ -13,7 +13,7 @@ import (
 type webGenCmd struct {
 	Model string  `help:"One of ${models}." default:"host-local"`
 	Nodes int64   `help:"Number of pages." required:"" placeholder:"N"`
-	Links int64   `help:"Number of links, in the mean where the model draws it (default: 8 a page)." placeholder:"K"`
+	Links int64   `help:"Links of a page in the mean (default: 8); as many as pages or more is the number of all links." placeholder:"K"`
 	In    float64 `name:"in-exponent" help:"Exponent of the number of links to a page, greater than 2 (default 2.1; ba 3)." placeholder:"G"`
 	Out   float64 `name:"out-exponent" help:"Exponent of the number of links of a page, greater than 2 (default 2.72; ba and copying: equal numbers)." placeholder:"G"`
 	Intra float64 `name:"intra-host" help:"Share of the links that stay on the site (host-local; default 0.8)." placeholder:"P"`
@@ -32,7 +32,11 @@ func (c *webGenCmd) Run(ctx context.Context, g *globals) error {
 			return usagef("web gen: %s %g: cannot be negative", asked.flag, asked.value)
 		}
 	}
-	spec := gen.Spec{Model: c.Model, Nodes: c.Nodes, Links: c.Links, In: c.In, Out: c.Out, Intra: c.Intra, Sites: c.Sites, Seed: c.Seed}
+	links := c.Links
+	if 0 < links && links < c.Nodes {
+		links *= c.Nodes
+	}
+	spec := gen.Spec{Model: c.Model, Nodes: c.Nodes, Links: links, In: c.In, Out: c.Out, Intra: c.Intra, Sites: c.Sites, Seed: c.Seed}
 	plan, err := spec.Plan()
 	if err != nil {
 		return usagef("web gen: %w", err)

@@ -110,6 +110,10 @@ func (e *Experiment) Run(ctx context.Context, policy string) (Row, error) {
 		c.Crawl.Policy = "fixed-optimal"
 	}
 	c.Crawl.MinRevisit, c.Crawl.MaxRevisit = 10*time.Millisecond, 24*time.Hour
+	if _, planned := revisit.Policies()[c.Crawl.Policy]; !planned {
+		// They begin with intervals of days, which the experiment has no time for.
+		c.Crawl.MaxRevisit = time.Duration(3 * float64(e.config.Pages) / e.config.Budget * float64(time.Second))
+	}
 	c.Crawl.Agents = e.config.Hosts
 	for h := range e.config.Hosts {
 		c.Sources = append(c.Sources, config.Source{URL: fmt.Sprintf("http://127.0.0.%d:%d/", h+1, e.site.port), AllowPrivate: true})
