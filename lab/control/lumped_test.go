@@ -46,7 +46,7 @@ func TestLumpedKeepsAll(t *testing.T) {
 // staleness and service and light, middle and heavy load.
 func TestLumpedErrorHolds(t *testing.T) {
 	t.Parallel()
-	for law, n := range map[string]int{"Erlang-2": 14, "hyperexponential": 14, "cyclic PH(3)": 10} {
+	for law, n := range map[string]int{"Erlang-2": 13, "hyperexponential": 13, "cyclic PH(3)": 9} {
 		for name, service := range map[string]*Service{"hyperexponential": hyperService, "exponential": exponential(1.5), "slow": exponential(.3)} {
 			for mode := 1; mode <= 3; mode++ {
 				t.Run(fmt.Sprint(law, name, mode), func(t *testing.T) {

@@ -43,7 +43,8 @@ func (m *Model) Solve(ctx context.Context, policy []int) (Result, error) {
 	return m.SolveBy(ctx, policy, Options{})
 }
 
-// SolveBy is Solve by a chosen method.
+// SolveBy is Solve by a chosen method. Where rates are so far apart that the
+// iteration fails, Auto goes on to the lumped method.
 func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, error) {
 	if err := m.checkPolicy(policy); err != nil {
 		return Result{}, err
@@ -63,7 +64,10 @@ func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, e
 		}
 		return s.solve(ctx, policy)
 	case Iterative:
-		return m.iterative(ctx, policy)
+		r, err := m.iterative(ctx, policy)
+		if err == nil || ctx.Err() != nil || o.Method == Iterative || m.Q == 1 {
+			return r, err
+		}
 	}
 	return m.approximate(ctx, policy, probeStates)
 }
@@ -208,7 +212,11 @@ func (m *Model) keep() int {
 // lumpedError returns the distance of the lumped method from the iterative one.
 func (m *Model) lumpedError(ctx context.Context, policy []int, keep int) (float64, error) {
 	policy = policy[:m.N+1]
-	want, err := m.iterative(ctx, policy)
+	method := Iterative
+	if work, _ := m.denseWork(); work <= maxExactWork && m.widest() <= maxLevel {
+		method = Exact
+	}
+	want, err := m.SolveBy(ctx, policy, Options{Method: method, MaxStates: math.Inf(1)})
 	if err != nil {
 		return 0, err
 	}

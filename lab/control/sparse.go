@@ -385,16 +385,20 @@ func (p *sparse) aggregate() error {
 
 var errSlow = errors.New("the iteration does not converge")
 
-// The iteration ends when a round changes less than this mass, or fails.
+// The iteration ends when the mass that is still to move, by the rate of
+// convergence of the last rounds, is less than settled, or when rounding keeps
+// a change of less than noise from falling for as many rounds as patience.
 const (
-	settled   = 1e-13
+	settled   = 1e-12
+	noise     = 1e-13
+	patience  = 30
 	maxRounds = 2000
 )
 
 // iterate finds the law and returns the mass that it may be wrong by.
 func (p *sparse) iterate(ctx context.Context) (float64, error) {
-	before := math.Inf(1)
-	for range maxRounds {
+	before, least, since, rate := math.Inf(1), math.Inf(1), 0, 0.0
+	for round := range maxRounds {
 		changed := 0.0
 		for i := p.m.N; i >= 0; i-- {
 			if err := ctx.Err(); err != nil {
@@ -414,8 +418,18 @@ func (p *sparse) iterate(ctx context.Context) (float64, error) {
 		if err := p.aggregate(); err != nil {
 			return 0, err
 		}
-		if changed < settled || changed < 1e-11 && changed > .5*before { // rounding is reached
-			return changed, nil
+		// The rate is that of the worst of the last rounds, fading slowly.
+		rate = max(.9*rate, min(changed/before, .9999))
+		if changed == 0 {
+			return 0, nil
+		}
+		if left := changed * rate / (1 - rate); round > 2 && left < settled {
+			return left, nil
+		}
+		if changed < .7*least {
+			least, since = changed, 0
+		} else if since++; since >= patience && changed < noise {
+			return changed * patience, nil
 		}
 		before = changed
 	}
