@@ -99,3 +99,29 @@ func TestScaleOut(t *testing.T) {
 		t.Logf("nodes %d agents %2d: %5.1f requests/s (%5.1f from start to end), at most %d at once", row.nodes, row.agents, float64(n)*.75/middle, float64(n)/last.Sub(first).Seconds(), atOnce(requests, first, last))
 	}
 }
+
+// A database that crashes again and again is waited for each time.
+func TestDatabaseComesAndGoes(t *testing.T) {
+	t.Parallel()
+	cluster := pgtest.New(t)
+	sites := uint64(rounds(20, 60))
+	f := newFleet(t, cluster.Database(t), 20*sites, sites, 30*time.Millisecond, 3*time.Second)
+	f.start("anna", f.database, 10)
+	f.start("boris", f.database, 10)
+	for n := range rounds(3, 15) {
+		time.Sleep(time.Second)
+		if err := cluster.Down(n%2 == 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(n%3) * 400 * time.Millisecond)
+		if err := cluster.Up(); err != nil {
+			t.Fatal(err)
+		}
+		f.alive()
+	}
+	f.finish("anna", "boris")
+	f.check(200)
+	if n := f.indexed(); n != int(20*sites) {
+		t.Errorf("the index finds %d of %d pages", n, 20*sites)
+	}
+}

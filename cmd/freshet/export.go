@@ -17,15 +17,17 @@ import (
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/weburl"
 )
 
 // exportCmd writes what the data directory holds for other programs.
 type exportCmd struct {
-	What   string        `arg:"" enum:"pages,links,files,changes,requests,services" help:"pages (records of URLs), links (from, to), files (of shares), changes (log of visits), requests (arrivals at the indexing queue) or services (how long the indexer worked on each)."`
-	Format string        `help:"jsonl, csv or parquet." enum:"jsonl,csv,parquet" default:"jsonl"`
-	Out    string        `help:"File to write instead of standard output." short:"o" type:"path" placeholder:"FILE"`
-	Since  time.Duration `help:"Only visits of so long ago or later (changes, requests, services)." placeholder:"DURATION"`
+	What     string        `arg:"" enum:"pages,links,files,changes,requests,services" help:"pages (records of URLs), links (from, to), files (of shares), changes (log of visits), requests (arrivals at the indexing queue) or services (how long the indexer worked on each)."`
+	Format   string        `help:"jsonl, csv or parquet." enum:"jsonl,csv,parquet" default:"jsonl"`
+	Out      string        `help:"File to write instead of standard output." short:"o" type:"path" placeholder:"FILE"`
+	Database string        `help:"postgres://... to read pages, links, changes and requests from instead of the data directory." placeholder:"URL" env:"FRESHET_DATABASE"`
+	Since    time.Duration `help:"Only visits of so long ago or later (changes, requests, services)." placeholder:"DURATION"`
 }
 
 // pageRow is a line of export pages.
@@ -147,6 +149,9 @@ func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
 
 // store opens the web robot's store; exporting makes none.
 func (c *exportCmd) store(g *globals) (store.Store, error) {
+	if c.Database != "" {
+		return postgres.Open(context.Background(), c.Database, postgres.Config{Connections: 2})
+	}
 	dir, err := g.dataDir()
 	if err != nil {
 		return nil, err

@@ -71,6 +71,11 @@ func TestMigrateAndBackup(t *testing.T) {
 	failing(t, 2, "neither a postgres:// address nor a data directory", "migrate", filepath.Join(dir, "none"), database)
 	known("in the database", crawl(home, "--database", database), pages) // the bodies lie in home
 
+	lines := filepath.Join(dir, "pages.jsonl")
+	command(t, nil, "export", "pages", "--database", database, "-o", lines)
+	if b, err := os.ReadFile(lines); err != nil || bytes.Count(b, []byte("\n")) != pages {
+		t.Errorf("exported %d lines, %v", bytes.Count(b, []byte("\n")), err)
+	}
 	command(t, &n, "--data", home, "backup", "--database", database, saved)
 	if n.Pages != pages || n.Visits != 2*pages || n.Files == 0 {
 		t.Errorf("saved %+v", n)
