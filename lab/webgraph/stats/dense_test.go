@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -146,6 +147,15 @@ func TestCoresByPeeling(t *testing.T) {
 		got, err := FindCores(context.Background(), g, 2, nil)
 		if err != nil {
 			t.Fatal(err)
+		}
+		// The way of greater graphs, which keeps no neighbours, gives the same.
+		counts, err := neighbourCounts(context.Background(), g, 2, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reader{g: g}
+		if great, err := peel(context.Background(), counts, r.neighbours, nil); err != nil || !slices.Equal(great.Of, got.Of) {
+			t.Fatalf("%v, %v without keeping neighbours (%v)", got.Of, great, err)
 		}
 		for k := range g.Nodes() + 1 {
 			in := make([]bool, len(m))
