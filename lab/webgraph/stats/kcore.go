@@ -41,7 +41,7 @@ func FindCores(ctx context.Context, g Graph, workers int, tell Progress) (*Cores
 func keep(ctx context.Context, g Graph) ([]uint32, func(u uint32) []uint32, error) {
 	n := g.Nodes()
 	degree, starts := make([]uint32, n), make([]uint64, n+1)
-	var all []uint32
+	all := make([]uint32, 0, 2*g.Links()) // not more; what is not used is not touched
 	r := reader{g: g}
 	t := ticker{ctx: ctx}
 	for u := range uint32(n) {
