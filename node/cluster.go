@@ -125,10 +125,19 @@ func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
 	return err
 }
 
+// adoptEvery is how often a node looks for what dead ones have left.
+const adoptEvery = time.Minute
+
 // beat follows what other nodes have told the database.
 func (n *Node) beat(ctx context.Context) {
 	if err := n.readSources(ctx); err != nil && ctx.Err() == nil {
 		n.log.Warn("sources of other nodes", "err", err)
+	}
+	if now := time.Now(); now.Sub(n.adopted) > adoptEvery { // only the registry's goroutine comes here
+		n.adopted = now
+		if err := n.parts.Adopt(ctx); err != nil && ctx.Err() == nil {
+			n.log.Warn("changes of dead nodes", "err", err)
+		}
 	}
 }
 

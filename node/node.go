@@ -37,6 +37,7 @@ type Node struct {
 	config  *config.Config
 	parts   *Parts
 	member  *postgres.Member // nil without a database
+	adopted time.Time        // when changes of dead nodes were last looked for
 	log     *slog.Logger
 	client  *fetch.Client
 	robot   *crawl.Robot

@@ -180,6 +180,33 @@ func (p *Parts) Send(ctx context.Context) error {
 	return p.bucket.Run(ctx)
 }
 
+// Changes of nodes that have been dead for so long are taken over, so many at
+// once.
+const (
+	adoptAfter = 5 * time.Minute
+	adoptMost  = 2000
+)
+
+// Adopt lets this node index what dead nodes fetched and left in the bucket.
+func (p *Parts) Adopt(ctx context.Context) error {
+	if p.Shared == nil || p.bucket == nil {
+		return nil
+	}
+	there := map[string]bool{}
+	_, err := p.Shared.Adopt(ctx, adoptAfter, adoptMost, func(page *store.Page) bool {
+		if page.State != store.OK || page.Body.IsZero() {
+			return true // it only leaves the index
+		}
+		has, asked := there[page.Body.File]
+		if !asked {
+			has = p.bucket.Has(ctx, page.Body.File)
+			there[page.Body.File] = has
+		}
+		return has
+	})
+	return err
+}
+
 // sendTime is how long the end of a process waits for its last files to be sent.
 const sendTime = 2 * time.Minute
 

@@ -190,6 +190,18 @@ func (b *Bucket) drop(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
+// Has reports whether a file has arrived in the bucket.
+func (b *Bucket) Has(ctx context.Context, file string) bool {
+	b.mu.Lock()
+	_, sent := b.sent[file]
+	b.mu.Unlock()
+	if sent {
+		return true
+	}
+	_, err := b.client.StatObject(ctx, b.name, b.key(file), minio.StatObjectOptions{})
+	return err == nil
+}
+
 // Read returns the exchange at a position, or fs.ErrNotExist when its file has
 // not arrived.
 func (b *Bucket) Read(ctx context.Context, p archive.Position) (*archive.Exchange, error) {

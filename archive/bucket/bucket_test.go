@@ -80,6 +80,9 @@ func TestBucket(t *testing.T) {
 	if err := writer.Upload(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if !reader.Has(ctx, at[0].File) || reader.Has(ctx, "no.warc.gz") {
+		t.Error("what is in the bucket")
+	}
 	for i, p := range at {
 		x, err := reader.Read(ctx, p)
 		if err != nil || string(x.Body) != fmt.Sprint("body ", i) || x.URL != fmt.Sprint("http://h/", i) {
