@@ -21,6 +21,7 @@ import (
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/lab/bench"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
@@ -59,6 +60,10 @@ type crawlCmd struct {
 	Node     string        `help:"Name among the processes that share the database (default: host name and identity of the data directory)." placeholder:"NAME"`
 	Lease    time.Duration `help:"With a database: after so long without a sign of life others take over this process's hosts." default:"30s"`
 
+	PriceCPU     float64 `name:"price-cpu" help:"Price of a CPU hour, for the cost of a million pages in the summary." placeholder:"P"`
+	PriceMemory  float64 `help:"Price of a GB of memory for an hour." placeholder:"P"`
+	PriceTraffic float64 `help:"Price of a GB received." placeholder:"P"`
+
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
 	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL" env:"FRESHET_ARCHIVE_BUCKET"`
@@ -85,6 +90,8 @@ type crawlSummary struct {
 	Waiting       int64            `json:"waiting_for_browser"`
 	Skipped       map[string]int64 `json:"skipped"`
 	Indexed       int64            `json:"indexed"`
+	CPU           float64          `json:"cpu_seconds"` // of this process
+	Million       float64          `json:"cost_per_million_pages,omitempty"`
 }
 
 // Run crawls.
@@ -463,11 +470,19 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 		}
 		out.Indexed = int64(ix.Documents)
 	}
+	out.CPU = cpu()
+	c := r.cmd
+	out.Million = bench.Prices{CPU: c.PriceCPU, Memory: c.PriceMemory, Traffic: c.PriceTraffic}.Million(&bench.AgentsRow{
+		Visited: s.Pages, CPU: out.CPU, Memory: int64(peak() * 1e6), Seconds: out.Seconds, Bytes: s.Bytes,
+	})
 	return out, nil
 }
 
 func (s *crawlSummary) print(w io.Writer) {
 	fmt.Fprintf(w, "%d pages (%d unchanged) of %d URLs on %d hosts in %.1f s, %.1f pages/s, %d bytes\n", s.Pages, s.Unchanged, s.URLsSeen, s.Hosts, s.Seconds, s.PagesSecond, s.Bytes)
+	if s.Million > 0 {
+		fmt.Fprintf(w, "%.1f s of CPU; a million such pages cost %.4g\n", s.CPU, s.Million)
+	}
 	if s.Indexed > 0 {
 		fmt.Fprintf(w, "%d documents in the index: freshet search WORDS\n", s.Indexed)
 	}
