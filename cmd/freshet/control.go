@@ -43,7 +43,7 @@ func (g *globals) readModel(name string) (*control.Model, error) {
 // methodFlags choose how a policy is solved.
 type methodFlags struct {
 	Method    string  `help:"auto, exact, iterative or lumped." enum:"auto,exact,iterative,lumped" default:"auto"`
-	MaxStates float64 `help:"States up to which the iterative method is taken, 36 bytes each." default:"8e6"`
+	MaxStates float64 `help:"States up to which the iterative method is taken, up to 60 bytes each." default:"8e6"`
 }
 
 func (f methodFlags) options() control.Options {

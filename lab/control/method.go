@@ -27,11 +27,11 @@ type Options struct {
 }
 
 // DefaultMaxStates is the number of states up to which the iterative method is
-// used: about a minute and a quarter of a gigabyte.
+// used: about a minute and half a gigabyte.
 const DefaultMaxStates = 8e6
 
 // bytesAState is what the iterative method needs for a state.
-const bytesAState = 36
+const bytesAState = 60
 
 // maxExactWork is the number of multiplications up to which Auto takes dense
 // matrices where the iterative method would do as well.

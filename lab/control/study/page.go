@@ -94,12 +94,22 @@ func (s *Study) subsets() report.Table {
 
 func (s *Study) lengths() report.Figure {
 	f := report.Figure{Title: "Number of pages", X: report.Axis{Label: "pages present"}, Y: report.Axis{Label: "probability"}}
+	far := 0 // beyond it no law has more than a thousandth
+	for _, law := range s.Laws {
+		sum := 0.0
+		for i, p := range law {
+			if sum < .999 {
+				far = max(far, i)
+			}
+			sum += p
+		}
+	}
 	for _, name := range sorted(s.Laws) {
-		x := make([]float64, len(s.Laws[name]))
+		x := make([]float64, far+1)
 		for i := range x {
 			x[i] = float64(i)
 		}
-		f.Series = append(f.Series, report.Series{Name: name, X: x, Y: s.Laws[name]})
+		f.Series = append(f.Series, report.Series{Name: name, X: x, Y: s.Laws[name][:far+1]})
 	}
 	return f
 }
