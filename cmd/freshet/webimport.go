@@ -72,6 +72,9 @@ func formatOf(path string) string {
 // graphError marks errors of a graph's making that are the user's: what is wrong
 // in the input, and a folder that exists.
 func graphError(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return fmt.Errorf("interrupted: nothing is left of the graph (%w)", err)
+	}
 	var line *format.LineError
 	var bits *bv.FormatError
 	if errors.Is(err, webgraph.ErrExists) || errors.As(err, &line) || errors.As(err, &bits) {
