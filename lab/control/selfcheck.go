@@ -1,0 +1,57 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// tolerance is how far two ways to the same figure may lie apart, relative to
+// the larger scale of the two.
+const tolerance = 1e-8
+
+// comparison collects figures that must agree.
+type comparison struct {
+	worst float64 // relative distance
+	errs  []error
+}
+
+func (c *comparison) near(what string, a, b, scale float64) {
+	if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {
+		return
+	}
+	d := math.Abs(a-b) / scale
+	c.worst = max(c.worst, d)
+	if !(d <= tolerance) {
+		c.errs = append(c.errs, fmt.Errorf("self-check: %s: %.12g and %.12g", what, a, b))
+	}
+}
+
+// fates compares what must agree among long-run rates: the fates of pages,
+// Little's law, the tagged page.
+func (c *comparison) fates(acc []float64) {
+	lambda := acc[accPages]
+	c.near("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0)
+	c.near("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0)
+	c.near("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda)
+}
+
+// balance returns the greatest relative distance among what must agree.
+func balance(acc []float64) (float64, error) {
+	var c comparison
+	c.near("probabilities add to", acc[accTime], 1, 1)
+	c.fates(acc)
+	return c.worst, errors.Join(c.errs...)
+}
+
+// check compares also the accruals by first passages (acc) and by the
+// stationary law (direct).
+func check(acc, direct []float64) (float64, error) {
+	var c comparison
+	c.near("probabilities add to", direct[accTime], 1, 1)
+	c.fates(acc)
+	for k := range acc {
+		c.near(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0)
+	}
+	return c.worst, errors.Join(c.errs...)
+}
