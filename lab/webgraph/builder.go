@@ -17,6 +17,7 @@ type Builder struct {
 	w      *Writer
 	simple bool
 	nodes  int64    // at least
+	chunk  int      // links that may be in memory
 	buf    []uint64 // links: page << 32 | page that it links to
 	spare  []uint64 // second array of the sort
 	runs   []string // files
@@ -48,14 +49,12 @@ func NewBuilder(dir string, opt BuilderOptions) (*Builder, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Builder{w: w, simple: opt.Simple, nodes: opt.MinNodes}
-	b.buf = make([]uint64, 0, chunk) // the system gives pages of it as they are used
-	return b, nil
+	return &Builder{w: w, simple: opt.Simple, nodes: opt.MinNodes, chunk: int(chunk)}, nil
 }
 
 // Add adds a link from page u to page v.
 func (b *Builder) Add(u, v uint32) error {
-	if len(b.buf) == cap(b.buf) {
+	if len(b.buf) >= b.chunk {
 		if err := b.spill(); err != nil {
 			return b.w.failed(err)
 		}
@@ -100,7 +99,7 @@ func (b *Builder) spill() error {
 
 // sort sorts the links in memory by page, stably.
 func (b *Builder) sort() {
-	if b.spare == nil {
+	if len(b.spare) < len(b.buf) {
 		b.spare = make([]uint64, cap(b.buf))
 	}
 	b.buf, b.spare = sortByPage(b.buf, b.spare)
