@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -47,6 +48,9 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	}
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
+	}
+	if n.render != nil && os.Geteuid() == 0 {
+		s.Warnings = append(s.Warnings, "Chromium runs without its sandbox, because freshet runs as root: run it as a user, or set render.mode to off")
 	}
 	n.others(s)
 	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
