@@ -23,6 +23,7 @@ type Schedule struct {
 	given     moments // given up, by the negative of the threshold that brings them back
 	threshold float64
 	began     bool
+	looks     int // at items, for the test of what a visit costs
 }
 
 type scheduled struct {
@@ -37,8 +38,20 @@ type moment struct {
 	id uint32
 }
 
+// slack is by what share of its wait an item may be visited early because it
+// was put by a lower threshold. Without it each small rise of the threshold
+// would have all items of equal rates looked at again; the loss is of second
+// order.
+const slack = 1. / 16
+
 // follow is how fast the threshold follows the values of visits.
 const follow = 1. / 64
+
+// giveUp is by how much the threshold must exceed what an item can ever be worth
+// before it is given up; it is taken back below that worth. Between them it is
+// visited late: else items at the threshold would come and go with each of its
+// movements, where all are equal all at once.
+const giveUp = 1.05
 
 // ErrID is the error of an item that is not in the schedule.
 var ErrID = errors.New("no such item")
@@ -148,7 +161,8 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 			continue
 		}
 		at, up := s.moment(it)
-		if s.began && (up || at > now && at > top.at) { // the threshold rose since it was put here
+		s.looks++
+		if s.began && (up || at > now && at-top.at > slack*(at-it.last)) { // the threshold rose since it was put here
 			it.at = at
 			if up {
 				s.heap.pop()
@@ -198,6 +212,7 @@ func (s *Schedule) visit(it *scheduled, now float64) {
 func (s *Schedule) revive() {
 	for len(s.given) > 0 && s.given[0].at < -s.threshold {
 		top := s.given.pop()
+		s.looks++
 		if s.items[top.id].at == top.at {
 			s.put(top.id)
 		}
@@ -212,8 +227,8 @@ func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
 		return math.Inf(1), false
 	}
 	y := s.threshold * d / mu
-	if y < 1 {
-		return it.last + wait(y)/d, false
+	if y < giveUp {
+		return it.last + wait(min(y, 1-1e-6))/d, false
 	}
 	return -mu / d, true
 }

@@ -150,6 +150,38 @@ func same(n int, rate float64) []Item {
 	return out
 }
 
+// A visit looks at few items, whatever the rates and however far the budget is
+// from that of the start.
+func TestScheduleWork(t *testing.T) {
+	t.Parallel()
+	for name, rate := range map[string]func(i int) float64{
+		"equal rates": func(int) float64 { return 1 }, "equal rates, much too fast": func(int) float64 { return 1000 }, "two rates": func(i int) float64 { return 1 + float64(i%2) }, "four decades": func(i int) float64 { return math.Pow(10, float64(i%401)/100-2) },
+	} {
+		for _, started := range []float64{0, 100, 1000, 10_000} {
+			var s Schedule
+			const n, budget, visits = 2000, 1000., 60_000
+			for i := range n {
+				if _, err := s.Add(1, rate(i), 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if started > 0 {
+				if err := s.Start(started); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for k := range visits {
+				if _, ok := s.Next(float64(k+1) / budget); !ok {
+					t.Fatal("nothing to visit")
+				}
+			}
+			if per := float64(s.looks) / visits; per > 4 {
+				t.Errorf("%s, started for a budget of %g: %.1f looks a visit", name, started, per)
+			}
+		}
+	}
+}
+
 // Things that do not change are never visited, and do not hide those that do.
 func TestScheduleIdle(t *testing.T) {
 	t.Parallel()
