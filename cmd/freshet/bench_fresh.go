@@ -63,13 +63,16 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
 		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "slowest": c.Slowest, "measured": c.Measure.Seconds(), "rows": rows})
 	}
 	w := tabwriter.NewWriter(g.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "policy\tfreshness\tpredicted\tage, s\trequests/s\t")
+	fmt.Fprintln(w, "policy\tfreshness\tsimulated\ttheory\tage, s\trequests/s\t")
 	for _, r := range rows {
-		predicted := "-"
-		if r.Predicted != nil {
-			predicted = fmt.Sprintf("%.3f", *r.Predicted)
-		}
-		fmt.Fprintf(w, "%s\t%.3f\t%s\t%.1f\t%.1f\t\n", r.Policy, r.Freshness, predicted, r.Age, r.Requests)
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, r.Freshness, fraction(r.Simulated), fraction(r.Predicted), r.Age, r.Requests)
 	}
 	return w.Flush()
+}
+
+func fraction(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", *v)
 }

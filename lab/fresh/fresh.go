@@ -41,6 +41,9 @@ type Row struct {
 	// Predicted is the freshness by theory from the true rates, nil where there is
 	// no formula.
 	Predicted *float64 `json:"predicted,omitempty"`
+	// Simulated is that of the simulator, with known rates, on the same moments
+	// of change.
+	Simulated *float64 `json:"simulated,omitempty"`
 }
 
 // Signalled is the name of the row where each change is signalled.
@@ -152,6 +155,13 @@ func (e *Experiment) Run(ctx context.Context, policy string) (Row, error) {
 	row.Freshness, row.Age, requests = e.site.measure(warm, end)
 	row.Requests = float64(requests) / (end - warm)
 	row.Predicted = e.predict(policy)
+	if _, ok := revisit.Policies()[policy]; ok {
+		f, err := e.simulate(context.WithoutCancel(ctx), policy)
+		if err != nil {
+			return row, err
+		}
+		row.Simulated = &f
+	}
 	return row, nil
 }
 

@@ -66,6 +66,22 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Theory and simulation agree on long histories, policy by policy.
+func TestSimulate(t *testing.T) {
+	t.Parallel()
+	c := Config{Pages: 200, Hosts: 1, Slowest: .0005, Budget: 12, Warm: 500 * time.Second, Measure: 5000 * time.Second, Seed: 3}
+	e := &Experiment{config: c, site: newSite(c)}
+	for _, policy := range []string{"uniform", "proportional", "age-optimal", "fixed-optimal"} {
+		got, err := e.simulate(t.Context(), policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := *e.predict(policy); math.Abs(got-want) > .02 {
+			t.Errorf("%s: simulated %.4f, theory %.4f", policy, got, want)
+		}
+	}
+}
+
 func TestOpenErrors(t *testing.T) {
 	t.Parallel()
 	good := Config{Pages: 10, Hosts: 1, Slowest: 1, Budget: 1, Measure: time.Second}
