@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
@@ -18,6 +21,7 @@ type monitorSweepCmd struct {
 	Out     string `help:"Directory of the results." required:"" type:"path" placeholder:"DIR"`
 	Cell    string `help:"Only part i of n, for batch systems: the parts may share the directory." placeholder:"i/n"`
 	Workers int    `help:"Simulations at a time (default: one a core)."`
+	Watch   string `help:"Show progress in a browser at this loopback address, where the sweep can also be paused and stopped." placeholder:"127.0.0.1:PORT"`
 }
 
 // Run sweeps. An interrupt keeps the runs that have ended.
@@ -38,8 +42,22 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 	if g.Quiet {
 		line = progress.New(nil)
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watch := &sweep.Watch{Stop: cancel}
+	if c.Watch != "" {
+		end, err := serveWatch(c.Watch, watch)
+		if err != nil {
+			return usagef("monitor sweep: --watch: %w", err)
+		}
+		defer end()
+	}
 	sum, err := plan.Do(ctx, sweep.Config{
-		Text: text, Dir: c.Out, Base: filepath.Dir(c.Plan), Cell: cell, Workers: c.Workers, Progress: line.Update,
+		Text: text, Dir: c.Out, Base: filepath.Dir(c.Plan), Cell: cell, Workers: c.Workers, Wait: watch.Wait,
+		Progress: func(done, total int64, text string) {
+			line.Update(done, total, text)
+			watch.Update(done, total, text)
+		},
 		Warn: func(s string) { fmt.Fprintln(g.stderr, "freshet:", s) },
 	})
 	switch {
@@ -57,6 +75,25 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 	}
 	fmt.Fprintf(g.stdout, "%d runs: %d now, %d were there; %d events in %.1f s\n", sum.Runs, sum.Ran, sum.Kept, sum.Events, sum.Seconds)
 	return nil
+}
+
+// serveWatch shows a sweep until the returned function is called.
+func serveWatch(address string, w *sweep.Watch) (end func(), err error) {
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || (host != "localhost" && (ip == nil || !ip.IsLoopback())) {
+		return nil, fmt.Errorf("%q is no loopback address with a port, such as 127.0.0.1:8090", address)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: w, ReadHeaderTimeout: 10 * time.Second}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(l)
+	}()
+	return func() { _ = server.Close(); <-done }, nil
 }
 
 type monitorReportCmd struct {

@@ -76,14 +76,19 @@ func TestSlots(t *testing.T) {
 	b, c := joined(t, address, "b", 2, life), joined(t, address, "c", 20, life)
 	all := []*member{a, b, c}
 	go func() { // from now on the limit is 10 or falling: never more than 10 allowed
-		for watch.Err() == nil {
-			sum := 0
-			for _, m := range all {
-				sum += min(m.Allowed(), 1000)
+		allowed := func() (now [3]int) {
+			for i, m := range all {
+				now[i] = min(m.Allowed(), 1000)
 			}
-			if sum > 10 {
+			return now
+		}
+		for watch.Err() == nil {
+			// Numbers read one after the other stand for one moment only if they are
+			// the same when read once more: slots may move in between.
+			now := allowed()
+			if sum := now[0] + now[1] + now[2]; sum > 10 && allowed() == now {
 				select {
-				case over <- fmt.Sprintf("%d agents allowed", sum):
+				case over <- fmt.Sprintf("%v agents allowed", now):
 				default:
 				}
 			}

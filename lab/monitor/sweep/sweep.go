@@ -47,6 +47,8 @@ type Config struct {
 	// Progress, if not nil, is told of every run that ended: how much of the
 	// work is done, of how much, and of what has just been done.
 	Progress func(done, total int64, text string)
+	// Wait, if not nil, is asked before each run; it returns when the run may begin.
+	Wait func(ctx context.Context) error
 	// Warn, if not nil, is told what was amiss but repaired.
 	Warn func(text string)
 }
@@ -122,6 +124,11 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 	for range min(workers, len(todo)) {
 		g.Go(func() error {
 			for j := range jobs {
+				if c.Wait != nil {
+					if err := c.Wait(ctx); err != nil {
+						return err
+					}
+				}
 				r, err := p.simulate(ctx, j, fields)
 				if err != nil {
 					return fmt.Errorf("field %d, %s, replication %d: %w", j.Factors.Field, j.Variant, j.Replication, err)
