@@ -62,6 +62,8 @@ type Member struct {
 	store *Store
 	m     Membership
 
+	beating sync.Mutex // one sign of life at a time; before mu
+
 	mu     sync.Mutex
 	slots  int       // agents allowed, unlimited without a global limit
 	limit  int       // the global limit, unlimited without one
@@ -147,17 +149,17 @@ func (n *Member) Others() []Node {
 	return n.others
 }
 
-// SetLimit changes the global limit of agents, for all nodes. It holds when each
-// has given its next sign of life.
+// SetLimit changes the global limit of agents, for all nodes. It holds here at
+// once, and in all when each has given its next sign of life.
 func (n *Member) SetLimit(ctx context.Context, limit int) error {
 	limit = max(0, limit)
 	if err := n.store.Put(ctx, limitKey, []byte(strconv.Itoa(limit))); err != nil {
 		return err
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.limit, n.slots = limit, min(n.slots, limit)
-	return nil
+	n.mu.Unlock()
+	return n.beat(ctx) // its share of the limit is claimed before others join
 }
 
 const (
@@ -178,6 +180,8 @@ update slots set node = $1, until = $5 from free where slots.n = free.n`
 
 // beat gives a sign of life and brings the slots to this node's share.
 func (n *Member) beat(ctx context.Context) error {
+	n.beating.Lock()
+	defer n.beating.Unlock()
 	asked := time.Now()
 	now, until := asked.UnixMilli(), asked.Add(n.m.TTL)
 	limit, err := n.readLimit(ctx)
