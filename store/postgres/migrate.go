@@ -73,10 +73,12 @@ func apply(ctx context.Context, pool *pgxpool.Pool, files fs.FS, table, name str
 	return err
 }
 
-// duplicate reports a violated unique key.
+// duplicate reports a violated unique key: of a table, of its name (42P07), or
+// of the type that each table has (42710), which of two who create it at once
+// one may meet first.
 func duplicate(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "42P07")
+	return errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "42P07" || pg.Code == "42710")
 }
 
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
