@@ -237,5 +237,5 @@ func (a *agent) arrive(ctx context.Context, b *building) {
 	}
 	links, changed := a.content(ctx, p, b)
 	r.config.Render.Learn(&b.Fetched, b.rendered, b.gained)
-	a.finish(&b.before, p, links, b.at, b.res.Elapsed, changed)
+	a.finish(&b.before, p, b.url, links, b.at, b.res.Elapsed, changed)
 }

@@ -121,6 +121,9 @@ func Recall(h *store.Host) float64 {
 // learn adds a visit to what is known of the host's pages and sources of
 // signals. before is the record that the visit found.
 func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now time.Time) {
+	if p.State == store.Failed {
+		return // nothing was seen: the signal waits for the next try
+	}
 	source := a.robot.signals.take(u.Key())
 	if before.State != store.OK || before.History.Last.IsZero() || (p.State != store.OK && p.State != store.Gone) {
 		return

@@ -38,7 +38,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
-		a.finish(&before, p, nil, now, 0, false)
+		a.finish(&before, p, u, nil, now, 0, false)
 		return
 	}
 	a.polite(u, res, now)
@@ -80,12 +80,12 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		p.History.Observe(now, changed)
 		a.schedule(&before, p, changed, now)
 	}
-	a.learn(&before, p, u, changed, now)
-	a.finish(&before, p, links, now, res.Elapsed, changed)
+	a.finish(&before, p, u, links, now, res.Elapsed, changed)
 }
 
 // finish adds the visit to the batch and tells who wants to know.
-func (a *agent) finish(before, p *store.Page, links []extract.Link, now time.Time, took time.Duration, changed bool) {
+func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link, now time.Time, took time.Duration, changed bool) {
+	a.learn(before, p, u, changed, now)
 	v := store.Visit{Page: *p, Changed: changed, Arrived: now, Took: took}
 	if changed {
 		v.Links = make([]weburl.Key, 0, len(links))
