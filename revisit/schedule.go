@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/freshet/freshet/due"
 )
 
 // Schedule says which of many items the greedy rule visits next, without
@@ -19,8 +21,8 @@ import (
 // for concurrent use. Times are numbers in any unit, the same for rates.
 type Schedule struct {
 	items     []scheduled
-	heap      moments
-	given     moments // given up, by the negative of the threshold that brings them back
+	heap      due.Heap
+	given     due.Heap // given up, by the negative of the threshold that brings them back
 	threshold float64
 	began     bool
 	looks     int // at items, for the test of what a visit costs
@@ -31,11 +33,6 @@ type scheduled struct {
 	at         float64 // the moment that counts; others of the item in the heap are stale
 	importance float32
 	rate       float32
-}
-
-type moment struct {
-	at float64
-	id uint32
 }
 
 // slack is by what share of its wait an item may be visited early because it
@@ -103,13 +100,13 @@ func (s *Schedule) Start(budget float64) error {
 		it := &s.items[i]
 		at, up := s.moment(it)
 		if it.at = at; up {
-			s.given = append(s.given, moment{at, uint32(i)})
+			s.given = append(s.given, due.Entry{At: at, ID: uint32(i)})
 		} else {
-			s.heap = append(s.heap, moment{at, uint32(i)})
+			s.heap = append(s.heap, due.Entry{At: at, ID: uint32(i)})
 		}
 	}
-	s.heap.order()
-	s.given.order()
+	s.heap.Order()
+	s.given.Order()
 	return nil
 }
 
@@ -119,9 +116,9 @@ func (s *Schedule) put(id uint32) {
 	at, up := s.moment(it)
 	it.at = at
 	if up {
-		s.given.push(moment{at, id})
+		s.given.Push(due.Entry{At: at, ID: id})
 	} else {
-		s.heap.push(moment{at, id})
+		s.heap.Push(due.Entry{At: at, ID: id})
 	}
 }
 
@@ -155,21 +152,21 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 	s.revive()
 	for len(s.heap) > 0 {
 		top := s.heap[0]
-		it := &s.items[top.id]
-		if top.at != it.at { // stale: the item was set meanwhile
-			s.heap.pop()
+		it := &s.items[top.ID]
+		if top.At != it.at { // stale: the item was set meanwhile
+			s.heap.Pop()
 			continue
 		}
 		at, up := s.moment(it)
 		s.looks++
-		if s.began && (up || at > now && at-top.at > slack*(at-it.last)) { // the threshold rose since it was put here
+		if s.began && (up || at > now && at-top.At > slack*(at-it.last)) { // the threshold rose since it was put here
 			it.at = at
 			if up {
-				s.heap.pop()
-				s.given.push(moment{at, top.id})
+				s.heap.Pop()
+				s.given.Push(due.Entry{At: at, ID: top.ID})
 				continue
 			}
-			if s.heap.replace(moment{at, top.id}); s.heap[0].id != top.id {
+			if s.heap.Replace(due.Entry{At: at, ID: top.ID}); s.heap[0].ID != top.ID {
 				continue
 			}
 		}
@@ -178,23 +175,23 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 		}
 		s.visit(it, now)
 		if it.at, up = s.moment(it); up {
-			s.heap.pop()
-			s.given.push(moment{it.at, top.id})
+			s.heap.Pop()
+			s.given.Push(due.Entry{At: it.at, ID: top.ID})
 		} else {
-			s.heap.replace(moment{it.at, top.id})
+			s.heap.Replace(due.Entry{At: it.at, ID: top.ID})
 		}
-		return top.id, true
+		return top.ID, true
 	}
 	// Nothing is worth its visit: the best of what was given up.
 	for len(s.given) > 0 {
-		top := s.given.pop()
-		it := &s.items[top.id]
-		if top.at != it.at {
+		top := s.given.Pop()
+		it := &s.items[top.ID]
+		if top.At != it.at {
 			continue
 		}
 		s.visit(it, now)
-		s.put(top.id)
-		return top.id, true
+		s.put(top.ID)
+		return top.ID, true
 	}
 	return 0, false
 }
@@ -210,11 +207,11 @@ func (s *Schedule) visit(it *scheduled, now float64) {
 
 // revive takes back what is worth visits at the present threshold.
 func (s *Schedule) revive() {
-	for len(s.given) > 0 && s.given[0].at < -s.threshold {
-		top := s.given.pop()
+	for len(s.given) > 0 && s.given[0].At < -s.threshold {
+		top := s.given.Pop()
 		s.looks++
-		if s.items[top.id].at == top.at {
-			s.put(top.id)
+		if s.items[top.ID].at == top.At {
+			s.put(top.ID)
 		}
 	}
 }
@@ -265,77 +262,19 @@ func wait(y float64) float64 {
 // sweep drops stale moments.
 func (s *Schedule) sweep() {
 	seen := make([]bool, len(s.items)) // of equal moments one remains
-	s.heap.filter(s.items, seen)
-	s.given.filter(s.items, seen)
-}
-
-// moments is a heap of four children a node, which lie in one cache line.
-type moments []moment
-
-func (h *moments) push(m moment) {
-	*h = append(*h, m)
-	e := *h
-	for i := len(e) - 1; i > 0; {
-		up := (i - 1) / 4
-		if e[up].at <= e[i].at {
-			break
-		}
-		e[up], e[i] = e[i], e[up]
-		i = up
-	}
-}
-
-func (h *moments) pop() moment {
-	e := *h
-	top, last := e[0], e[len(e)-1]
-	if *h = e[:len(e)-1]; len(*h) > 0 {
-		h.sink(0, last)
-	}
-	return top
-}
-
-// replace puts m in place of the first and lets it sink.
-func (h *moments) replace(m moment) { h.sink(0, m) }
-
-func (h *moments) sink(i int, m moment) {
-	e := *h
-	for {
-		first := 4*i + 1
-		if first >= len(e) {
-			break
-		}
-		least := first
-		for j := first + 1; j < min(first+4, len(e)); j++ {
-			if e[j].at < e[least].at {
-				least = j
-			}
-		}
-		if e[least].at >= m.at {
-			break
-		}
-		e[i] = e[least]
-		i = least
-	}
-	e[i] = m
+	filter(&s.heap, s.items, seen)
+	filter(&s.given, s.items, seen)
 }
 
 // filter keeps the moments that count and are not seen yet.
-func (h *moments) filter(items []scheduled, seen []bool) {
+func filter(h *due.Heap, items []scheduled, seen []bool) {
 	kept := (*h)[:0]
 	for _, m := range *h {
-		if items[m.id].at == m.at && !seen[m.id] {
-			seen[m.id] = true
+		if items[m.ID].at == m.At && !seen[m.ID] {
+			seen[m.ID] = true
 			kept = append(kept, m)
 		}
 	}
 	*h = kept
-	h.order()
-}
-
-// order makes a heap of what stands in any order.
-func (h *moments) order() {
-	e := *h
-	for i := min(len(e)/4, len(e)-1); i >= 0; i-- {
-		h.sink(i, e[i])
-	}
+	h.Order()
 }

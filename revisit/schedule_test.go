@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"unsafe"
+
+	"github.com/freshet/freshet/due"
 )
 
 // reach follows a chooser of visits and returns the expected freshness, without
@@ -226,7 +228,7 @@ func TestWait(t *testing.T) {
 
 func TestScheduleSize(t *testing.T) {
 	t.Parallel()
-	if n := unsafe.Sizeof(scheduled{}) + unsafe.Sizeof(moment{}); n > 64 {
+	if n := unsafe.Sizeof(scheduled{}) + unsafe.Sizeof(due.Entry{}); n > 64 {
 		t.Errorf("%d bytes an item", n)
 	}
 }
@@ -236,7 +238,7 @@ func BenchmarkSchedule(b *testing.B) {
 	const n = 10_000_000
 	r := rand.New(rand.NewPCG(4, 4))
 	var s Schedule
-	s.items, s.heap = make([]scheduled, 0, n), make(moments, 0, n)
+	s.items, s.heap = make([]scheduled, 0, n), make(due.Heap, 0, n)
 	for range n {
 		if _, err := s.Add(1, math.Pow(10, 4*r.Float64()-6), -1e5*r.Float64()); err != nil {
 			b.Fatal(err)
@@ -256,5 +258,5 @@ func BenchmarkSchedule(b *testing.B) {
 		now += 1. / budget
 		s.Next(now)
 	}
-	b.ReportMetric(float64(unsafe.Sizeof(scheduled{})+unsafe.Sizeof(moment{})), "bytes/item")
+	b.ReportMetric(float64(unsafe.Sizeof(scheduled{})+unsafe.Sizeof(due.Entry{})), "bytes/item")
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/freshet/freshet/due"
 )
 
 // clock says when the next event is and on which page: for ever, in order.
@@ -78,18 +80,12 @@ func (w *weighted) next() (float64, uint32) {
 	return t, p
 }
 
-// clocks merges one clock a page in a heap of four children a node: it is half
-// as deep as a binary one, and the children lie in one cache line.
+// clocks merges one clock a page.
 type clocks struct {
 	r    *rand.Rand
 	law  Law
 	mean []float64 // gap of each page
-	heap []tick
-}
-
-type tick struct {
-	t    float64
-	page uint32
+	heap due.Heap
 }
 
 // newClocks starts a clock a page; a page of rate 0 has none.
@@ -98,12 +94,10 @@ func newClocks(r *rand.Rand, law Law, rates []float64, horizon float64) *clocks 
 	for i, v := range rates {
 		c.mean[i] = 1 / v
 		if t := law.Residual(r) / v; t < horizon { // an infinite one or a NaN is left out
-			c.heap = append(c.heap, tick{t, uint32(i)})
+			c.heap = append(c.heap, due.Entry{At: t, ID: uint32(i)})
 		}
 	}
-	for i := (len(c.heap) - 2) / 4; i >= 0; i-- {
-		c.down(i)
-	}
+	c.heap.Order()
 	return c
 }
 
@@ -112,30 +106,6 @@ func (c *clocks) next() (float64, uint32) {
 		return math.Inf(1), 0
 	}
 	top := c.heap[0]
-	c.heap[0].t += c.law.Draw(c.r) * c.mean[top.page]
-	c.down(0)
-	return top.t, top.page
-}
-
-func (c *clocks) down(i int) {
-	h := c.heap
-	x := h[i]
-	for {
-		first := 4*i + 1
-		if first >= len(h) {
-			break
-		}
-		best := first
-		for j := first + 1; j < min(first+4, len(h)); j++ {
-			if h[j].t < h[best].t {
-				best = j
-			}
-		}
-		if h[best].t >= x.t {
-			break
-		}
-		h[i] = h[best]
-		i = best
-	}
-	h[i] = x
+	c.heap.Replace(due.Entry{At: top.At + c.law.Draw(c.r)*c.mean[top.ID], ID: top.ID})
+	return top.At, top.ID
 }

@@ -31,8 +31,8 @@ type listing struct {
 
 // What a listing has under way beside downloads.
 const (
-	due    = Own + iota // the next list
-	listed              // the list has arrived
+	fetchList = Own + iota // the next list
+	listed                 // the list has arrived
 )
 
 func readListing(mobile bool) func([]string) (func(field.Field) (Strategy, error), error) {
@@ -55,15 +55,15 @@ func readListing(mobile bool) func([]string) (func(field.Field) (Strategy, error
 }
 
 // Start waits for the first list.
-func (l *listing) Start(s *Sim) { s.After(l.period, due, 0, 0) }
+func (l *listing) Start(s *Sim) { s.After(l.period, fetchList, 0, 0) }
 
 // Done gets a list, reads it, or goes on with the queue. A list tells of what
 // changed up to when it arrives.
 func (l *listing) Done(s *Sim, e Event) {
 	switch e.What {
-	case due:
+	case fetchList:
 		s.Probe(listed, 0, 0)
-		s.After(l.period, due, 0, 0)
+		s.After(l.period, fetchList, 0, 0)
 	case listed:
 		l.read(s)
 	default:

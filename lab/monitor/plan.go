@@ -184,7 +184,7 @@ func (p *plan) Start(s *Sim) {
 // turn gives a page its next turn: part of its interval after a moment.
 func (p *plan) turn(page uint32, after, part float64) {
 	if v := p.interval(page); v < math.Inf(1) {
-		p.turns.push(turn{after + v*part, page})
+		p.turns.push(after+v*part, page)
 		return
 	}
 	p.parked = append(p.parked, page)
@@ -229,7 +229,7 @@ func (p *plan) seen(s *Sim, page uint32, news bool) {
 // visit puts every free downloader to work.
 func (p *plan) visit(s *Sim) {
 	for p.spin = 0; p.free() && p.turns.any(); {
-		page := p.turns.pop().page
+		page := p.turns.pop()
 		if p.ask {
 			s.Probe(asked, 0, page)
 			p.busy++
