@@ -68,7 +68,23 @@ type Request struct {
 const (
 	MaxLimit  = 100
 	MaxOffset = 1000
+	// FacetSize is how many values of a facet are counted.
+	FacetSize = 20
 )
+
+// Bounded is the request as engines answer it: within its bounds, with a
+// ranking, and with Kind as a part of the query.
+func (r Request) Bounded() Request {
+	r.Limit = min(max(r.Limit, 0), MaxLimit)
+	r.Offset = min(max(r.Offset, 0), MaxOffset)
+	if r.Ranking == (Ranking{}) {
+		r.Ranking = DefaultRanking
+	}
+	if r.Kind != "" {
+		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
+	}
+	return r
+}
 
 // TitleWeight is how often a word of the title counts.
 const TitleWeight = 3

@@ -145,6 +145,22 @@ type Lease struct {
 	Orphan bool
 }
 
+// Mix takes from both in turn, from b first: so engines hand out new pages and
+// revisits, so that pages that fail again and again do not stand together before
+// those that were never tried.
+func Mix[T any](a, b []T) []T {
+	out := make([]T, 0, len(a)+len(b))
+	for i := range max(len(a), len(b)) {
+		if i < len(b) {
+			out = append(out, b[i])
+		}
+		if i < len(a) {
+			out = append(out, a[i])
+		}
+	}
+	return out
+}
+
 // Batch is what an agent learned of its host.
 type Batch struct {
 	Host   Host    // replaces the host's record

@@ -17,20 +17,10 @@ import (
 	"github.com/freshet/freshet/index/query"
 )
 
-// facetSize is how many values of a facet are counted.
-const facetSize = 20
-
 // Search implements index.Engine.
 func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
 	start := time.Now()
-	r.Limit = min(max(r.Limit, 0), index.MaxLimit)
-	r.Offset = min(max(r.Offset, 0), index.MaxOffset)
-	if r.Ranking == (index.Ranking{}) {
-		r.Ranking = index.DefaultRanking
-	}
-	if r.Kind != "" {
-		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
-	}
+	r = r.Bounded()
 	q := translator{languages: e.languages}.node(r.Query)
 	depth := index.Spare(r.Offset + r.Limit)
 	if !r.ByDate {
@@ -84,7 +74,7 @@ func (e *Engine) facets(ctx context.Context, q bquery.Query) (map[string][]index
 	req := bleve.NewSearchRequestOptions(q, 0, 0, false)
 	req.Score = "none"
 	for name, field := range map[string]string{"host": "hostname", "type": "type", "lang": "lang", "kind": "kind"} {
-		req.AddFacet(name, bleve.NewFacetRequest(field, facetSize))
+		req.AddFacet(name, bleve.NewFacetRequest(field, index.FacetSize))
 	}
 	res, err := e.bleve.SearchInContext(ctx, req)
 	if err != nil {

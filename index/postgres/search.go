@@ -11,27 +11,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/freshet/freshet/index"
-	"github.com/freshet/freshet/index/query"
 )
 
-const (
-	// facetSize is how many values of a facet are counted.
-	facetSize = 20
-	// maxTerms bounds how many words of a query count for the score.
-	maxTerms = 16
-)
+// maxTerms bounds how many words of a query count for the score.
+const maxTerms = 16
 
 // Search implements index.Engine.
 func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
 	start := time.Now()
-	r.Limit = min(max(r.Limit, 0), index.MaxLimit)
-	r.Offset = min(max(r.Offset, 0), index.MaxOffset)
-	if r.Ranking == (index.Ranking{}) {
-		r.Ranking = index.DefaultRanking
-	}
-	if r.Kind != "" {
-		r.Query = query.And{r.Query, query.Filter{Field: "kind", Value: r.Kind}}
-	}
+	r = r.Bounded()
 	c := &condition{languages: e.config.Languages}
 	where := c.where(r.Query)
 	out := &index.Results{}
@@ -139,7 +127,7 @@ func (e *Engine) facets(ctx context.Context, where string, args []any) (map[stri
 		if i > 0 {
 			statement += " union all"
 		}
-		statement += fmt.Sprintf(" (select '%s', %s, count(*) from m where %s <> '' group by %s order by count(*) desc, %s limit %d)", f[0], f[1], f[1], f[1], f[1], facetSize)
+		statement += fmt.Sprintf(" (select '%s', %s, count(*) from m where %s <> '' group by %s order by count(*) desc, %s limit %d)", f[0], f[1], f[1], f[1], f[1], index.FacetSize)
 	}
 	rows, err := e.search.Query(ctx, statement, args...)
 	if err != nil {

@@ -196,7 +196,7 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	}
 	due = due[:min(len(due), max(n/2, n-len(fresh)))]
 	fresh = fresh[:min(len(fresh), n-len(due))]
-	keys := mix(due, fresh)
+	keys := store.Mix(due, fresh)
 	pages := make([]store.Page, 0, len(keys))
 	for _, k := range keys {
 		v, err := s.get(pageKey(k))
@@ -224,21 +224,6 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 		h.low = first
 	}
 	return pages, nil
-}
-
-// mix takes from both in turn, so that pages that fail again and again do not
-// stand together before those that were never tried.
-func mix(a, b []weburl.Key) []weburl.Key {
-	out := make([]weburl.Key, 0, len(a)+len(b))
-	for i := range max(len(a), len(b)) {
-		if i < len(b) {
-			out = append(out, b[i])
-		}
-		if i < len(a) {
-			out = append(out, a[i])
-		}
-	}
-	return out
 }
 
 // entries lists up to n queue entries of a host that are not out, from one

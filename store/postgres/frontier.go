@@ -217,7 +217,7 @@ func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) 
 	}
 	due = due[:min(len(due), max(n/2, n-len(fresh)))]
 	fresh = fresh[:min(len(fresh), n-len(due))]
-	pages := mix(due, fresh)
+	pages := store.Mix(due, fresh)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range pages {
@@ -241,19 +241,4 @@ func pagesOf(rows pgx.Rows, err error) ([]store.Page, error) {
 		}
 		return in.page()
 	})
-}
-
-// mix takes from both in turn, so that pages that fail again and again do not
-// stand together before those that were never tried.
-func mix(a, b []store.Page) []store.Page {
-	out := make([]store.Page, 0, len(a)+len(b))
-	for i := range max(len(a), len(b)) {
-		if i < len(b) {
-			out = append(out, b[i])
-		}
-		if i < len(a) {
-			out = append(out, a[i])
-		}
-	}
-	return out
 }

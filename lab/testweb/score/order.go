@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/freshet/freshet/lab/webgraph/rank"
 )
 
 // MaxOrder is the greatest web whose order is judged: PageRank needs 12 bytes a
@@ -41,18 +43,18 @@ func (b *book) order(opt Options) error {
 			c.Obtainable = opt.Obtainable(uint64(visited[0]))
 		}
 	}
-	rank := PageRank(g)
+	ranks := PageRank(g)
 	gathered, i := 0., 0
 	for _, m := range marks {
 		for ; i < len(visited) && float64(i) < m*float64(n); i++ {
-			gathered += rank[visited[i]]
+			gathered += ranks[visited[i]]
 		}
 		c.PageRankAt[strconv.FormatFloat(m, 'g', -1, 64)] = gathered
 	}
 	if len(visited) > 1 {
 		values := make([]float64, len(visited))
 		for i, p := range visited {
-			values[i] = rank[p]
+			values[i] = ranks[p]
 		}
 		if tau := Falling(values); !math.IsNaN(tau) {
 			c.KendallTau = &tau
@@ -94,9 +96,9 @@ const (
 // from pages without links. The ranks sum to 1.
 func PageRank(g Graph) []float64 {
 	n := g.Nodes()
-	rank, next := make([]float64, n), make([]float64, n)
-	for i := range rank {
-		rank[i] = 1 / float64(n)
+	ranks, next := make([]float64, n), make([]float64, n)
+	for i := range ranks {
+		ranks[i] = 1 / float64(n)
 	}
 	var buf []uint64
 	for range rounds {
@@ -105,10 +107,10 @@ func PageRank(g Graph) []float64 {
 		for u := range n {
 			buf = g.Successors(u, buf[:0])
 			if len(buf) == 0 {
-				lost += rank[u]
+				lost += ranks[u]
 				continue
 			}
-			each := rank[u] / float64(len(buf))
+			each := ranks[u] / float64(len(buf))
 			for _, v := range buf {
 				next[v] += each
 			}
@@ -117,58 +119,27 @@ func PageRank(g Graph) []float64 {
 		change := 0.
 		for i := range next {
 			next[i] = jump + damping*next[i]
-			change += math.Abs(next[i] - rank[i])
+			change += math.Abs(next[i] - ranks[i])
 		}
-		rank, next = next, rank
+		ranks, next = next, ranks
 		if change < tolerance {
 			break
 		}
 	}
-	return rank
+	return ranks
 }
 
 // Falling returns Kendall's tau-b between a sequence and its falling order: 1 if
 // the values fall all along, -1 if they rise, about 0 if their order is random,
-// NaN if all are equal. It takes O(n log n) by counting inversions in a merge
-// sort (Knight, JASA 61, 1966).
+// NaN if all are equal.
 func Falling(values []float64) float64 {
-	n := float64(len(values))
-	pairs := n * (n - 1) / 2
-	v := slices.Clone(values)
-	rising := inversions(v, make([]float64, len(v))) // pairs whose later value is greater
-	ties := 0.
-	for i := 0; i < len(v); {
-		j := i
-		for j < len(v) && v[j] == v[i] {
-			j++
-		}
-		t := float64(j - i)
-		ties += t * (t - 1) / 2
-		i = j
+	place := make([]float64, len(values))
+	for i := range place {
+		place[i] = -float64(i)
 	}
-	falling := pairs - rising - ties
-	return (falling - rising) / math.Sqrt(pairs*(pairs-ties))
-}
-
-// inversions sorts v in falling order and returns the number of pairs that stood
-// in rising order.
-func inversions(v, tmp []float64) float64 {
-	if len(v) < 2 {
-		return 0
+	tau, err := rank.Tau(place, values)
+	if err != nil { // a value is no number
+		return math.NaN()
 	}
-	m := len(v) / 2
-	count := inversions(v[:m], tmp[:m]) + inversions(v[m:], tmp[m:])
-	copy(tmp, v)
-	i, j := 0, m
-	for k := range v {
-		if j == len(v) || i < m && tmp[i] >= tmp[j] {
-			v[k] = tmp[i]
-			i++
-			continue
-		}
-		v[k] = tmp[j]
-		count += float64(m - i)
-		j++
-	}
-	return count
+	return tau
 }
