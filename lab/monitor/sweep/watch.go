@@ -94,7 +94,7 @@ var watchPage = template.Must(template.New("watch").Parse(`<!DOCTYPE html><html 
 <h1>Sweep{{if .Paused}}, paused{{end}}</h1><progress value="{{.Done}}" max="{{.Total}}"></progress><p>{{.Left}}</p>
 {{if .Paused}}<form method="post" action="/resume"><button>Resume</button></form>{{else}}<form method="post" action="/pause"><button>Pause</button></form>{{end}}
 {{if .Stop}}<form method="post" action="/stop"><button>Stop (the same command goes on later)</button></form>{{end}}
-<ol reversed>{{range .Ended}}<li>{{.}}</li>{{end}}</ol></html>
+<ul>{{range .Ended}}<li>{{.}}</li>{{end}}</ul></html>
 `))
 
 // ServeHTTP implements http.Handler.
