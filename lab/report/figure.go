@@ -105,11 +105,8 @@ func (f *Figure) SVG() (string, error) {
 	return svg, nil
 }
 
-// beside is how many names a legend has before it stands beside the plot, where
-// it hides no point.
-const beside = 3
-
-// draw draws the plot and its legend.
+// draw draws the plot and, beside it where it hides no point, its legend. The
+// margin is for the last label of the x axis, which is centred under its tick.
 func (f *Figure) draw(p *plot.Plot, c draw.Canvas) {
 	names := 0
 	for _, s := range f.Series {
@@ -117,15 +114,16 @@ func (f *Figure) draw(p *plot.Plot, c draw.Canvas) {
 			names++
 		}
 	}
-	if names <= beside {
-		p.Draw(c)
+	const margin = 4 * vg.Millimeter
+	if names < 2 {
+		p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2))
 		return
 	}
 	legend := p.Legend
 	p.Legend = plot.NewLegend()
 	legend.Left = true // marks first: a reader's font may be wider than ours
 	room := 1.2*legend.Rectangle(c).Size().X + 3*vg.Millimeter
-	p.Draw(draw.Crop(c, 0, -room, 0, 0))
+	p.Draw(draw.Crop(c, 0, -room, 0, -margin/2))
 	legend.Draw(draw.Crop(c, width-room, 0, 0, -2*vg.Millimeter))
 }
 
