@@ -16,18 +16,23 @@ type clock interface {
 // merged is the superposition of independent Poisson clocks of equal rate.
 type merged struct {
 	r     *rand.Rand
-	gap   float64 // mean gap of the whole
+	bits  *rand.ChaCha8 // what r draws from
+	gap   float64       // mean gap of the whole
 	pages uint64
 	t     float64
 }
 
+func newMerged(r *rand.ChaCha8, gap float64, pages int) *merged {
+	return &merged{r: rand.New(r), bits: r, gap: gap, pages: uint64(pages)}
+}
+
 func (m *merged) next() (float64, uint32) {
 	m.t += m.r.ExpFloat64() * m.gap
-	return m.t, uint32(below(m.r, m.pages))
+	return m.t, uint32(below(m.bits, m.pages))
 }
 
 // below returns an integer in [0, n), uniform but for n/2^64.
-func below(r *rand.Rand, n uint64) uint64 {
+func below(r *rand.ChaCha8, n uint64) uint64 {
 	hi, _ := bits.Mul64(r.Uint64(), n)
 	return hi
 }
@@ -40,13 +45,13 @@ type weighted struct {
 	alias []uint32
 }
 
-func newWeighted(r *rand.Rand, rates []float64) *weighted {
+func newWeighted(r *rand.ChaCha8, rates []float64) *weighted {
 	n := len(rates)
 	var sum float64
 	for _, v := range rates {
 		sum += v
 	}
-	w := &weighted{merged{r: r, gap: 1 / sum, pages: uint64(n)}, make([]float64, n), make([]uint32, n)}
+	w := &weighted{*newMerged(r, 1/sum, n), make([]float64, n), make([]uint32, n)}
 	var small, large []uint32
 	for i, v := range rates {
 		w.keep[i], w.alias[i] = v/sum*float64(n), uint32(i)

@@ -105,6 +105,7 @@ type Synthetic struct {
 	requests func() []float64
 	rates    func() []float64 // real changes a unit
 	cut      [kinds]uint64    // of 32 random bits, running
+	guess    [1 << guessBits]Kind
 }
 
 // New makes a field. The error says which number makes no sense.
@@ -132,6 +133,7 @@ func New(s Spec) (*Synthetic, error) {
 		sum += p
 		f.cut[i] = uint64(math.Round(sum * (1 << 32)))
 	}
+	f.guess = f.guesses()
 	return f, nil
 }
 
@@ -178,8 +180,8 @@ func (s *Spec) complete() error {
 	return nil
 }
 
-func (f *Synthetic) stream(name string) *rand.Rand {
-	return rng.New(f.spec.Seed, "field", f.spec.Number, f.spec.Replication, name)
+func (f *Synthetic) stream(name string) *rand.ChaCha8 {
+	return rng.Source(f.spec.Seed, "field", f.spec.Number, f.spec.Replication, name)
 }
 
 // spread returns each page's rate about a mean.
@@ -191,7 +193,7 @@ func (f *Synthetic) spread(name string, mean float64, law Law) []float64 {
 		}
 		return out
 	}
-	r := f.stream(name)
+	r := rand.New(f.stream(name))
 	for i := range out {
 		out[i] = mean * law.Draw(r)
 	}
@@ -217,12 +219,12 @@ func (f *Synthetic) RequestRates() []float64 { return f.requests() }
 func (f *Synthetic) clock(name string, law, spread Law, mean float64, rates func() []float64) clock {
 	r := f.stream(name)
 	if _, ok := law.(Exponential); !ok {
-		return newClocks(r, law, rates(), f.spec.Length)
+		return newClocks(rand.New(r), law, rates(), f.spec.Length)
 	}
 	if spread != nil {
 		return newWeighted(r, rates())
 	}
-	return &merged{r: r, gap: f.spec.Length / mean / float64(f.spec.PageCount), pages: uint64(f.spec.PageCount)}
+	return newMerged(r, f.spec.Length/mean/float64(f.spec.PageCount), f.spec.PageCount)
 }
 
 // Changes returns the change history from its start.
@@ -241,7 +243,7 @@ func (f *Synthetic) Changes() ChangeReader {
 type changes struct {
 	f     *Synthetic
 	clock clock
-	r     *rand.Rand
+	r     *rand.ChaCha8
 	state []state
 	ended bool
 }
@@ -252,29 +254,63 @@ type state struct {
 	kind Kind
 }
 
-// Read fills buf with the next changes.
+// Read fills buf with the next changes: first their moments, then what they do,
+// so that one does not wait for the memory of the other.
 func (s *changes) Read(buf []Change) int {
 	if s.ended {
 		return 0
 	}
-	for i := range buf {
-		t, p := s.clock.next()
-		if !(t < s.f.spec.Length) {
-			s.ended = true
-			return i
+	n := 0
+	if m, ok := s.clock.(*merged); ok { // no call through the interface
+		for n < len(buf) {
+			t, p := m.next()
+			buf[n].Time, buf[n].Page = t, p
+			if !(t < s.f.spec.Length) {
+				break
+			}
+			n++
 		}
-		bits := s.r.Uint64()
-		k := s.f.kind(uint32(bits >> 32))
-		was := &s.state[p]
-		size := s.f.resize(k, was.size, uint32(bits))
-		buf[i] = Change{t, p, size, k, Real(was.kind, k)}
-		*was = state{size, k}
+	} else {
+		for n < len(buf) {
+			t, p := s.clock.next()
+			buf[n].Time, buf[n].Page = t, p
+			if !(t < s.f.spec.Length) {
+				break
+			}
+			n++
+		}
 	}
-	return len(buf)
+	s.ended = n < len(buf)
+	for i := range buf[:n] {
+		s.draw(&buf[i])
+	}
+	return n
 }
+
+// draw says what an event does.
+func (s *changes) draw(c *Change) {
+	bits := s.r.Uint64()
+	k := s.f.kind(uint32(bits >> 32))
+	was := &s.state[c.Page]
+	c.Size, c.Kind, c.Real = s.f.resize(k, was.size, uint32(bits)), k, real[was.kind&7][k&7]
+	*was = state{c.Size, k}
+}
+
+// real is Real as a table: events come in no order that a processor could guess.
+var real = func() (t [8][8]bool) {
+	for prev := Forbidden; prev <= Same; prev++ {
+		for k := Forbidden; k <= Same; k++ {
+			t[prev][k] = Real(prev, k)
+		}
+	}
+	return t
+}()
 
 // kind draws a kind from 32 random bits.
 func (f *Synthetic) kind(bits uint32) Kind {
+	if k := f.guess[bits>>(32-guessBits)]; k != 0 {
+		return k
+	}
 	k := 0
 	for k < kinds-1 && uint64(bits) >= f.cut[k] {
 		k++
@@ -282,17 +318,33 @@ func (f *Synthetic) kind(bits uint32) Kind {
 	return Kind(k + 1)
 }
 
-// resize returns the size after an event, from 32 random bits: uniform below or
-// above the present one, within the bounds; at a bound it stays.
-func (f *Synthetic) resize(k Kind, size, bits uint32) uint32 {
-	switch {
-	case k == Shrunk && size > f.spec.Least:
-		return f.spec.Least + uint32(uint64(bits)*uint64(size-f.spec.Least)>>32)
-	case k == Grown && size < f.spec.Most:
-		return size + 1 + uint32(uint64(bits)*uint64(f.spec.Most-size)>>32)
+// guessBits is how many bits of a draw mostly tell the kind.
+const guessBits = 10
+
+// guesses are the kinds of draws that begin with the same bits, 0 where they differ.
+func (f *Synthetic) guesses() (t [1 << guessBits]Kind) {
+	for i := range t {
+		first := uint32(i) << (32 - guessBits)
+		if k := f.kind(first); k == f.kind(first|(1<<(32-guessBits)-1)) {
+			t[i] = k
+		}
 	}
-	return size
+	return t
 }
+
+// resize returns the size after an event, from 32 random bits: uniform below or
+// above the present one, within the bounds; at a bound it stays. Masks choose
+// between the kinds instead of branches, for the same reason.
+func (f *Synthetic) resize(k Kind, size, bits uint32) uint32 {
+	shrinks, grows := mask[k&7].shrinks, mask[k&7].grows
+	room := (size-f.spec.Least)&shrinks | (f.spec.Most-size)&grows
+	base := size&^shrinks | f.spec.Least&shrinks
+	above := uint32(-int64(room)>>63) & grows & 1 // where a larger size begins
+	return base + above + uint32(uint64(bits)*uint64(room)>>32)
+}
+
+// mask has all bits of the kinds that change the size.
+var mask = [8]struct{ shrinks, grows uint32 }{Shrunk: {shrinks: math.MaxUint32}, Grown: {grows: math.MaxUint32}}
 
 // Requests returns the request history from its start.
 func (f *Synthetic) Requests() RequestReader {

@@ -37,9 +37,6 @@ type Result struct {
 	Seconds       float64   `json:"seconds"` // that the run took
 
 	Series Series `json:"-"`
-
-	meanStale float64 // for tests: over the whole run
-	waited    float64
 }
 
 // Series are samples at multiples of SampleEvery and VolumeEvery, from 0 on: of
@@ -56,18 +53,13 @@ type meter struct {
 	warmup  float64
 	next    float64 // when look wants to be called
 
-	stale  int
-	since  float64 // sum over stale pages of when they became so
-	last   float64 // up to when the integrals are
-	area   float64 // integral of stale
-	ages   float64 // integral of the sum of ages
-	before float64 // of area, up to the end of the warm-up
-	warm   bool    // it is over
+	stale int
+	area  float64 // integral of stale pages over time, so far as they were learned
+	ages  float64 // ... of their ages
 
 	bytes                                          int64
 	in, most                                       int
 	downloads, probes, detected, real, overwritten int64
-	waited                                         float64
 	delays                                         histogram
 	series                                         Series
 }
@@ -78,30 +70,27 @@ func (m *meter) start(pages int, horizon, warmup float64) {
 	m.next = m.look(0)
 }
 
-// integrate brings the integrals up to t.
-func (m *meter) integrate(t float64) {
-	d := t - m.last
-	n := float64(m.stale)
-	m.area += n * d
-	m.ages += d * (n*(m.last+d/2) - m.since)
-	m.last = t
+// span adds the time from since to t, in which a page was stale, to the
+// integrals; what lies before the end of the warm-up is left out.
+func (m *meter) span(since, t float64) {
+	stale := t - since
+	m.area += stale
+	m.ages += stale * stale / 2
+	if since < m.warmup {
+		before := min(t, m.warmup) - since
+		m.area -= before
+		m.ages -= before * before / 2
+	}
 }
 
-func (m *meter) staler(t float64) {
-	m.integrate(t)
-	m.stale++
-	m.since += t
-}
-
-func (m *meter) fresher(t, since float64) {
-	m.integrate(t)
+// fresher counts a page that is stale no more.
+func (m *meter) fresher(since, t float64) {
+	m.span(since, t)
 	m.stale--
-	m.since -= since
 	m.detected++
 }
 
 func (m *meter) delay(t, d float64) {
-	m.waited += d
 	if t >= m.warmup {
 		m.delays.add(d)
 	}
@@ -124,17 +113,9 @@ func (m *meter) look(t float64) float64 {
 	for {
 		sample := float64(len(m.series.Stale)) * SampleEvery
 		volume := float64(len(m.series.Volume)) * VolumeEvery
-		warm := math.Inf(1)
-		if !m.warm {
-			warm = m.warmup
-		}
-		at := min(sample, volume, warm, m.horizon)
+		at := min(sample, volume, m.horizon)
 		if at > t || at >= m.horizon {
 			return at
-		}
-		if at == warm {
-			m.integrate(m.warmup)
-			m.before, m.ages, m.warm = m.area, 0, true
 		}
 		if at == sample {
 			m.series.Stale = append(m.series.Stale, int32(m.stale))
@@ -145,10 +126,9 @@ func (m *meter) look(t float64) float64 {
 	}
 }
 
-// finish ends the integrals and takes the last samples.
+// finish takes the last samples.
 func (m *meter) finish(t float64) {
 	m.look(t)
-	m.integrate(t)
 	if t == float64(len(m.series.Stale))*SampleEvery {
 		m.series.Stale = append(m.series.Stale, int32(m.stale))
 	}
@@ -162,11 +142,11 @@ func (s *Sim) result() *Result {
 	n, t := float64(m.pages), m.horizon-m.warmup
 	r := &Result{
 		FreshnessEnd:  100 * (n - float64(m.stale)) / n,
-		FreshnessMean: 100 * (1 - (m.area-m.before)/(n*t)),
+		FreshnessMean: 100 * (1 - m.area/(n*t)),
 		StaleEnd:      m.stale, Bytes: m.bytes, Cycles: []float64{}, AgeMean: m.ages / (n * t),
 		InProgress: m.in, MaxInProgress: m.most, Downloads: m.downloads, Probes: m.probes,
 		Real: m.real, Detected: m.detected, Overwritten: m.overwritten, Events: s.events,
-		Delay: m.delays.summary(), Series: m.series, meanStale: m.area / m.horizon, waited: m.waited,
+		Delay: m.delays.summary(), Series: m.series,
 	}
 	if c, ok := s.strategy.(cycler); ok {
 		r.Cycles = c.Cycles()

@@ -122,7 +122,7 @@ func TestPush(t *testing.T) {
 // strategy spin.
 func TestNothingToDo(t *testing.T) {
 	t.Parallel()
-	gone := &scripted{pages: 2, horizon: 3000, changes: []field.Change{{Time: 1, Kind: field.Missing, Real: true}, {Time: 1, Page: 1, Kind: field.Failed, Real: true}}, requests: []field.Request{{Time: 5, Page: 1}}}
+	gone := &scripted{sizes: make([]uint32, 2), horizon: 3000, changes: []field.Change{{Time: 1, Kind: field.Missing, Real: true}, {Time: 1, Page: 1, Kind: field.Failed, Real: true}}, requests: []field.Request{{Time: 5, Page: 1}}}
 	still := mustField(t, field.Spec{PageCount: 3, Length: 3000, Requested: 2})
 	for _, v := range every(t) {
 		if v == "plain:3" || v == "conditional:5" {

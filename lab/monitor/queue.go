@@ -24,55 +24,104 @@ type Event struct {
 // Downloaded tells whether a download has ended.
 func (e *Event) Downloaded() bool { return e.What == download }
 
-// queue is a binary heap of events by time. It holds one event a robot, or
-// those of the alerts and downloads in progress: few.
-type queue struct{ heap []Event }
+// queue holds what is under way: one event a robot, or the alerts and downloads
+// in progress. It is a binary heap by time, and by the order of push at equal
+// times, of small entries that say where the events are. Most events are
+// followed by one push, so pop leaves a hole at the top for it.
+type queue struct {
+	heap   []entry
+	events []Event
+	free   []uint32 // slots of events
+	pushes uint32
+	hole   bool // the top was popped
+}
+
+type entry struct {
+	at   float64
+	seq  uint32 // number of the push, modulo 2^32
+	slot uint32
+}
+
+func (a *entry) before(b *entry) bool {
+	return a.at < b.at || (a.at == b.at && int32(a.seq-b.seq) < 0)
+}
 
 // first returns the time of the next event, +Inf if there is none.
 func (q *queue) first() float64 {
+	if q.hole {
+		q.close()
+	}
 	if len(q.heap) == 0 {
 		return math.Inf(1)
 	}
-	return q.heap[0].Time
+	return q.heap[0].at
+}
+
+// close fills the hole with the last entry.
+func (q *queue) close() {
+	q.hole = false
+	last := len(q.heap) - 1
+	x := q.heap[last]
+	q.heap = q.heap[:last]
+	if last > 0 {
+		q.down(x)
+	}
 }
 
 func (q *queue) push(e Event) {
-	q.heap = append(q.heap, e)
-	h := q.heap
-	i := len(h) - 1
+	var slot uint32
+	if n := len(q.free); n > 0 {
+		slot = q.free[n-1]
+		q.free = q.free[:n-1]
+		q.events[slot] = e
+	} else {
+		slot = uint32(len(q.events))
+		q.events = append(q.events, e)
+	}
+	x := entry{e.Time, q.pushes, slot}
+	q.pushes++
+	if q.hole {
+		q.hole = false
+		q.down(x)
+		return
+	}
+	q.heap = append(q.heap, x)
+	h, i := q.heap, len(q.heap)-1
 	for i > 0 {
 		up := (i - 1) / 2
-		if h[up].Time <= e.Time {
+		if h[up].before(&x) {
 			break
 		}
 		h[i] = h[up]
 		i = up
 	}
-	h[i] = e
+	h[i] = x
 }
 
+// pop takes the first event, which there is and of which first has told.
 func (q *queue) pop() Event {
-	h := q.heap
-	top, x := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
-	q.heap = h
-	i := 0
+	slot := q.heap[0].slot
+	q.hole = true
+	q.free = append(q.free, slot)
+	return q.events[slot]
+}
+
+// down puts an entry in at the top.
+func (q *queue) down(x entry) {
+	h, i := q.heap, 0
 	for {
 		c := 2*i + 1
 		if c >= len(h) {
 			break
 		}
-		if c+1 < len(h) && h[c+1].Time < h[c].Time {
+		if c+1 < len(h) && h[c+1].before(&h[c]) {
 			c++
 		}
-		if h[c].Time >= x.Time {
+		if x.before(&h[c]) {
 			break
 		}
 		h[i] = h[c]
 		i = c
 	}
-	if len(h) > 0 {
-		h[i] = x
-	}
-	return top
+	h[i] = x
 }

@@ -27,9 +27,7 @@ func (sensor) Start(*Sim) {}
 
 // Requested alerts of a stale resource.
 func (sensor) Requested(s *Sim, page uint32) {
-	if s.Stale(page) {
-		s.Probe(alerted, 0, page)
-	}
+	s.Probe(alerted, 0, page)
 }
 
 // Done downloads what was alerted.

@@ -42,7 +42,7 @@ func (*sensorQueue) Start(*Sim) {}
 
 // Requested alerts of a stale resource.
 func (q *sensorQueue) Requested(s *Sim, page uint32) {
-	if s.Stale(page) && !q.alerted.has(page) {
+	if !q.alerted.has(page) {
 		q.alerted.add(page)
 		s.Probe(alerted, 0, page)
 	}

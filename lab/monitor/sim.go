@@ -73,7 +73,8 @@ type Strategy interface {
 	Done(s *Sim, e Event)
 }
 
-// requested is a strategy that sees the requests of visitors.
+// requested is a strategy that is told of the requests of visitors to stale
+// pages: those whose answer differs from what a sensor in the server knew.
 type requested interface{ Requested(s *Sim, page uint32) }
 
 // changed is a strategy that is told of real changes by the site.
@@ -229,7 +230,7 @@ func (s *Sim) forget(p uint32) float64 {
 		return known
 	}
 	since := s.since[p]
-	s.meter.fresher(s.now, since)
+	s.meter.fresher(since, s.now)
 	s.unknown.remove(p)
 	return since
 }
@@ -262,7 +263,7 @@ func (s *Sim) change(c *field.Change) {
 	}
 	s.since[c.Page] = s.now
 	s.unknown.add(c.Page)
-	s.meter.staler(s.now)
+	s.meter.stale++
 }
 
 // Run simulates one variant on one field. The error is the context's, or says
@@ -305,101 +306,114 @@ func newSim(c Config) (*Sim, error) {
 // batch is how many events of a history are read at a time.
 const batch = 1024
 
-// loop runs to the horizon. At equal times a change comes before a request, and
-// both before what the strategy has under way; what falls on the horizon does
-// not happen.
+// loop runs to the horizon. At equal times a change comes before a request, both
+// before what the strategy has under way, and of that what was begun first; what
+// falls on the horizon does not happen.
 func (s *Sim) loop(ctx context.Context) error {
-	ch := newTape(s.field.Changes().Read, field.Change{Time: math.Inf(1)})
+	ch := newTape(ctx, s.field.Changes().Read, field.Change{Time: math.Inf(1)})
 	rq := tape[field.Request]{at: field.Request{Time: math.Inf(1)}}
 	visited, sees := s.strategy.(requested)
 	if sees {
-		rq = newTape(s.field.Requests().Read, rq.at)
+		rq = newTape(ctx, s.field.Requests().Read, rq.at)
 	}
-	told, _ := s.strategy.(changed)
+	told, tells := s.strategy.(changed)
 	s.strategy.Start(s)
 	for {
-		if s.events%(1<<16) == 0 && ctx.Err() != nil {
+		tq := s.queue.first()
+		for other := min(rq.at.Time, tq); ch.at.Time <= other; ch.next() {
+			if ch.at.Time >= s.mark && !s.look(ctx, ch.at.Time) {
+				return ctx.Err()
+			}
+			s.now = ch.at.Time
+			s.events++
+			s.change(&ch.at)
+			if tells && ch.at.Real {
+				told.Changed(s, ch.at.Page)
+				other = min(rq.at.Time, s.queue.first())
+			}
+		}
+		if tells {
+			tq = s.queue.first()
+		}
+		if rq.at.Time <= tq {
+			if rq.at.Time >= s.mark && !s.look(ctx, rq.at.Time) {
+				return ctx.Err()
+			}
+			s.now = rq.at.Time
+			s.events++
+			if s.unknown.has(rq.at.Page) {
+				visited.Requested(s, rq.at.Page)
+			}
+			rq.next()
+			continue
+		}
+		if tq >= s.mark && !s.look(ctx, tq) {
 			return ctx.Err()
 		}
+		s.now = tq
 		s.events++
-		tq := s.queue.first()
-		switch {
-		case ch.at.Time <= rq.at.Time && ch.at.Time <= tq:
-			if !s.advance(ch.at.Time) {
-				return nil
-			}
-			s.change(&ch.at)
-			if told != nil && ch.at.Real {
-				told.Changed(s, ch.at.Page)
-			}
-			ch.next()
-		case rq.at.Time <= tq:
-			if !s.advance(rq.at.Time) {
-				return nil
-			}
-			visited.Requested(s, rq.at.Page)
-			rq.next()
-		default:
-			if !s.advance(tq) {
-				return nil
-			}
-			e := s.queue.pop()
-			if e.What == download {
-				s.end(&e)
-			}
-			s.strategy.Done(s, e)
+		e := s.queue.pop()
+		if e.What == download {
+			s.end(&e)
 		}
+		s.strategy.Done(s, e)
 	}
 }
 
-// advance sets the clock and tells whether the event there still happens. The
-// meter looks before it does.
-func (s *Sim) advance(t float64) bool {
-	if t >= s.mark {
-		if !(t < s.horizon) {
-			s.meter.finish(s.horizon)
-			s.now = s.horizon
-			s.events--
-			return false
-		}
-		s.mark = s.meter.look(t)
+// look lets the meter look before an event and tells whether that still happens.
+func (s *Sim) look(ctx context.Context, t float64) bool {
+	if !(t < s.horizon) {
+		s.finish()
+		return false
 	}
-	s.now = t
-	return true
+	s.mark = s.meter.look(t)
+	return ctx.Err() == nil
 }
 
-// tape reads a history batch by batch; at is its next event.
+// tape reads a history batch by batch; at is its next event. It ends with its
+// context too.
 type tape[E any] struct {
+	ctx  context.Context //nolint:containedctx // a tape lives within loop
 	at   E
 	end  E
 	read func([]E) int
 	buf  []E
-	i, n int
+	rest []E
 }
 
-func newTape[E any](read func([]E) int, end E) tape[E] {
-	t := tape[E]{end: end, read: read, buf: make([]E, batch)}
+func newTape[E any](ctx context.Context, read func([]E) int, end E) tape[E] {
+	t := tape[E]{ctx: ctx, end: end, read: read, buf: make([]E, batch)}
 	t.next()
 	return t
 }
 
 func (t *tape[E]) next() {
-	if t.i == t.n {
-		t.i, t.n = 0, t.read(t.buf)
-		if t.n == 0 {
-			t.at = t.end
-			return
-		}
+	if len(t.rest) == 0 {
+		t.refill()
+		return
 	}
-	t.at = t.buf[t.i]
-	t.i++
+	t.at, t.rest = t.rest[0], t.rest[1:]
 }
 
-// count returns how many bits of the stale set are set: the meter's number by
-// another way.
-func (s *Sim) count() (n int) {
-	for _, w := range s.unknown {
-		n += bits.OnesCount64(w)
+func (t *tape[E]) refill() {
+	n := 0
+	if t.ctx.Err() == nil {
+		n = t.read(t.buf)
 	}
-	return n
+	if n == 0 {
+		t.at = t.end
+		return
+	}
+	t.at, t.rest = t.buf[0], t.buf[1:n]
+}
+
+// finish ends the integrals of the meter at the horizon, of what is stale then.
+func (s *Sim) finish() {
+	s.now = s.horizon
+	for i, word := range s.unknown {
+		for ; word != 0; word &= word - 1 {
+			s.meter.span(s.since[i*64+bits.TrailingZeros64(word)], s.horizon)
+		}
+	}
+	s.meter.finish(s.horizon)
 }
