@@ -60,13 +60,18 @@ func (c *webGenCmd) Run(ctx context.Context, g *globals) error {
 
 // printMeasured prints what came out beside what was asked for.
 func printMeasured(g *globals, m *gen.Measured) {
-	law := func(what string, exponent float64, xmin int64) {
-		if exponent > 0 {
-			fmt.Fprintf(g.stdout, "%-22s exponent %.3f from %d on\n", what, exponent, xmin)
+	law := func(what string, exponent, stdErr, shift float64, xmin int64) {
+		if exponent == 0 {
+			return
 		}
+		of := ""
+		if shift != 0 {
+			of = fmt.Sprintf(" of the number %+.2f", shift)
+		}
+		fmt.Fprintf(g.stdout, "%-22s exponent %.3f +- %.3f%s from %d on\n", what, exponent, stdErr, of, xmin)
 	}
-	law("links to a page", m.In, m.InMin)
-	law("links from a page", m.Out, m.OutMin)
+	law("links to a page", m.In, m.InErr, m.InShift, m.InMin)
+	law("links from a page", m.Out, m.OutErr, m.OutShift, m.OutMin)
 	if m.Intra != nil {
 		fmt.Fprintf(g.stdout, "%-22s %.3f\n", "links on the site", *m.Intra)
 	}

@@ -214,5 +214,9 @@ func lawText(l *stats.LawFigures) string {
 	if l == nil {
 		return ""
 	}
-	return fmt.Sprintf("; exponent %.3f +- %.2g from %d on: %s", l.Exponent, l.StdErr, l.Xmin, l.Verdict())
+	s := fmt.Sprintf("; exponent %.3f +- %.2g from %d on", l.Exponent, l.StdErr, l.Xmin)
+	if l.Shift != 0 {
+		s = fmt.Sprintf("; exponent %.3f +- %.2g of the number %+.2f from %d on", l.Exponent, l.StdErr, l.Shift, l.Xmin)
+	}
+	return s + ": " + l.Verdict()
 }

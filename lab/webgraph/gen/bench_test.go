@@ -44,21 +44,7 @@ func BenchmarkModels(b *testing.B) {
 			none := func(int64) {}
 			began := cpu(b)
 			for b.Loop() {
-				switch name {
-				case "er":
-					err = erdosRenyi(context.Background(), p, &sink, none)
-				case "ba":
-					err = preferential(context.Background(), p, &sink, none)
-				case "copying":
-					err = copying(context.Background(), p, &sink, none)
-				case "host-local":
-					err = store(context.Background(), p, &sink, none)
-				case "alpha-beta":
-					err = alphaBeta(context.Background(), p, &sink, none)
-				case "rmat":
-					err = recursive(context.Background(), p, &sink, none)
-				}
-				if err != nil {
+				if err := p.draw(context.Background(), &sink, &sink, none); err != nil {
 					b.Fatal(err)
 				}
 			}

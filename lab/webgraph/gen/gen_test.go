@@ -44,23 +44,8 @@ func made(t testing.TB, s Spec) (*Plan, [][]uint32) {
 func (p *Plan) lists(t testing.TB) [][]uint32 {
 	t.Helper()
 	var l lists
-	var err error
 	none := func(int64) {}
-	switch p.Model {
-	case "alpha-beta":
-		err = alphaBeta(context.Background(), p, &l, none)
-	case "rmat":
-		err = recursive(context.Background(), p, &l, none)
-	case "er":
-		err = erdosRenyi(context.Background(), p, &l, none)
-	case "ba":
-		err = preferential(context.Background(), p, &l, none)
-	case "copying":
-		err = copying(context.Background(), p, &l, none)
-	case "host-local":
-		err = store(context.Background(), p, &l, none)
-	}
-	if err != nil {
+	if err := p.draw(context.Background(), &l, &l, none); err != nil {
 		t.Fatal(err)
 	}
 	for len(l.out) < int(p.Nodes) {

@@ -10,12 +10,17 @@ import (
 // Measured is what came out, beside what was asked for.
 type Measured struct {
 	Degree float64 `json:"mean_out_degree"`
-	// In and Out are exponents by maximum likelihood, from InMin and OutMin links
-	// on; 0 where no power law can be fitted.
-	In     float64 `json:"in_exponent,omitempty"`
-	InMin  int64   `json:"in_xmin,omitempty"`
-	Out    float64 `json:"out_exponent,omitempty"`
-	OutMin int64   `json:"out_xmin,omitempty"`
+	// In and Out are exponents by maximum likelihood, with standard errors, of a
+	// power of the number of links plus a shift, from InMin and OutMin links on; 0
+	// where no power law can be fitted.
+	In       float64 `json:"in_exponent,omitempty"`
+	InErr    float64 `json:"in_std_err,omitempty"`
+	InShift  float64 `json:"in_shift,omitempty"`
+	InMin    int64   `json:"in_xmin,omitempty"`
+	Out      float64 `json:"out_exponent,omitempty"`
+	OutErr   float64 `json:"out_std_err,omitempty"`
+	OutShift float64 `json:"out_shift,omitempty"`
+	OutMin   int64   `json:"out_xmin,omitempty"`
 	// Intra is the share of links on the site, of graphs with sites.
 	Intra *float64 `json:"intra_host,omitempty"`
 }
@@ -52,12 +57,78 @@ func Measure(ctx context.Context, g *webgraph.Graph, progress func(done, total i
 		share := float64(local) / float64(g.Links())
 		m.Intra = &share
 	}
-	// A greater exponent is that of nearly equal numbers.
-	if l, err := powerlaw.Fit(powerlaw.NewHistogram(in)); err == nil && l.Exponent <= maxExponent {
-		m.In, m.InMin = l.Exponent, l.Xmin
-	}
-	if l, err := powerlaw.Fit(powerlaw.NewHistogram(out)); err == nil && l.Exponent <= maxExponent {
-		m.Out, m.OutMin = l.Exponent, l.Xmin
-	}
+	m.laws(in, out)
 	return m, nil
+}
+
+// laws fits the laws of links to and from a page. An exponent greater than any that
+// can be asked for is that of nearly equal numbers.
+func (m *Measured) laws(in, out map[int64]int64) {
+	if l, _, err := powerlaw.FitBest(powerlaw.NewHistogram(in)); err == nil && l.Exponent <= maxExponent {
+		m.In, m.InErr, m.InShift, m.InMin = l.Exponent, l.StdErr, l.Shift, l.Xmin
+	}
+	if l, _, err := powerlaw.FitBest(powerlaw.NewHistogram(out)); err == nil && l.Exponent <= maxExponent {
+		m.Out, m.OutErr, m.OutShift, m.OutMin = l.Exponent, l.StdErr, l.Shift, l.Xmin
+	}
+}
+
+// Trial draws the web without storing it and measures it: 8 bytes a page beside what
+// the model needs.
+func (p *Plan) Trial(ctx context.Context) (*Measured, error) {
+	c := counts{to: make([]uint32, p.Nodes), from: make([]uint32, p.Nodes), sites: p.sites}
+	if err := p.draw(ctx, &c, &c, func(int64) {}); err != nil {
+		return nil, err
+	}
+	m := &Measured{Degree: float64(c.links) / float64(p.Nodes)}
+	if p.sites != nil && c.links > 0 {
+		share := float64(c.local) / float64(c.links)
+		m.Intra = &share
+	}
+	m.laws(histogram(c.to), histogram(c.from))
+	return m, nil
+}
+
+// counts is a sink that keeps the numbers of links to and from each page.
+type counts struct {
+	to, from     []uint32
+	links, local int64
+	sites        Table
+	u, site      uint64 // the page whose links are next, and its site
+}
+
+// Append counts the links of the next page.
+func (c *counts) Append(links []uint32) error {
+	c.from[c.u] = uint32(len(links))
+	c.links += int64(len(links))
+	first, pages := uint64(0), uint64(0)
+	if c.sites != nil {
+		for uint64(c.sites[c.site+1]) <= c.u {
+			c.site++
+		}
+		first, pages = c.sites.Span(c.site)
+	}
+	for _, v := range links {
+		c.to[v]++
+		if uint64(v)-first < pages {
+			c.local++
+		}
+	}
+	c.u++
+	return nil
+}
+
+// Add counts a link.
+func (c *counts) Add(u, v uint32) error {
+	c.from[u]++
+	c.to[v]++
+	c.links++
+	return nil
+}
+
+func histogram(degrees []uint32) map[int64]int64 {
+	h := map[int64]int64{}
+	for _, d := range degrees {
+		h[int64(d)]++
+	}
+	return h
 }

@@ -219,6 +219,23 @@ func or(v, otherwise float64) float64 {
 	return v
 }
 
+// scattered tells whether the model draws links in no order of pages.
+func (p *Plan) scattered() bool { return p.Model == "alpha-beta" || p.Model == "rmat" }
+
+// draw draws the links: into edges if the model is scattered, else into pages.
+func (p *Plan) draw(ctx context.Context, pages Sink, edges EdgeSink, progress func(int64)) error {
+	switch p.Model {
+	case "alpha-beta":
+		return alphaBeta(ctx, p, edges, progress)
+	case "rmat":
+		return recursive(ctx, p, edges, progress)
+	}
+	byPage := map[string]func(context.Context, *Plan, Sink, func(int64)) error{
+		"er": erdosRenyi, "ba": preferential, "copying": copying, "host-local": store,
+	}
+	return byPage[p.Model](ctx, p, pages, progress)
+}
+
 // Generate writes the graph to a folder.
 func (p *Plan) Generate(ctx context.Context, dir string, opt webgraph.Options) error {
 	opt.Nodes, opt.Links, opt.Made = p.Nodes, p.Links, p
@@ -229,14 +246,13 @@ func (p *Plan) Generate(ctx context.Context, dir string, opt webgraph.Options) e
 			}
 		}
 	}
-	byEdge := map[string]func(context.Context, *Plan, EdgeSink, func(int64)) error{"alpha-beta": alphaBeta, "rmat": recursive}
-	if f, ok := byEdge[p.Model]; ok {
+	if p.scattered() {
 		b, err := webgraph.NewBuilder(dir, webgraph.BuilderOptions{Options: opt, MinNodes: p.Nodes})
 		if err != nil {
 			return err
 		}
 		defer b.Abort()
-		if err := f(ctx, p, b, progress(p.Links)); err != nil {
+		if err := p.draw(ctx, nil, b, progress(p.Links)); err != nil {
 			return err
 		}
 		return b.Finish(ctx)
@@ -246,10 +262,7 @@ func (p *Plan) Generate(ctx context.Context, dir string, opt webgraph.Options) e
 		return err
 	}
 	defer w.Abort()
-	byPage := map[string]func(context.Context, *Plan, Sink, func(int64)) error{
-		"er": erdosRenyi, "ba": preferential, "copying": copying, "host-local": store,
-	}
-	if err := byPage[p.Model](ctx, p, w, progress(p.Nodes)); err != nil {
+	if err := p.draw(ctx, w, nil, progress(p.Nodes)); err != nil {
 		return err
 	}
 	if p.sites != nil {

@@ -30,10 +30,14 @@ type Bootstrap struct {
 
 // Test draws samples of as many observations as h has: each from the law with
 // the probability that an observation is in the tail, else from the
-// observations below Xmin; and fits each with an xmin of its own. Equal seeds
-// give equal samples. Whether Time ran out depends on the machine.
+// observations below Xmin; and fits each as l was fitted, with an xmin, and a shift
+// where l has one, of its own. Equal seeds give equal samples. Whether Time ran out depends on the machine.
 func (b Bootstrap) Test(ctx context.Context, h *Histogram, l Law) (Goodness, error) {
 	start := time.Now()
+	fit := Fit
+	if l.Shift != 0 {
+		fit = FitShifted
+	}
 	var g Goodness
 	farther := 0
 	for r := range b.Replications {
@@ -44,7 +48,7 @@ func (b Bootstrap) Test(ctx context.Context, h *Histogram, l Law) (Goodness, err
 			break
 		}
 		s := sample(h, l, rng.New(b.Seed, "powerlaw", r))
-		f, err := Fit(s)
+		f, err := fit(s)
 		if err != nil {
 			continue // a sample too small to fit says nothing
 		}
@@ -81,12 +85,11 @@ func sample(h *Histogram, l Law, r *rand.Rand) *Histogram {
 func (l Law) draw(n int64, r *rand.Rand, counts map[int64]int64) {
 	x := l.Xmin
 	for ; n > 2000; x++ {
-		z := zeta(l.Exponent, float64(x))
-		c := binomial(n, math.Pow(float64(x), -l.Exponent)/z, r)
+		c := binomial(n, math.Pow(float64(x)+l.Shift, -l.Exponent)/l.beyond(x), r)
 		counts[x] += c
 		n -= c
 	}
-	rest := Law{Exponent: l.Exponent, Xmin: x}
+	rest := Law{Exponent: l.Exponent, Shift: l.Shift, Xmin: x}
 	for range n {
 		counts[rest.Rand(r)]++
 	}
@@ -95,14 +98,14 @@ func (l Law) draw(n int64, r *rand.Rand, counts map[int64]int64) {
 // Rand draws one observation by inversion: the greatest x with
 // P(X >= x) >= u, found by doubling and halving. Values end at 2^53.
 func (l Law) Rand(r *rand.Rand) int64 {
-	u := (1 - r.Float64()) * zeta(l.Exponent, float64(l.Xmin))
+	u := (1 - r.Float64()) * l.beyond(l.Xmin)
 	low, high := l.Xmin, l.Xmin+1
-	for high < 1<<53 && zeta(l.Exponent, float64(high)) >= u {
+	for high < 1<<53 && l.beyond(high) >= u {
 		low, high = high, 2*high
 	}
 	for high-low > 1 {
 		mid := low + (high-low)/2
-		if zeta(l.Exponent, float64(mid)) >= u {
+		if l.beyond(mid) >= u {
 			low = mid
 		} else {
 			high = mid

@@ -1,9 +1,9 @@
 // Package powerlaw fits discrete power laws to counts, such as the degrees of
 // a web graph, and says how far the fit is to be believed:
 //
-//	p(x) = x^-g / zeta(g, xmin),  x = xmin, xmin+1, ...
+//	p(x) = (x+s)^-g / zeta(g, xmin+s),  x = xmin, xmin+1, ...
 //
-// with Hurwitz's zeta function. The exponent g is found by maximum likelihood,
+// with Hurwitz's zeta function; s is 0 (Fit) or found, too (FitShifted). The exponent g is found by maximum likelihood,
 // xmin by the least Kolmogorov-Smirnov distance, the goodness of fit by a
 // parametric bootstrap, and the lognormal law is tried against it by Vuong's
 // likelihood ratio (Clauset, Shalizi and Newman 2009). A straight line through
@@ -19,11 +19,15 @@ import (
 // Law is a fitted power law.
 type Law struct {
 	Exponent float64 // g
-	StdErr   float64 // of the exponent, for xmin as given: 1/sqrt(n Var ln x)
+	StdErr   float64 // of the exponent, for xmin as given
+	Shift    float64 // s, greater than -Xmin; 0 for the pure law
 	Xmin     int64   // least value for which the law holds
 	Tail     int64   // number of observations >= Xmin
 	Distance float64 // Kolmogorov-Smirnov distance of the tail
 }
+
+// beyond returns the sum of (y+s)^-g over y >= x.
+func (l Law) beyond(x int64) float64 { return zeta(l.Exponent, float64(x)+l.Shift) }
 
 // minTail is the least number of observations in a tail that may be chosen:
 // below some fifty the estimate is biased (Clauset et al., 3.2).
@@ -140,17 +144,21 @@ func stdErr(l Law) float64 {
 // count. It gives up, with false, as soon as limit is reached.
 func (h *Histogram) distance(i int, l Law, limit float64) (float64, bool) {
 	g, n := l.Exponent, float64(l.Tail)
-	z0 := zeta(g, float64(l.Xmin))
+	z0 := l.beyond(l.Xmin)
 	left, worst := l.Tail, 0.0
-	next, z := l.Xmin, z0 // z = zeta(g, next)
+	next, z := l.Xmin, z0 // z = beyond(next)
 	for k := i; k < len(h.values); k++ {
 		x := h.values[k]
 		if x != next {
-			z = zeta(g, float64(x))
+			z = l.beyond(x)
 			worst = max(worst, math.Abs(z/z0-float64(left)/n))
 		}
 		left -= h.counts[k]
-		z -= math.Exp(-g * h.logs[k])
+		if l.Shift == 0 {
+			z -= math.Exp(-g * h.logs[k])
+		} else {
+			z -= math.Pow(float64(x)+l.Shift, -g)
+		}
 		next = x + 1
 		worst = max(worst, math.Abs(z/z0-float64(left)/n))
 		if worst >= limit {
@@ -165,5 +173,5 @@ func (l Law) CCDF(x int64) float64 {
 	if x <= l.Xmin {
 		return 1
 	}
-	return zeta(l.Exponent, float64(x)) / zeta(l.Exponent, float64(l.Xmin))
+	return l.beyond(x) / l.beyond(l.Xmin)
 }

@@ -48,10 +48,10 @@ func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
 	}
 	logs := make([]float64, len(h.values)-i)
 	h.lognormal(i, l.Xmin, c.Mu, c.Sigma, logs)
-	lz := math.Log(zeta(l.Exponent, float64(l.Xmin)))
+	lz := math.Log(l.beyond(l.Xmin))
 	var sum, squares float64
 	for k := range logs {
-		d := -l.Exponent*h.logs[i+k] - lz - logs[k]
+		d := -l.Exponent*math.Log(float64(h.values[i+k])+l.Shift) - lz - logs[k]
 		sum += float64(h.counts[i+k]) * d
 		squares += float64(h.counts[i+k]) * d * d
 	}

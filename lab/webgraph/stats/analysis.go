@@ -71,17 +71,29 @@ type TieShare struct {
 	Disconnected float64 `json:"disconnected"`
 }
 
-// LawFigures are a power law and how far it is to be believed.
+// LawFigures are a power law and how far it is to be believed: of the value, or of
+// the value plus a shift where that fits clearly better (powerlaw.FitBest).
 type LawFigures struct {
 	Exponent     float64          `json:"exponent"`
 	StdErr       float64          `json:"std_err"`
+	Shift        float64          `json:"shift"` // 0: the pure law
 	Xmin         int64            `json:"xmin"`
 	Tail         int64            `json:"tail"`
 	Distance     float64          `json:"distance"`
 	P            *float64         `json:"p"` // of the bootstrap; below .1 the law is rejected
 	Replications int              `json:"replications"`
 	Lognormal    *LognormalFigure `json:"lognormal"`
+	Pure         *PureFigures     `json:"pure"` // the pure law, where it is not the one above
 	law          powerlaw.Law
+}
+
+// PureFigures are the pure power law that fits best.
+type PureFigures struct {
+	Exponent float64 `json:"exponent"`
+	StdErr   float64 `json:"std_err"`
+	Xmin     int64   `json:"xmin"`
+	Tail     int64   `json:"tail"`
+	Distance float64 `json:"distance"`
 }
 
 // LognormalFigure is the lognormal law against the power law.
@@ -235,14 +247,17 @@ func (x *analyser) laws(ctx context.Context) (err error) {
 
 // law fits a power law; nil if there is nothing to fit.
 func (x *analyser) law(ctx context.Context, what string, h *powerlaw.Histogram) (*LawFigures, error) {
-	l, err := powerlaw.Fit(h)
+	l, pure, err := powerlaw.FitBest(h)
 	if errors.Is(err, powerlaw.ErrFew) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := &LawFigures{Exponent: l.Exponent, StdErr: l.StdErr, Xmin: l.Xmin, Tail: l.Tail, Distance: l.Distance, law: l}
+	f := &LawFigures{Exponent: l.Exponent, StdErr: l.StdErr, Shift: l.Shift, Xmin: l.Xmin, Tail: l.Tail, Distance: l.Distance, law: l}
+	if l.Shift != 0 && pure.Tail > 0 {
+		f.Pure = &PureFigures{pure.Exponent, pure.StdErr, pure.Xmin, pure.Tail, pure.Distance}
+	}
 	c, err := powerlaw.CompareLognormal(h, l)
 	if err != nil {
 		return nil, err

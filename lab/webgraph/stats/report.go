@@ -94,19 +94,19 @@ func (a *Analysis) intraText() string {
 	return fmt.Sprintf("; %.3g %% stay inside their host", 100**a.IntraHost)
 }
 
-var lawHeader = []string{"", "exponent", "xmin", "tail", "KS distance", "bootstrap p", "lognormal mu, sigma", "likelihood ratio", "Vuong", "verdict"}
+var lawHeader = []string{"", "exponent", "shift", "xmin", "tail", "KS distance", "bootstrap p", "lognormal mu, sigma", "likelihood ratio", "Vuong", "verdict"}
 
 // row prints a law; nil as dashes.
 func (l *LawFigures) row(name string) []string {
 	if l == nil {
-		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-", "too few values"}
+		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-", "-", "too few values"}
 	}
 	p := "not tested"
 	if l.P != nil {
 		p = fmt.Sprintf("%.3g (%d)", *l.P, l.Replications)
 	}
 	return []string{
-		name, pm(l.Exponent, l.StdErr), whole(l.Xmin), whole(l.Tail), num(l.Distance), p,
+		name, pm(l.Exponent, l.StdErr), num(l.Shift), whole(l.Xmin), whole(l.Tail), num(l.Distance), p,
 		num(l.Lognormal.Mu) + ", " + num(l.Lognormal.Sigma), num(l.Lognormal.Ratio), num(l.Lognormal.Vuong), l.Verdict(),
 	}
 }
