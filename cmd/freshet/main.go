@@ -97,21 +97,31 @@ func main() {
 	os.Exit(code)
 }
 
+// parser returns the parser of the command line, which fills c. Names that
+// packages own stand in the help texts by variables.
+func (c *cli) parser(options ...kong.Option) (*kong.Kong, error) {
+	variants, _ := monitor.Variants()
+	return kong.New(c, append([]kong.Option{
+		kong.Name("freshet"),
+		kong.Description("Keeps a search index fresh for the least traffic."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{
+			"orderings":      strings.Join(orderingNames(), ", "),
+			"bound_measures": strings.Join(control.BoundMeasures(), ", "),
+			"policies":       strings.Join(revisit.Names(), ", "),
+			"models":         strings.Join(gen.Models(), ", "),
+			"laws":           field.Laws,
+			"variants":       strings.Join(variants, ", "),
+			"web_steps":      strings.Join(stats.Steps(), ", "),
+		},
+	}, options...)...)
+}
+
 // run parses args, runs the chosen command and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	var c cli
 	exit := -1 // set when the parser itself wants to end (--help)
-	variants, _ := monitor.Variants()
-	parser, err := kong.New(
-		&c,
-		kong.Name("freshet"),
-		kong.Description("Keeps a search index fresh for the least traffic."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(code int) { exit = code }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"orderings": strings.Join(orderingNames(), ", "), "bound_measures": strings.Join(control.BoundMeasures(), ", "), "policies": strings.Join(revisit.Names(), ", "), "models": strings.Join(gen.Models(), ", "), "laws": field.Laws, "variants": strings.Join(variants, ", "), "web_steps": strings.Join(stats.Steps(), ", ")},
-		kong.BindTo(ctx, (*context.Context)(nil)),
-	)
+	parser, err := c.parser(kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "freshet:", err)
 		return exitFailed
