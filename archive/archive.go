@@ -1,6 +1,6 @@
 // Package archive keeps the bodies of fetched pages as WARC 1.1 files (ISO
-// 28500:2017), one gzip member a record, so that any WARC reader can use them
-// and a record is read by one seek.
+// 28500:2017), one gzip member a record (or plain), so that any WARC reader can
+// use them and a record is read by one seek.
 //
 // A file is written under a name that ends in .open and renamed when it is
 // full or closed. What a crash leaves behind the last whole record is cut off
@@ -10,14 +10,13 @@ package archive
 import (
 	"bufio"
 	"bytes"
-	"crypto/rand"
 	"crypto/sha1"
 	"encoding/base32"
-	"encoding/hex"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,6 +27,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/freshet/freshet/archive/member"
 )
 
 // Position says where a record lies. The zero value is no record.
@@ -44,13 +45,38 @@ type Config struct {
 	Dir      string
 	Prefix   string // of file names; default "freshet"
 	FileSize int64  // default 1 GiB
+	Packing  Packing
 	Software string // named in warcinfo
 	Agent    string // User-Agent, named in warcinfo
 }
 
+// Packing says how records are packed.
+type Packing string
+
+// The packings. What they cost and save is in docs/benchmarks/core.md.
+const (
+	Fast  Packing = "fast" // gzip in one pass (package member); the default
+	Small Packing = "gzip" // gzip at its usual level: fewer bytes, several times the work
+	Plain Packing = "none" // .warc
+)
+
+// suffix of the names of files.
+func (p Packing) suffix() string {
+	if p == Plain {
+		return ".warc"
+	}
+	return ".warc.gz"
+}
+
+// IsFile reports whether a name is that of a finished file of an archive.
+func IsFile(name string) bool {
+	return strings.HasSuffix(name, ".warc.gz") || strings.HasSuffix(name, ".warc")
+}
+
 // Writer appends records. It is safe for concurrent use.
 type Writer struct {
-	config Config
+	config  Config
+	packers sync.Pool // of *packer
 
 	mu   sync.Mutex
 	f    *os.File
@@ -76,11 +102,21 @@ func Open(c Config) (*Writer, error) {
 	if err := os.MkdirAll(c.Dir, 0o750); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	left, err := filepath.Glob(filepath.Join(c.Dir, "*.warc.gz"+openSuffix))
+	switch c.Packing {
+	case "":
+		c.Packing = Fast
+	case Fast, Small, Plain:
+	default:
+		return nil, fmt.Errorf("archive: no packing %q: there are fast, gzip, none", c.Packing)
+	}
+	left, err := filepath.Glob(filepath.Join(c.Dir, "*"+openSuffix))
 	if err != nil {
 		return nil, fmt.Errorf("archive %s: %w", c.Dir, err)
 	}
 	for _, name := range left {
+		if !IsFile(strings.TrimSuffix(name, openSuffix)) {
+			continue
+		}
 		if err := repair(name); err != nil {
 			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
 		}
@@ -143,17 +179,17 @@ func (w *Writer) Write(x *Exchange) (Position, error) {
 		fields = append(fields, [2]string{"WARC-Truncated", x.Truncated})
 	}
 	kind := "response"
-	var head bytes.Buffer
+	var head []byte
 	if x.Rendered {
 		kind = "resource"
 		fields = append(fields, [2]string{"Content-Type", contentType(x.Header)})
 	} else {
 		fields = append(fields, [2]string{"Content-Type", "application/http;msgtype=response"})
-		writeHead(&head, x)
+		head = appendHead(make([]byte, 0, 1024), x)
 	}
-	m := members.Get().(*member)
-	defer members.Put(m)
-	if err := m.encode(kind, fields, head.Bytes(), x.Body); err != nil {
+	m := w.packer()
+	defer w.packers.Put(m)
+	if err := m.encode(kind, fields, head, x.Body); err != nil {
 		return Position{}, fmt.Errorf("archive: %w", err)
 	}
 	w.mu.Lock()
@@ -175,26 +211,29 @@ func contentType(h http.Header) string {
 	return "application/octet-stream"
 }
 
-// writeHead writes the status line and header as of a message whose body is
+// appendHead appends the status line and header as of a message whose body is
 // not encoded: the transfer's own fields are renamed, as other archives do.
-func writeHead(b *bytes.Buffer, x *Exchange) {
-	fmt.Fprintf(b, "HTTP/1.1 %d %s\r\n", x.Status, http.StatusText(x.Status))
-	keys := make([]string, 0, len(x.Header))
+func appendHead(b []byte, x *Exchange) []byte {
+	b = append(b, "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(x.Status), 10)
+	b = append(append(append(b, ' '), http.StatusText(x.Status)...), "\r\n"...)
+	keys := make([]string, 0, 32)
 	for k := range x.Header {
 		keys = append(keys, k)
 	}
 	slices.Sort(keys)
 	for _, k := range keys {
-		name := k
-		switch k {
-		case "Content-Encoding", "Transfer-Encoding", "Content-Length":
-			name = "X-Archive-Orig-" + k
-		}
 		for _, v := range x.Header[k] {
-			b.WriteString(name + ": " + v + "\r\n")
+			switch k {
+			case "Content-Encoding", "Transfer-Encoding", "Content-Length":
+				b = append(b, "X-Archive-Orig-"...)
+			}
+			b = append(append(append(append(b, k...), ": "...), v...), "\r\n"...)
 		}
 	}
-	fmt.Fprintf(b, "Content-Length: %d\r\n\r\n", len(x.Body))
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(x.Body)), 10)
+	return append(b, "\r\n\r\n"...)
 }
 
 func digest(b []byte) string {
@@ -202,59 +241,96 @@ func digest(b []byte) string {
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
 }
 
-func recordID() string {
+// appendID appends a random UUID (RFC 9562, version 4). It need not be secret.
+func appendID(b []byte) []byte {
 	var u [16]byte
-	_, _ = rand.Read(u[:]) // never fails
+	binary.LittleEndian.PutUint64(u[:], rand.Uint64())
+	binary.LittleEndian.PutUint64(u[8:], rand.Uint64())
 	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
-	h := hex.EncodeToString(u[:])
-	return "<urn:uuid:" + h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:] + ">"
-}
-
-// member is one compressed record.
-type member struct {
-	gz   *gzip.Writer
-	data bytes.Buffer
-}
-
-var members = sync.Pool{New: func() any {
-	gz, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
-	if err != nil {
-		panic(err) // the level is a constant
+	b = append(b, "<urn:uuid:"...)
+	for i, c := range u {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			b = append(b, '-')
+		}
+		b = append(b, hexDigits[c>>4], hexDigits[c&15])
 	}
-	return &member{gz: gz}
-}}
+	return append(b, '>')
+}
 
-// encode makes a record of a header and a block of two parts.
-func (m *member) encode(kind string, fields [][2]string, block ...[]byte) error {
+const hexDigits = "0123456789abcdef"
+
+// packer makes one record after the other.
+type packer struct {
+	packing Packing
+	plain   []byte         // the record
+	packed  []byte         // and what is written of it
+	fast    member.Encoder // of Fast
+	small   *gzip.Writer   // of Small
+}
+
+// packer returns one that nobody uses; it goes back to packers.
+func (w *Writer) packer() *packer {
+	if p, ok := w.packers.Get().(*packer); ok {
+		return p
+	}
+	return &packer{packing: w.config.Packing}
+}
+
+// roomKept is how much room for a record is kept for the next.
+const roomKept = 1 << 20
+
+// encode makes a record of a header and a block of parts.
+func (p *packer) encode(kind string, fields [][2]string, block ...[]byte) error {
 	length := 0
 	for _, b := range block {
 		length += len(b)
 	}
-	head := make([]byte, 0, 1024)
-	head = append(head, "WARC/1.1\r\nWARC-Type: "+kind+"\r\nWARC-Record-ID: "+recordID()+"\r\n"...)
+	if cap(p.plain) > roomKept || cap(p.packed) > roomKept {
+		p.plain, p.packed = nil, nil
+	}
+	b := append(p.plain[:0], "WARC/1.1\r\nWARC-Type: "...)
+	b = append(b, kind...)
+	b = append(b, "\r\nWARC-Record-ID: "...)
+	b = appendID(b)
+	b = append(b, "\r\n"...)
 	for _, f := range fields {
-		head = append(head, f[0]+": "+f[1]+"\r\n"...)
+		b = append(append(append(append(b, f[0]...), ": "...), f[1]...), "\r\n"...)
 	}
-	head = append(head, "Content-Length: "+strconv.Itoa(length)+"\r\n\r\n"...)
-	m.data.Reset()
-	m.gz.Reset(&m.data)
-	if _, err := m.gz.Write(head); err != nil {
-		return err
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(length), 10)
+	b = append(b, "\r\n\r\n"...)
+	for _, part := range block {
+		b = append(b, part...)
 	}
-	for _, b := range block {
-		if _, err := m.gz.Write(b); err != nil {
-			return err
-		}
+	p.plain = append(b, "\r\n\r\n"...)
+	return p.pack()
+}
+
+// pack packs the record.
+func (p *packer) pack() error {
+	switch p.packing {
+	case Plain:
+		p.packed, p.plain = p.plain, p.packed
+		return nil
+	case Fast:
+		p.packed = p.fast.Append(p.packed[:0], p.plain)
+		return nil
 	}
-	if _, err := m.gz.Write([]byte("\r\n\r\n")); err != nil {
-		return err
+	out := bytes.NewBuffer(p.packed[:0])
+	if p.small == nil {
+		p.small = gzip.NewWriter(out)
+	} else {
+		p.small.Reset(out)
 	}
-	return m.gz.Close()
+	_, err := p.small.Write(p.plain)
+	err = errors.Join(err, p.small.Close())
+	p.packed = out.Bytes()
+	return err
 }
 
 // append writes a record. The caller holds mu.
-func (w *Writer) append(m *member) error {
-	n, err := w.buf.Write(m.data.Bytes())
+func (w *Writer) append(m *packer) error {
+	n, err := w.buf.Write(m.packed)
 	w.size += int64(n)
 	return err
 }
@@ -271,7 +347,7 @@ func (w *Writer) ready() error {
 	}
 	for {
 		w.seq++
-		w.name = fmt.Sprintf("%s-%s-%05d-%d.warc.gz", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid())
+		w.name = fmt.Sprintf("%s-%s-%05d-%d%s", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid(), w.config.Packing.suffix())
 		path := filepath.Join(w.config.Dir, w.name)
 		if _, err := os.Lstat(path); err == nil { // a finished file of the same second
 			continue
@@ -290,8 +366,8 @@ func (w *Writer) ready() error {
 	if w.config.Agent != "" {
 		info += "http-header-user-agent: " + w.config.Agent + "\r\n"
 	}
-	m := members.Get().(*member)
-	defer members.Put(m)
+	m := w.packer()
+	defer w.packers.Put(m)
 	err := m.encode("warcinfo", [][2]string{
 		{"WARC-Date", time.Now().UTC().Format("2006-01-02T15:04:05Z")}, {"WARC-Filename", w.name}, {"Content-Type", "application/warc-fields"},
 	}, []byte(info))

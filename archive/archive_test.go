@@ -22,9 +22,13 @@ func exchange(i int) *Exchange {
 	}
 }
 
-func open(t *testing.T, dir string, size int64) *Writer {
+func open(t *testing.T, dir string, size int64, how ...Packing) *Writer {
 	t.Helper()
-	w, err := Open(Config{Dir: dir, FileSize: size, Software: "test"})
+	c := Config{Dir: dir, FileSize: size, Software: "test"}
+	if len(how) > 0 {
+		c.Packing = how[0]
+	}
+	w, err := Open(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,36 +51,42 @@ func write(t *testing.T, w *Writer, n int) []Position {
 // Every record can be read at its position, in open, full and closed files.
 func TestReadBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	w := open(t, dir, 2000)
-	pos := write(t, w, 40)
-	if err := w.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	check := func(when string) {
-		for i, p := range pos {
-			x, err := Read(dir, p)
-			if err != nil {
-				t.Fatalf("%s: %v", when, err)
+	for _, how := range []Packing{Fast, Small, Plain} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			size := map[Packing]int64{Fast: 2000, Small: 2000, Plain: 9000}[how]
+			w := open(t, dir, size, how)
+			pos := write(t, w, 40)
+			if err := w.Sync(); err != nil {
+				t.Fatal(err)
 			}
-			if want := exchange(i); x.URL != want.URL || !bytes.Equal(x.Body, want.Body) || x.Status != 200 || !x.Time.Equal(want.Time) || x.Header.Get("Content-Encoding") != "" {
-				t.Errorf("%s: record %d is %+v", when, i, x)
+			check := func(when string) {
+				for i, p := range pos {
+					x, err := Read(dir, p)
+					if err != nil {
+						t.Fatalf("%s: %v", when, err)
+					}
+					if want := exchange(i); x.URL != want.URL || !bytes.Equal(x.Body, want.Body) || x.Status != 200 || !x.Time.Equal(want.Time) || x.Header.Get("Content-Encoding") != "" {
+						t.Errorf("%s: record %d is %+v", when, i, x)
+					}
+				}
 			}
-		}
-	}
-	check("while open")
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	check("closed")
-	files, _ := filepath.Glob(filepath.Join(dir, "*"))
-	if len(files) < 3 {
-		t.Errorf("only %d files", len(files))
-	}
-	for _, f := range files {
-		if strings.HasSuffix(f, openSuffix) {
-			t.Errorf("%s is still open", f)
-		}
+			check("while open")
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			check("closed")
+			files, _ := filepath.Glob(filepath.Join(dir, "*"))
+			if len(files) < 3 {
+				t.Errorf("only %d files", len(files))
+			}
+			for _, f := range files {
+				if strings.HasSuffix(f, openSuffix) {
+					t.Errorf("%s is still open", f)
+				}
+			}
+		})
 	}
 }
 
@@ -108,35 +118,40 @@ func TestReopenedAtOnce(t *testing.T) {
 // A file cut at any byte loses only the records behind the cut.
 func TestRepair(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	w := open(t, dir, 0)
-	pos := write(t, w, 6)
-	if err := w.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(filepath.Join(dir, pos[0].File+openSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cut := 0; cut <= len(whole); cut += 37 {
-		dir := t.TempDir()
-		name := filepath.Join(dir, pos[0].File+openSuffix)
-		if err := os.WriteFile(name, whole[:cut], 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := open(t, dir, 0).Close(); err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		for i, p := range pos {
-			end := int64(len(whole))
-			if i+1 < len(pos) {
-				end = pos[i+1].Offset
+	for _, how := range []Packing{Fast, Small, Plain} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			w := open(t, dir, 0, how)
+			pos := write(t, w, 6)
+			if err := w.Sync(); err != nil {
+				t.Fatal(err)
 			}
-			_, err := Read(dir, p)
-			if kept := err == nil; kept != (end <= int64(cut)) {
-				t.Errorf("cut at %d: record %d (ends at %d) kept: %v, %v", cut, i, end, kept, err)
+			whole, err := os.ReadFile(filepath.Join(dir, pos[0].File+openSuffix))
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			for cut := 0; cut <= len(whole); cut += 37 {
+				dir := t.TempDir()
+				name := filepath.Join(dir, pos[0].File+openSuffix)
+				if err := os.WriteFile(name, whole[:cut], 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := open(t, dir, 0, how).Close(); err != nil {
+					t.Fatalf("cut at %d: %v", cut, err)
+				}
+				for i, p := range pos {
+					end := int64(len(whole))
+					if i+1 < len(pos) {
+						end = pos[i+1].Offset
+					}
+					_, err := Read(dir, p)
+					if kept := err == nil; kept != (end <= int64(cut)) {
+						t.Errorf("cut at %d: record %d (ends at %d) kept: %v, %v", cut, i, end, kept, err)
+					}
+				}
+			}
+		})
 	}
 }
 
@@ -218,6 +233,13 @@ func FuzzReader(f *testing.F) {
 			_, _ = rec.Exchange()
 		}
 	})
+}
+
+func TestUnknownPacking(t *testing.T) {
+	t.Parallel()
+	if _, err := Open(Config{Dir: t.TempDir(), Packing: "zip"}); err == nil || !strings.Contains(err.Error(), `"zip"`) {
+		t.Error(err)
+	}
 }
 
 func BenchmarkWrite(b *testing.B) {

@@ -173,7 +173,12 @@ func (r *Reader) skip() error {
 }
 
 // offset is how many bytes of the file the records read so far take.
-func (r *Reader) offset() int64 { return r.in.n }
+func (r *Reader) offset() int64 {
+	if r.gz == nil && r.text != nil {
+		return r.in.n - int64(r.text.Buffered())
+	}
+	return r.in.n
+}
 
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {

@@ -56,7 +56,7 @@ func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, ver
 	if err != nil {
 		return nil, errors.Join(explain(err), p.Close())
 	}
-	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Software: "freshet/" + version, Agent: UserAgent(c)})
+	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Packing: archive.Packing(c.Archive.Packing), Software: "freshet/" + version, Agent: UserAgent(c)})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

@@ -125,7 +125,7 @@ func (b *Bucket) Run(ctx context.Context) error {
 // Upload sends the finished files that are not in the bucket yet, and removes
 // those that were long enough.
 func (b *Bucket) Upload(ctx context.Context) error {
-	files, err := filepath.Glob(filepath.Join(b.config.Dir, "*.warc.gz"))
+	files, err := filepath.Glob(filepath.Join(b.config.Dir, "*.warc*"))
 	if err != nil {
 		return fmt.Errorf("archive %s: %w", b.config.Dir, err)
 	}
@@ -133,6 +133,9 @@ func (b *Bucket) Upload(ctx context.Context) error {
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if !archive.IsFile(path) {
+			continue
 		}
 		if err := b.send(ctx, path); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", filepath.Base(path), err))

@@ -37,6 +37,9 @@ type benchCrawlCmd struct {
 	Peers  string   `help:"Folder of the peers' sources (bench/peers of a checkout)." default:"bench/peers" type:"path"`
 	Index  bool     `help:"freshet also indexes the pages."`
 	Keep   string   `help:"Keep freshet's data directory here." placeholder:"DIR" type:"path"`
+
+	CPUProfile string `name:"cpu-profile" help:"freshet writes where its CPU time goes, for go tool pprof." placeholder:"FILE" type:"path"`
+	MemProfile string `name:"mem-profile" help:"freshet writes what it allocates." placeholder:"FILE" type:"path"`
 }
 
 // Run runs the robots one after the other against one server.
@@ -124,6 +127,12 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		argv := []string{self, "--data", data, "--quiet", "crawl", "--allow-private", "--agents", n, "--scope", "any"}
 		if !c.Index {
 			argv = append(argv, "--no-index")
+		}
+		if c.CPUProfile != "" {
+			argv = append(argv, "--cpu-profile", c.CPUProfile)
+		}
+		if c.MemProfile != "" {
+			argv = append(argv, "--mem-profile", c.MemProfile)
 		}
 		return append(argv, site.Seeds...), nil
 	case "bare":

@@ -65,9 +65,13 @@ type crawlCmd struct {
 	PriceTraffic float64 `help:"Price of a GB received." placeholder:"P"`
 
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
+	Packing string `name:"warc-compression" help:"How WARC files are packed: fast (gzip in one pass), gzip (smaller, about three times the work), none." enum:"fast,gzip,none" default:"fast"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
 	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL" env:"FRESHET_ARCHIVE_BUCKET"`
 	NoIndex bool   `help:"Do not index the pages."`
+
+	CPUProfile string `name:"cpu-profile" help:"Write where the CPU time goes, for go tool pprof." placeholder:"FILE" hidden:"" type:"path"`
+	MemProfile string `name:"mem-profile" help:"Write what is allocated, for go tool pprof." placeholder:"FILE" hidden:"" type:"path"`
 }
 
 // Help explains what a second run does.
@@ -113,6 +117,11 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return err
 	}
+	profiled, err := profile(c.CPUProfile, c.MemProfile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, profiled()) }()
 	parts, err := node.Open(ctx, dir, cfg, !c.NoIndex, version)
 	if err != nil {
 		return err
@@ -176,6 +185,7 @@ func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, cra
 	cfg.Agent = config.Agent{Name: c.AgentName, Contact: c.Contact}
 	cfg.Archive.Dir = c.Warc
 	cfg.Archive.Bucket = c.Bucket
+	cfg.Archive.Packing = c.Packing
 	cfg.Database, cfg.Node, cfg.Lease, cfg.Crawl.Agents = c.Database, c.Node, c.Lease, c.Agents
 	size, err := config.ParseBytes(c.MaxBody)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/dump"
@@ -291,7 +292,7 @@ func copyFiles(ctx context.Context, from, to string) (*filesCopied, error) {
 			return n, err
 		}
 		name, open := strings.CutSuffix(e.Name(), ".open")
-		if !e.Type().IsRegular() || !strings.HasSuffix(name, ".warc.gz") {
+		if !e.Type().IsRegular() || !archive.IsFile(name) {
 			continue
 		}
 		n.all++

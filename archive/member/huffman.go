@@ -1,0 +1,214 @@
+package member
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+)
+
+// Sizes of the alphabets of deflate (RFC 1951).
+const (
+	literals  = 286 // bytes, the end of a block, lengths of matches
+	distances = 30
+	endBlock  = 256
+)
+
+// maxBits bounds the codes, so that four literals fit into a word with the
+// seven bits that wait there at most.
+const maxBits = 14
+
+// tally counts symbols.
+type tally struct {
+	lit  [literals]uint32
+	dist [distances]uint32
+}
+
+// code is a Huffman code's bits, as deflate wants them, over the number of them:
+// bits<<8 | number.
+type code uint32
+
+// codes are what is needed to write blocks: a code for every symbol that there
+// is, whether seen or not, and the bits that tell a reader so.
+type codes struct {
+	lit    [literals]code
+	length [maxMatch + 1]uint64 // of a match: code and extra bits, packed as a code is
+	dist   [distances]code
+	head   []bitRun
+	symbol float64 // bits that a symbol took in what was learnt from
+}
+
+// bitRun is some bits.
+type bitRun struct {
+	bits uint64
+	n    uint
+}
+
+// learn makes the codes that suit what was counted.
+func (c *codes) learn(t *tally) {
+	for i := range t.lit {
+		t.lit[i] = t.lit[i]<<4 + 1 // what was not seen may come
+	}
+	for i := range t.dist {
+		t.dist[i] = t.dist[i]<<4 + 1
+	}
+	lit, dist := lengths(t.lit[:], maxBits), lengths(t.dist[:], maxBits)
+	assign(c.lit[:], lit)
+	assign(c.dist[:], dist)
+	for n := minMatch; n <= maxMatch; n++ {
+		sym, extra, width := lengthSymbol(n)
+		k := c.lit[sym]
+		c.length[n] = (uint64(k>>8)|extra<<(k&0xff))<<8 | uint64(k&0xff) + uint64(width)
+	}
+	c.describe(append(lit, dist...))
+}
+
+// lengths returns the lengths of a Huffman code of at most limit bits: weights
+// are evened out until it has no longer ones.
+func lengths(weight []uint32, limit int) []uint8 {
+	w := slices.Clone(weight)
+	for {
+		out := huffman(w)
+		if int(slices.Max(out)) <= limit {
+			return out
+		}
+		for i := range w {
+			w[i] = w[i]>>1 + 1
+		}
+	}
+}
+
+// huffman returns the lengths of an optimal code for at least two symbols. Leaves by weight
+// and nodes, which come into being by weight, are two queues.
+func huffman(weight []uint32) []uint8 {
+	n := len(weight)
+	order := make([]int, n)
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(weight[a], weight[b]), a-b) })
+	node := make([]uint64, n-1)
+	parent := make([]int, 2*n-1) // leaves first, in order
+	leaf, done := 0, 0
+	for k := range node {
+		for range 2 {
+			if leaf < n && (done >= k || uint64(weight[order[leaf]]) <= node[done]) {
+				node[k] += uint64(weight[order[leaf]])
+				parent[leaf] = n + k
+				leaf++
+			} else {
+				node[k] += node[done]
+				parent[n+done] = n + k
+				done++
+			}
+		}
+	}
+	depth := make([]uint8, 2*n-1)
+	for i := 2*n - 3; i >= 0; i-- {
+		depth[i] = depth[parent[i]] + 1
+	}
+	out := make([]uint8, n)
+	for i, s := range order {
+		out[s] = depth[i]
+	}
+	return out
+}
+
+// assign gives canonical codes (RFC 1951, 3.2.2), bits reversed.
+func assign(out []code, lengths []uint8) {
+	next := uint32(0)
+	for n := uint8(1); n <= maxBits; n++ {
+		for i, l := range lengths {
+			if l == n {
+				out[i] = code(bits.Reverse32(next)>>(32-n))<<8 | code(n)
+				next++
+			}
+		}
+		next <<= 1
+	}
+}
+
+// lengthSymbol returns the symbol of a match's length and its extra bits.
+func lengthSymbol(n int) (sym int, extra uint64, width int) {
+	if n == maxMatch {
+		return 285, 0, 0
+	}
+	n -= 3
+	if n < 8 {
+		return 257 + n, 0, 0
+	}
+	width = bits.Len(uint(n)) - 3
+	return 257 + 4*width + n>>width, uint64(n) & (1<<width - 1), width
+}
+
+// describe makes the header of a block (RFC 1951, 3.2.7): the lengths of the
+// codes, runs of equal ones shortened, under a code of their own.
+func (c *codes) describe(all []uint8) {
+	const repeat = 16 // the length before, 3 to 6 times
+	type item struct {
+		sym   int
+		extra uint64
+	}
+	var items []item
+	var weight [17]uint32
+	for i := 0; i < len(all); {
+		run := 1
+		for i+run < len(all) && all[i+run] == all[i] {
+			run++
+		}
+		items = append(items, item{sym: int(all[i])})
+		weight[all[i]]++
+		i++
+		for run--; run >= 3; {
+			n := min(run, 6)
+			items = append(items, item{repeat, uint64(n - 3)})
+			weight[repeat]++
+			i += n
+			run -= n
+		}
+	}
+	var used []int
+	var counts []uint32
+	for s, w := range weight {
+		if w > 0 {
+			used, counts = append(used, s), append(counts, w)
+		}
+	}
+	var width [19]uint8
+	if len(used) == 1 {
+		width[used[0]] = 1
+		width[(used[0]+1)%16] = 1 // a code of one symbol would not be complete
+	} else {
+		for i, n := range lengths(counts, 7) {
+			width[used[i]] = n
+		}
+	}
+	var own [19]code
+	assign(own[:], width[:])
+	order := [19]int{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
+	c.head = append(c.head[:0], bitRun{literals - 257, 5}, bitRun{distances - 1, 5}, bitRun{19 - 4, 4})
+	for _, s := range order {
+		c.head = append(c.head, bitRun{uint64(width[s]), 3})
+	}
+	for _, it := range items {
+		k := own[it.sym]
+		c.head = append(c.head, bitRun{uint64(k >> 8), uint(k & 0xff)})
+		if it.sym == repeat {
+			c.head = append(c.head, bitRun{it.extra, 2})
+		}
+	}
+	c.head = join(c.head)
+}
+
+// join puts runs together to as few as possible of at most 48 bits.
+func join(in []bitRun) []bitRun {
+	var out []bitRun
+	for _, r := range in {
+		if k := len(out) - 1; k >= 0 && out[k].n+r.n <= 48 {
+			out[k].bits |= r.bits << out[k].n
+			out[k].n += r.n
+		} else {
+			out = append(out, r)
+		}
+	}
+	return out
+}
