@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,10 @@ type host struct {
 	turn  uint64               // among hosts with the same wait, the first to come
 	at    int                  // place in the heap, -1 for none
 	low   uint64               // no new page stands before this order
-	adds  uint64               // batches that queued new pages
+	adds  uint64               // batches that queued new pages, or moved them
+	// writing says that a batch under the lease is being written: the lease holds
+	// until that is done.
+	writing bool
 }
 
 // place is where a page stood when it was taken.
@@ -119,7 +123,7 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 // expire ends leases that ran out. The caller holds mu.
 func (s *Store) expire(now time.Time) {
 	for h := range s.leases {
-		if now.After(h.until) {
+		if now.After(h.until) && !h.writing {
 			s.drop(h)
 		}
 	}
@@ -149,7 +153,7 @@ func (s *Store) Renew(_ context.Context, l *store.Lease, now time.Time, ttl time
 	if err != nil {
 		return err
 	}
-	if now.After(h.until) {
+	if now.After(h.until) && !h.writing {
 		s.drop(h)
 		return fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
 	}
@@ -173,55 +177,74 @@ func (s *Store) Release(_ context.Context, l *store.Lease) error {
 // Take implements store.Store. Of n pages at most half are revisits while new
 // pages wait, so that neither starves.
 func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([]store.Page, error) {
+	pages, ok, err := s.take(l, n, now)
+	if err == nil && !ok { // a batch moved pages meanwhile: once more, alone
+		s.committing.Lock()
+		defer s.committing.Unlock()
+		pages, _, err = s.take(l, n, now)
+	}
+	if err != nil && !errors.Is(err, store.ErrLease) {
+		err = fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
+	}
+	return pages, err
+}
+
+// take reads pages and marks them as out. It reports false, and marks none, if
+// pages moved in their queues while it read.
+func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, ok bool, err error) {
 	s.mu.Lock()
 	h, err := s.leased(l)
 	if err != nil {
 		s.mu.Unlock()
-		return nil, err
+		return nil, false, err
 	}
 	out := make(map[weburl.Key]bool, len(h.taken))
 	for k := range h.taken {
 		out[k] = true
 	}
-	low, adds, firstDue := h.low, h.adds, h.due
+	low, adds, firstDue, moves := h.low, h.adds, h.due, s.moves
 	s.mu.Unlock()
 
 	due, _, err := s.entries(dueSpace, h.key, n, firstDue, millis(now), out)
 	if err != nil {
-		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
+		return nil, false, err
 	}
 	fresh, first, err := s.entries(newSpace, h.key, n, low, ^uint64(0), out)
 	if err != nil {
-		return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
+		return nil, false, err
 	}
 	due = due[:min(len(due), max(n/2, n-len(fresh)))]
 	fresh = fresh[:min(len(fresh), n-len(due))]
 	keys := store.Mix(due, fresh)
-	pages := make([]store.Page, 0, len(keys))
-	for _, k := range keys {
-		v, err := s.get(pageKey(k))
-		if err == nil && v == nil {
-			err = store.ErrNotFound
-		}
-		var p store.Page
-		if err == nil {
-			err = json.Unmarshal(v, &p)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("store: page %x of %s: %w", k, l.Host.Name, err)
-		}
-		pages = append(pages, p)
+	if pages, err = s.records(keys); err != nil {
+		return nil, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, err := s.leased(l); err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	if s.moves != moves || moves%2 != 0 {
+		return nil, false, nil
 	}
 	for i, k := range keys {
 		h.taken[k] = place{pages[i].Slot, pages[i].State}
 	}
 	if h.adds == adds { // else pages may have been queued before it meanwhile
 		h.low = first
+	}
+	return pages, true, nil
+}
+
+// records reads the records of pages.
+func (s *Store) records(keys []weburl.Key) ([]store.Page, error) {
+	pages := make([]store.Page, len(keys))
+	for i, k := range keys {
+		p, err := s.page(k)
+		if err != nil {
+			return nil, fmt.Errorf("page %x: %w", k, err)
+		}
+		pages[i] = *p
 	}
 	return pages, nil
 }
@@ -257,13 +280,12 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 	b := s.db.NewBatch()
 	defer b.Close()
 	w := writer{s: s, b: b}
-	defer w.unlock()
+	defer w.end()
 	err := w.found(found)
-	if err == nil {
+	if err == nil && !b.Empty() {
 		err = w.commit()
 	}
 	if err != nil {
-		w.undo()
 		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
 	}
 	return len(w.added), nil
@@ -273,8 +295,8 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (int, error) {
 	b := s.db.NewBatch()
 	defer b.Close()
-	w := writer{s: s, b: b}
-	defer w.unlock()
+	w := writer{s: s, b: b, lease: l, next: batch.Host.Next}
+	defer w.end()
 	s.mu.Lock()
 	h, err := s.leased(l)
 	if err == nil {
@@ -299,42 +321,7 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 		err = w.commit()
 	}
 	if err != nil {
-		w.undo()
 		return 0, fmt.Errorf("store: commit %d pages of %s: %w", len(batch.Visits), l.Host.Name, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h.next = batch.Host.Next
-	for i := range w.visited {
-		delete(h.taken, w.visited[i])
-	}
-	if err := s.firstDue(h, &w); err != nil {
-		return len(w.added), fmt.Errorf("store: queue of %s: %w", l.Host.Name, err)
-	}
-	s.reheap(h)
 	return len(w.added), nil
-}
-
-// firstDue brings the earliest revisit of a host up to date after a batch of
-// its visits. It looks at the queue only if the earliest may have left it. The
-// caller holds mu.
-func (s *Store) firstDue(h *host, w *writer) error {
-	from := h.due
-	if from == 0 || w.nextDue > 0 && w.nextDue < from {
-		from = w.nextDue
-	}
-	if !w.wasDue || from == 0 {
-		h.due = from
-		return nil
-	}
-	prefix := append([]byte{dueSpace}, h.key[:]...)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
-	if err != nil {
-		return err
-	}
-	h.due = 0
-	if it.First() {
-		_, h.due = pageOf(it.Key())
-	}
-	return it.Close()
 }

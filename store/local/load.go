@@ -107,7 +107,9 @@ func (s *Store) Loaded(context.Context) error {
 	s.mu.Lock()
 	s.hosts, s.ready, s.leases = map[hostKey]*host{}, nil, map[*host]struct{}{}
 	s.stats = store.Stats{States: map[store.State]int64{}}
-	s.seen = newSeen(64 * s.seen.limit)
+	old := s.seen
+	s.seen = newSeen(old.limits)
+	old.close()
 	s.mu.Unlock()
 	return s.load()
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -33,9 +34,13 @@ const formatVersion = "1"
 
 // Config are the options of a store. The zero value is usable.
 type Config struct {
-	// Known is how many URLs are remembered in memory, 8 to 16 bytes each; beyond
-	// it each link is looked up on disk. Default 16 million.
+	// Known is how many URLs the table in memory holds, 10 to 15 bytes each; beyond
+	// it those met lately. Default 8 million.
 	Known int
+	// Filter is how many bytes the filters may take that know of all URLs once
+	// the table is full, 12 to 24 bits each; with less than 12 the disk is asked
+	// more often. Default 256 MiB.
+	Filter int
 	// Cache is the block cache in bytes. Default 16 MiB.
 	Cache int64
 	// FS replaces the file system (tests of crashes).
@@ -56,6 +61,7 @@ type Store struct {
 	write *pebble.WriteOptions
 	seen  *seen
 	cache *pebble.Cache
+	looks atomic.Int64 // questions of known URLs that memory could not answer
 
 	committing sync.Mutex // held while a batch is written; before mu
 
@@ -66,6 +72,7 @@ type Store struct {
 	leases  map[*host]struct{}
 	token   uint64
 	seq     uint64
+	moves   uint64 // odd while a batch moves pages in their queues
 	stats   store.Stats
 	closing bool
 }
@@ -76,7 +83,10 @@ var _ store.Store = (*Store)(nil)
 // ErrVersion where those are the reason.
 func Open(dir string, c Config) (*Store, error) {
 	if c.Known <= 0 {
-		c.Known = 16 << 20
+		c.Known = 8 << 20
+	}
+	if c.Filter <= 0 {
+		c.Filter = 256 << 20
 	}
 	if c.Cache <= 0 {
 		c.Cache = 16 << 20
@@ -96,7 +106,7 @@ func Open(dir string, c Config) (*Store, error) {
 		MemTableSize: c.memory, MemTableStopWritesThreshold: 3, MaxOpenFiles: 500,
 		L0CompactionThreshold: 4, L0StopWritesThreshold: 24,
 	}
-	for i := range opts.Levels {
+	for i := range len(opts.Levels) - 1 { // Get does not ask the filters of the last level
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	db, err := pebble.Open(dir, opts)
@@ -110,7 +120,7 @@ func Open(dir string, c Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
-	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(c.Known), hosts: map[hostKey]*host{}, leases: map[*host]struct{}{}}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(limits{c.Known, c.Filter}), hosts: map[hostKey]*host{}, leases: map[*host]struct{}{}}
 	if c.NoSync {
 		s.write = pebble.NoSync
 	}
@@ -298,11 +308,21 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	err := s.db.Close()
 	s.cache.Unref()
+	s.seen.close()
 	if err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
 	return nil
 }
+
+// Memory tells what the front of the known URLs costs.
+type Memory struct {
+	Bytes int64 `json:"bytes"` // of its tables
+	Looks int64 `json:"looks"` // at the disk, since the store was opened
+}
+
+// Memory returns what the front of the known URLs costs.
+func (s *Store) Memory() Memory { return Memory{Bytes: s.seen.memory(), Looks: s.looks.Load()} }
 
 // Stats implements store.Store.
 func (s *Store) Stats(context.Context) (store.Stats, error) {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/storetest"
 	"github.com/freshet/freshet/weburl"
@@ -15,7 +17,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]Config{"default": {}, "small table": {Known: 64}} {
+	for name, c := range map[string]Config{"default": {}, "table of a few URLs": {Known: 64}, "no room for the filter either": {Known: 64, Filter: 64}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) storetest.Opener {
@@ -54,41 +56,95 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
-// The table of known keys against a map, with removals.
-func TestSeen(t *testing.T) {
+// While agents visit pages others move them in their queues. In the end each page
+// stands in the one place that its record names.
+func TestMovesBesideVisits(t *testing.T) {
 	t.Parallel()
-	s := newSeen(1 << 20)
-	r := rand.New(rand.NewPCG(1, 1))
-	model := map[weburl.Key]bool{}
-	for range 50_000 {
-		u, err := weburl.Parse(fmt.Sprintf("http://h%d/%d", r.IntN(5), r.IntN(4000)))
+	s, err := Open(filepath.Join(t.TempDir(), "store"), Config{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, now := context.Background(), time.Now()
+	page := func(i int) weburl.URL {
+		u, err := weburl.Parse(fmt.Sprintf("http://h%d/%d", i%3, i))
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := u.Key()
-		if r.IntN(4) == 0 {
-			s.remove(k)
-			delete(model, k)
-			continue
-		}
-		fresh, maybe := s.add(k)
-		if maybe || fresh == model[k] {
-			t.Fatalf("%s: fresh %v, maybe %v, known %v", u, fresh, maybe, model[k])
-		}
-		model[k] = true
+		return u
 	}
-	if s.len() != int64(len(model)) {
-		t.Errorf("%d keys, want %d", s.len(), len(model))
+	const pages = 120
+	for i := range pages {
+		if _, err := s.Add(ctx, []store.Found{{URL: page(i), Order: uint64(1000 + i)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	for w := range 3 {
+		wg.Go(func() { // moves
+			r := rng.New(uint64(w), "moves", 0)
+			for range 400 {
+				f := store.Found{URL: page(r.IntN(pages)), Order: 1 + r.Uint64N(1000), Promote: true, Due: now.Add(-time.Duration(r.IntN(1e9)))}
+				if _, err := s.Add(ctx, []store.Found{f}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		wg.Go(func() { // visits
+			for range 300 {
+				if err := visitSome(ctx, s, now); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	want, got := map[string]bool{}, map[string]bool{}
+	if err := s.Pages(ctx, func(p *store.Page) error {
+		u, err := weburl.Parse(p.URL)
+		want[string(slotKey(u.Key(), p.Slot))] = true
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, space := range []byte{newSpace, dueSpace} {
+		if err := s.scan([]byte{space}, func(k, _ []byte) error { got[string(k)] = true; return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := range got {
+		if !want[k] {
+			t.Errorf("a queue entry %x of no page", k)
+		}
+	}
+	for k := range want {
+		if !got[k] {
+			t.Errorf("no queue entry %x of a page", k)
+		}
 	}
 }
 
-func BenchmarkSeen(b *testing.B) {
-	s := newSeen(1 << 26)
-	var k weburl.Key
-	for i := range b.N {
-		k[0], k[8], k[9], k[10], k[11] = byte(i>>20), byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
-		s.add(k)
+// visitSome claims a host and visits some pages; some stay new, some are due at
+// once.
+func visitSome(ctx context.Context, s *Store, now time.Time) error {
+	l, _, err := s.Claim(ctx, "n", now, time.Minute)
+	if err != nil || l == nil {
+		return err
 	}
+	pages, err := s.Take(ctx, l, 5, now)
+	b := store.Batch{Host: l.Host}
+	for i, p := range pages {
+		if i%2 == 0 {
+			p.State, p.Slot = store.OK, store.Slot{Due: now}
+		} else {
+			p.Slot.Order += 500
+		}
+		b.Visits = append(b.Visits, store.Visit{Page: p})
+	}
+	if err == nil {
+		_, err = s.Commit(ctx, l, &b)
+	}
+	return errors.Join(err, s.Release(ctx, l))
 }
 
 func BenchmarkAdd(b *testing.B) {

@@ -8,113 +8,261 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// seen answers whether a URL is known without touching the disk: an open
-// hash table of 64-bit fingerprints of page keys, rebuilt when the store opens.
-// Two URLs share a fingerprint with probability 2^-64, so that among 10^8 URLs
-// one is taken for known wrongly with probability 0.03 % (birthday bound).
+// seen answers most questions of whether a URL is known from bounded memory. It
+// only holds URLs whose records are durable; what it cannot say the records on
+// disk do, so that the answer is exact whatever was left out here.
 //
-// It is cut into shards, so that growing one copies little and briefly. Beyond
-// its limit it remembers no more, and Has answers maybe: the store then looks.
+// First stands a hash table of 63-bit prints. As long as all URLs fit, it knows
+// everything: two URLs share a print with probability 2^-63. When it is full, a
+// new print takes the place of one that was not asked for lately (second
+// chance, Corbató 1968), and from then on Bloom filters hold every URL, too: a
+// URL in none of them is new, without a look at the disk; one that is only in
+// them may be known. So the links of the hosts at work are answered by the table,
+// new ones by the filters, and the disk is asked for a known URL that was not
+// met for long and for one new URL of some hundred.
+//
+// All is cut into shards, so that growing one copies little and briefly.
 type seen struct {
-	shards [64]shard
-	limit  int // entries a shard may hold
+	shards [seenShards]shard
+	limits
+}
+
+const seenShards = 64
+
+// limits bound the memory of a shard, or of all of them.
+type limits struct {
+	prints int // in the table
+	filter int // bytes of the filters; beyond it they err more often
 }
 
 type shard struct {
+	limits
 	mu    sync.Mutex
-	slots []uint64 // 0 is free
+	slots []uint64 // prints, the lowest bit says asked for lately; 0 is free
 	n     int
-	full  bool // entries were left out
+	hand  int      // where the search for a print to leave out goes on
+	known []filter // of all URLs once the table was full, each twice as large
+	bytes int
 }
 
-func newSeen(limit int) *seen { return &seen{limit: max(1, limit/64)} }
+func newSeen(l limits) *seen {
+	s := &seen{limits: l}
+	for i := range s.shards {
+		s.shards[i].limits = limits{max(16, l.prints/seenShards), max(64, l.filter/seenShards)}
+	}
+	return s
+}
 
-// print mixes both halves of a key; 0 stands for a free slot.
+// print mixes both halves of a key. 0 stands for a free slot, and the lowest
+// bit is the table's.
 func print(k weburl.Key) uint64 {
 	hi, lo := binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:])
 	h := (bits.RotateLeft64(hi, 32) ^ lo) * 0x9e3779b97f4a7c15
 	h ^= h >> 32
-	return max(h, 1)
+	return max(h&^1, 2)
 }
 
-// add inserts a key. It reports whether the key was new for certain, and
-// whether it may have been (the table is full).
-func (s *seen) add(k weburl.Key) (fresh, maybe bool) {
+// answer is what seen says of a URL.
+type answer int
+
+const (
+	unknown answer = iota // never added
+	known
+	unsure // ask the disk
+)
+
+func (s *seen) shard(p uint64) *shard { return &s.shards[p>>58] }
+
+// ask says whether a URL was added.
+func (s *seen) ask(k weburl.Key) answer {
 	p := print(k)
-	sh := &s.shards[p>>58]
+	sh := s.shard(p)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if 4*(sh.n+1) > 3*len(sh.slots) && sh.n < s.limit {
+	if len(sh.slots) > 0 {
+		if i := sh.find(p); sh.slots[i] != 0 {
+			sh.slots[i] |= 1
+			return known
+		}
+	}
+	for i := len(sh.known) - 1; i >= 0; i-- {
+		if sh.known[i].has(p) {
+			return unsure
+		}
+	}
+	return unknown
+}
+
+// add inserts a URL that was not added before.
+func (s *seen) add(k weburl.Key) {
+	p := print(k)
+	sh := s.shard(p)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.insert(p)
+	if sh.known != nil {
+		sh.filterFor(0).add(p)
+	}
+}
+
+// remember puts a URL that was added before back into the table.
+func (s *seen) remember(k weburl.Key) {
+	p := print(k)
+	sh := s.shard(p)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.insert(p)
+}
+
+// close gives the memory back.
+func (s *seen) close() {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		release(sh.slots)
+		for j := range sh.known {
+			release(sh.known[j].words)
+		}
+		sh.slots, sh.known, sh.n = nil, nil, 0
+		sh.mu.Unlock()
+	}
+}
+
+// memory is how many bytes are held.
+func (s *seen) memory() (n int64) {
+	for i := range s.shards {
+		sh := &s.shards[i]
+		sh.mu.Lock()
+		n += int64(8*len(sh.slots) + sh.bytes)
+		sh.mu.Unlock()
+	}
+	return n
+}
+
+// filterFor returns the filter that takes the next URLs; a first one has room
+// for n and as many more.
+func (sh *shard) filterFor(n int) *filter {
+	for i := range sh.known {
+		n += sh.known[i].n
+	}
+	last := len(sh.known) - 1
+	if last < 0 || sh.known[last].n >= sh.known[last].capacity() {
+		capacity := max(64, n)
+		if last < 0 {
+			capacity *= 2
+		}
+		if room := sh.filter - sh.bytes; last < 0 || room >= 8*blockWords {
+			f := newFilter(min(capacity, max(64, room/8/blockWords*blockKeys)))
+			sh.bytes += 8 * len(f.words)
+			sh.known = append(sh.known, f)
+			last++
+		}
+	}
+	return &sh.known[last]
+}
+
+// The table is at most four fifths full.
+const (
+	loadNum = 4
+	loadDen = 5
+)
+
+// insert puts a print into the table if it is not there.
+func (sh *shard) insert(p uint64) {
+	if loadDen*(sh.n+1) > loadNum*len(sh.slots) && sh.n < sh.prints {
 		sh.grow()
 	}
-	if len(sh.slots) == 0 {
-		return false, true
-	}
 	i := sh.find(p)
-	if sh.slots[i] == p {
-		return false, false
+	if sh.slots[i] != 0 {
+		return
 	}
-	if sh.n >= s.limit {
-		sh.full = true
-		return false, true
+	if sh.n >= sh.prints {
+		if sh.known == nil {
+			sh.fillFilter()
+		}
+		sh.evict()
+		i = sh.find(p)
 	}
 	sh.slots[i] = p
 	sh.n++
-	return !sh.full, sh.full
 }
 
-// remove takes a key out again, after the batch that added it failed.
-func (s *seen) remove(k weburl.Key) {
-	p := print(k)
-	sh := &s.shards[p>>58]
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	if len(sh.slots) == 0 {
-		return
+// fillFilter makes the first filter, of what is in the table.
+func (sh *shard) fillFilter() {
+	f := sh.filterFor(sh.n)
+	for _, q := range sh.slots {
+		if q != 0 {
+			f.add(q &^ 1)
+		}
 	}
-	i := sh.find(p)
-	if sh.slots[i] != p {
-		return
+}
+
+// evict takes out the next print that was not asked for since the hand passed
+// it last.
+func (sh *shard) evict() {
+	for ; ; sh.hand++ {
+		if sh.hand >= len(sh.slots) {
+			sh.hand = 0
+		}
+		switch q := sh.slots[sh.hand]; {
+		case q == 0:
+		case q&1 != 0:
+			sh.slots[sh.hand] = q &^ 1
+		default:
+			sh.remove(sh.hand)
+			return
+		}
 	}
-	sh.slots[i] = 0
+}
+
+// remove frees a slot and closes the gap: prints behind it that were pushed past
+// it move up (Knuth, The Art of Computer Programming 3, algorithm 6.4 R).
+func (sh *shard) remove(gap int) {
+	size := len(sh.slots)
+	sh.slots[gap] = 0
 	sh.n--
-	// Close the gap: entries behind it may have been pushed past it.
-	mask := len(sh.slots) - 1
-	for j := (i + 1) & mask; sh.slots[j] != 0; j = (j + 1) & mask {
+	for j := gap; ; {
+		if j++; j == size {
+			j = 0
+		}
 		q := sh.slots[j]
-		sh.slots[j] = 0
-		sh.slots[sh.find(q)] = q
+		if q == 0 {
+			return
+		}
+		// q may stay if its home lies behind the gap, up to j, in the circle.
+		if home := sh.home(q); (j-home+size)%size < (j-gap+size)%size {
+			continue
+		}
+		sh.slots[gap], sh.slots[j] = q, 0
+		gap = j
 	}
+}
+
+// home is where the search for a print begins.
+func (sh *shard) home(p uint64) int {
+	h, _ := bits.Mul64(p>>1<<7, uint64(len(sh.slots))) // the upper six bits chose the shard
+	return int(h)
 }
 
 // find returns the slot of p, or the free slot where it belongs.
 func (sh *shard) find(p uint64) int {
-	mask := len(sh.slots) - 1
-	i := int(p) & mask
-	for sh.slots[i] != 0 && sh.slots[i] != p {
-		i = (i + 1) & mask
+	i := sh.home(p)
+	for sh.slots[i] != 0 && sh.slots[i]&^1 != p {
+		if i++; i == len(sh.slots) {
+			i = 0
+		}
 	}
 	return i
 }
 
+// grow makes the table half as large again, up to what its limit needs.
 func (sh *shard) grow() {
 	old := sh.slots
-	sh.slots = make([]uint64, max(64, 2*len(old)))
+	sh.slots = anonymous(min(max(64, len(old)*3/2), sh.prints*loadDen/loadNum+1))
 	for _, p := range old {
 		if p != 0 {
 			sh.slots[sh.find(p)] = p
 		}
 	}
-}
-
-// len counts the keys.
-func (s *seen) len() int64 {
-	var n int64
-	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		n += int64(sh.n)
-		sh.mu.Unlock()
-	}
-	return n
+	release(old)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -13,13 +14,19 @@ import (
 )
 
 // writer gathers one batch, and what must happen in memory when it is
-// committed, or be undone when it is not.
+// committed. Which URLs are new, and which pages move forward, is decided while
+// no other batch can commit: a URL counts as known once its record is durable and
+// not before, or a batch that fails could take with it a URL that another batch
+// dropped as known.
 type writer struct {
 	s       *Store
 	b       *pebble.Batch
+	lease   *store.Lease // nil for none: it must hold when the batch is written
+	h       *host        // of the lease
+	next    time.Time    // of the host
 	taken   map[weburl.Key]place
 	changed []*store.Visit // in order, for the feed
-	added   []weburl.Key
+	added   map[weburl.Key]struct{}
 	hosts   map[hostKey]string // hosts of added URLs
 	fresh   map[hostKey]int64  // change of the count of new pages
 	states  map[store.State]int64
@@ -29,7 +36,6 @@ type writer struct {
 	nextDue uint64              // earliest revisit among the visits, 0 for none
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
-	looked  map[weburl.Key]bool // URLs of this batch that the table had no room for
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
 }
 
@@ -41,11 +47,21 @@ func (w *writer) lock() {
 	}
 }
 
-func (w *writer) unlock() {
-	if w.locked {
-		w.locked = false
-		w.s.committing.Unlock()
+// end lets other batches go on, whether this one was written or not.
+func (w *writer) end() {
+	if !w.locked {
+		return
 	}
+	w.s.mu.Lock()
+	if w.h != nil {
+		w.h.writing = false
+	}
+	if w.moved != nil {
+		w.s.moves++
+	}
+	w.s.mu.Unlock()
+	w.locked = false
+	w.s.committing.Unlock()
 }
 
 func (w *writer) put(key []byte, v any) error {
@@ -85,12 +101,7 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 	switch next := v.Page.Slot; {
 	case next.Order > 0:
 		w.count(h.key, 1)
-		if w.lowest == nil {
-			w.lowest = map[hostKey]uint64{}
-		}
-		if low, ok := w.lowest[h.key]; !ok || next.Order < low {
-			w.lowest[h.key] = next.Order
-		}
+		w.lower(h.key, next.Order)
 	case !next.Due.IsZero():
 		if at := max(1, millis(next.Due)); w.nextDue == 0 || at < w.nextDue {
 			w.nextDue = at
@@ -144,50 +155,61 @@ func (w *writer) count(h hostKey, n int64) {
 	w.fresh[h] += n
 }
 
-// found queues the URLs that are new.
+// found queues the URLs that are new and moves known ones forward where they
+// ask for it. First, beside other batches, it sorts out what is known; what
+// remains is asked for again once no other batch can commit.
 func (w *writer) found(found []store.Found) error {
+	open := make([]*store.Found, 0, len(found))
+	l := lookup{s: w.s}
 	for i := range found {
 		f := &found[i]
-		k := f.URL.Key()
-		fresh, maybe := w.s.seen.add(k)
-		if maybe {
-			var err error
-			if fresh, err = w.look(k); err != nil {
-				return err
-			}
+		is, err := l.known(f.URL.Key())
+		if err != nil {
+			return errors.Join(err, l.close())
 		}
-		if fresh {
-			if err := w.queue(k, f); err != nil {
-				return err
-			}
-		} else if !f.Due.IsZero() || f.Promote {
-			if err := w.move(k, f); err != nil {
-				return err
-			}
+		if !is || !f.Due.IsZero() || f.Promote {
+			open = append(open, f)
 		}
 	}
-	return nil
+	if err := l.close(); err != nil || len(open) == 0 {
+		return err
+	}
+	w.lock()
+	for _, f := range open {
+		if err := w.settle(f); err != nil {
+			return errors.Join(err, l.close())
+		}
+	}
+	return l.close()
 }
 
-// look asks the disk whether a URL is new. From then on no other batch may
-// commit, or both could find it new.
-func (w *writer) look(k weburl.Key) (fresh bool, err error) {
-	w.lock()
-	if w.looked[k] {
-		return false, nil
+// settle queues one URL if it is new, else moves it. The writer is locked.
+func (w *writer) settle(f *store.Found) error {
+	k := f.URL.Key()
+	if _, here := w.added[k]; here {
+		return nil
 	}
-	_, c, err := w.s.db.Get(pageKey(k))
-	if errors.Is(err, pebble.ErrNotFound) {
-		if w.looked == nil {
-			w.looked = map[weburl.Key]bool{}
+	is := false
+	switch w.s.seen.ask(k) {
+	case known:
+		is = true
+	case unsure:
+		w.s.looks.Add(1)
+		_, c, err := w.s.db.Get(pageKey(k))
+		if err == nil {
+			is, err = true, c.Close()
 		}
-		w.looked[k] = true
-		return true, nil
+		if err != nil && !errors.Is(err, pebble.ErrNotFound) {
+			return err
+		}
 	}
-	if err != nil {
-		return false, err
+	if !is {
+		return w.queue(k, f)
 	}
-	return false, c.Close()
+	if !f.Due.IsZero() || f.Promote {
+		return w.move(k, f)
+	}
+	return nil
 }
 
 // lower notes the least order among a host's queued pages of this batch.
@@ -201,7 +223,10 @@ func (w *writer) lower(h hostKey, order uint64) {
 }
 
 func (w *writer) queue(k weburl.Key, f *store.Found) error {
-	w.added = append(w.added, k)
+	if w.added == nil {
+		w.added = map[weburl.Key]struct{}{}
+	}
+	w.added[k] = struct{}{}
 	h := hostKey(k[:8])
 	w.lower(h, f.Order)
 	if w.hosts == nil {
@@ -218,7 +243,7 @@ func (w *writer) queue(k weburl.Key, f *store.Found) error {
 
 // move brings a known page forward in its queue: a revisit to f.Due, a page
 // never visited to f.Order. A page that is out under a lease is being visited:
-// nothing to do.
+// nothing to do. The writer is locked.
 func (w *writer) move(k weburl.Key, f *store.Found) error {
 	v, err := w.s.get(pageKey(k))
 	if err != nil || v == nil {
@@ -241,18 +266,8 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		to.Due = f.Due
 	}
 	h := hostKey(k[:8])
-	w.s.mu.Lock()
-	rec := w.s.hosts[h]
-	out := false
-	if rec != nil {
-		_, out = rec.taken[k]
-	}
-	w.s.mu.Unlock()
-	if out || w.moved[k] {
+	if w.moved[k] || !w.mayMove(h, k) {
 		return nil
-	}
-	if w.moved == nil {
-		w.moved = map[weburl.Key]bool{}
 	}
 	w.moved[k] = true
 	old := slotKey(k, p.Slot)
@@ -261,6 +276,7 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		return err
 	}
 	if to.Order > 0 {
+		w.count(h, 0)
 		w.lower(h, to.Order)
 		return nil
 	}
@@ -273,13 +289,29 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	return nil
 }
 
+// mayMove reports whether a page is not out. From the first such question to the
+// end of the batch Take knows that pages are moving.
+func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	if w.moved == nil {
+		w.moved = map[weburl.Key]bool{}
+		w.s.moves++
+	}
+	rec := w.s.hosts[h]
+	if rec == nil {
+		return true
+	}
+	_, out := rec.taken[k]
+	return !out
+}
+
 // commit writes the batch and brings memory up to date. One batch at a time:
 // entries of the feed must appear in the order of their numbers, or a reader
 // could pass one by.
 func (w *writer) commit() error {
 	s := w.s
 	w.lock()
-	defer w.unlock()
 	seq := s.seq // only written here
 	for _, v := range w.changed {
 		seq++
@@ -287,14 +319,10 @@ func (w *writer) commit() error {
 			return err
 		}
 	}
-	s.mu.Lock()
-	var unknown []store.Host
-	for k, name := range w.hosts {
-		if s.hosts[k] == nil {
-			unknown = append(unknown, store.Host{Name: name})
-		}
+	unknown, err := w.check()
+	if err != nil {
+		return err
 	}
-	s.mu.Unlock()
 	for _, h := range unknown {
 		if err := w.host(h); err != nil {
 			return err
@@ -303,17 +331,78 @@ func (w *writer) commit() error {
 	if err := w.b.Commit(s.write); err != nil {
 		return err
 	}
+	for k := range w.added {
+		s.seen.add(k)
+	}
+	due, err := w.firstDue()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq = seq
 	for _, rec := range unknown {
 		k := weburl.HostKey(rec.Name)
+		s.hosts[k] = &host{key: k, name: rec.Name, at: -1}
+		s.stats.Hosts++
+	}
+	w.remember(due)
+	return err
+}
+
+// check makes sure of the lease and lists the hosts that are new. The lease does
+// not run out until the batch ends.
+func (w *writer) check() (unknown []store.Host, err error) {
+	s := w.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.lease != nil {
+		if w.h, err = s.leased(w.lease); err != nil {
+			return nil, err
+		}
+		w.h.writing = true
+	}
+	for k, name := range w.hosts {
 		if s.hosts[k] == nil {
-			s.hosts[k] = &host{key: k, name: rec.Name, at: -1}
-			s.stats.Hosts++
+			unknown = append(unknown, store.Host{Name: name})
 		}
 	}
+	return unknown, nil
+}
+
+// firstDue returns the earliest revisit of the leased host after the batch. It
+// looks at the queue only if the earliest may have left it.
+func (w *writer) firstDue() (uint64, error) {
+	if w.h == nil {
+		return 0, nil
+	}
+	from := w.h.due // only written by a batch
+	if from == 0 || w.nextDue > 0 && w.nextDue < from {
+		from = w.nextDue
+	}
+	if !w.wasDue || from == 0 {
+		return from, nil
+	}
+	prefix := append([]byte{dueSpace}, w.h.key[:]...)
+	it, err := w.s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return from, err
+	}
+	due := uint64(0)
+	if it.First() {
+		_, due = pageOf(it.Key())
+	}
+	return due, it.Close()
+}
+
+// remember brings the hosts' places and the counts up to date. The caller holds
+// mu.
+func (w *writer) remember(due uint64) {
+	s := w.s
 	s.stats.URLs += int64(len(w.added))
+	if w.h != nil {
+		w.h.next, w.h.due = w.next, due
+		for _, k := range w.visited {
+			delete(w.h.taken, k)
+		}
+	}
 	for k, n := range w.fresh {
 		h := s.hosts[k]
 		h.fresh += n
@@ -330,16 +419,11 @@ func (w *writer) commit() error {
 			s.reheap(h)
 		}
 	}
+	if w.h != nil {
+		s.reheap(w.h)
+	}
 	for st, n := range w.states {
 		s.stats.States[st] += n
-	}
-	return nil
-}
-
-// undo forgets the URLs that a failed batch would have added.
-func (w *writer) undo() {
-	for _, k := range w.added {
-		w.s.seen.remove(k)
 	}
 }
 

@@ -340,6 +340,38 @@ func testPromote(t *testing.T, open Opener) {
 	if st, err := s.Stats(ctx); err != nil || st.New != 4 || st.URLs != 4 {
 		t.Errorf("stats %+v, %v", st, err)
 	}
+	release(t, s, l)
+	testPromoteFirst(t, s)
+}
+
+// A page can be moved before all that were ever at the head of the queue.
+func testPromoteFirst(t *testing.T, s store.Store) {
+	t.Helper()
+	var queue []store.Found
+	for i := range 4 {
+		queue = append(queue, store.Found{URL: parse(t, fmt.Sprintf("http://b/%d", i)), Order: uint64(10 * (i + 1))})
+	}
+	if _, err := s.Add(context.Background(), queue); err != nil {
+		t.Fatal(err)
+	}
+	var l *store.Lease
+	for l == nil || l.Host.Name != "b" {
+		l = claim(t, s, start)
+	}
+	for i := range 2 {
+		p := take(t, s, l, 1, start)
+		if got, want := urls(p), fmt.Sprintf("http://b/%d", i); got != want {
+			t.Errorf("took %s, want %s", got, want)
+		}
+		commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
+	}
+	if _, err := s.Add(context.Background(), []store.Found{{URL: parse(t, "http://b/3"), Order: 5, Promote: true}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := urls(take(t, s, l, 1, start)); got != "http://b/3" {
+		t.Errorf("took %q, want the page that was moved to the head", got)
+	}
+	release(t, s, l)
 }
 
 // The feed has every change once, in order; a reader that asks again from its

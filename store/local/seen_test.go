@@ -1,0 +1,121 @@
+package local
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/weburl"
+)
+
+// key returns the key of the i-th page of a web of 50 hosts.
+func key(i int) weburl.Key {
+	var k weburl.Key
+	r := rng.New(1, "seen", i%50)
+	h := r.Uint64()
+	u := rng.New(1, "page", i).Uint64()
+	for j := range 8 {
+		k[j], k[8+j] = byte(h>>(8*j)), byte(u>>(8*j))
+	}
+	return k
+}
+
+// Whatever the room, no URL that was added is called unknown, and none that was
+// not is called known; with room for all there is no doubt.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	const n = 60_000
+	for _, c := range []struct {
+		limits
+		unsure float64 // share of unknown URLs that may be unsure
+	}{
+		{limits{n * 2, 1 << 20}, 0},
+		{limits{n / 4, 1 << 20}, 0.02},
+		{limits{n / 100, 1 << 20}, 0.02},
+		{limits{1, 1}, 1},
+		{limits{n / 4, n / 2}, 1},
+	} {
+		t.Run(fmt.Sprintf("%d prints, filters of %d bytes", c.prints, c.filter), func(t *testing.T) {
+			t.Parallel()
+			s := newSeen(c.limits)
+			defer s.close()
+			doubts := 0
+			for i := range n {
+				switch s.ask(key(i)) {
+				case known:
+					t.Fatalf("URL %d is known before it was added", i)
+				case unsure:
+					doubts++
+				}
+				s.add(key(i))
+				old := i * 7 % (i + 1)
+				switch s.ask(key(old)) {
+				case unknown:
+					t.Fatalf("URL %d is forgotten after %d", old, i)
+				case unsure:
+					s.remember(key(old))
+					if s.ask(key(old)) != known {
+						t.Fatalf("URL %d is not remembered", old)
+					}
+				}
+			}
+			if got := float64(doubts) / n; got > c.unsure {
+				t.Errorf("%.2f %% of new URLs in doubt, want at most %.2f %%", 100*got, 100*c.unsure)
+			}
+			if got, bound := s.memory(), int64(10*max(c.prints, 16*seenShards)*3/2+max(c.filter, 1024*seenShards)+64*seenShards*8); got > bound {
+				t.Errorf("%d bytes, bound %d", got, bound)
+			}
+		})
+	}
+}
+
+// URLs that are asked for again and again stay in the table while others come
+// and go.
+func TestSeenKeepsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := newSeen(limits{8000, 1 << 20})
+	defer s.close()
+	for i := range 100_000 {
+		s.add(key(i))
+		if hot := i % 1000; i >= 1000 && s.ask(key(hot)) != known {
+			s.remember(key(hot))
+			if i > 20_000 {
+				t.Fatalf("URL %d, asked for every 1,000 URLs, was left out of a table for 8,000", hot)
+			}
+		}
+	}
+}
+
+func FuzzSeen(f *testing.F) {
+	f.Add([]byte("abcabcdefabc"), uint16(3), uint16(3))
+	f.Add([]byte{0, 0, 255, 255, 1, 0, 1}, uint16(0), uint16(600))
+	f.Fuzz(func(t *testing.T, ops []byte, prints, bytes uint16) {
+		s := newSeen(limits{int(prints), int(bytes)})
+		defer s.close()
+		model := map[weburl.Key]bool{}
+		for i := 0; i+1 < len(ops); i += 2 {
+			k := weburl.Key{ops[i] >> 6 << 6, 8: ops[i], 9: ops[i+1] & 7}
+			switch a := s.ask(k); {
+			case a == unknown && model[k], a == known && !model[k]:
+				t.Fatalf("%x: answer %d, added %v", k, a, model[k])
+			case model[k]:
+				s.remember(k)
+			default:
+				s.add(k)
+				model[k] = true
+			}
+		}
+	})
+}
+
+func BenchmarkSeen(b *testing.B) {
+	s := newSeen(limits{8 << 20, 256 << 20})
+	defer s.close()
+	var k weburl.Key
+	for i := range b.N {
+		k[0], k[8], k[9], k[10], k[11] = byte(i>>20), byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
+		if s.ask(k) != known {
+			s.add(k)
+		}
+	}
+}
