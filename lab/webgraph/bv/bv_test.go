@@ -89,59 +89,6 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The worked example of the codes: numbers and the bits that the paper gives.
-func TestCodes(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		write func(*bitWriter)
-		bits  string
-	}{
-		{func(w *bitWriter) { w.unary(0); w.unary(3) }, "10001"},
-		{func(w *bitWriter) { w.gamma(0); w.gamma(1); w.gamma(4) }, "1" + "010" + "00101"},
-		{func(w *bitWriter) { w.zeta(0, 3) }, "100"},  // 1
-		{func(w *bitWriter) { w.zeta(1, 3) }, "1010"}, // 2
-		{func(w *bitWriter) { w.zeta(7, 3) }, "0100000"},
-		{func(w *bitWriter) { w.zeta(2, 1) }, "011"},
-	} {
-		var w bitWriter
-		tt.write(&w)
-		n := w.len()
-		w.pad()
-		got := ""
-		r := bitReader{data: w.data}
-		for range n {
-			got += string(rune('0' + r.bits(1)))
-		}
-		if got != tt.bits {
-			t.Errorf("%s, want %s", got, tt.bits)
-		}
-	}
-	for _, x := range []uint64{0, 1, 2, 7, 8, 1000, 1<<28 - 2, 1<<28 - 1, 1 << 29, 1<<40 + 5, 1<<62 - 1} {
-		var w bitWriter
-		w.gamma(x)
-		w.bits(5, 3)
-		if x < 1<<54 {
-			w.zeta(x, 3)
-			w.zeta(x, 1)
-		}
-		w.pad()
-		r := bitReader{data: w.data}
-		if got := r.gamma(); got != x || r.bits(3) != 5 {
-			t.Errorf("gamma of %d read as %d", x, got)
-		}
-		if x < 1<<54 {
-			if a, b := r.zeta(3), r.zeta(1); a != x || b != x {
-				t.Errorf("zeta of %d read as %d and %d", x, a, b)
-			}
-		}
-	}
-	for x := int64(-5); x < 5; x++ {
-		if signed(unsigned(x)) != x || unsigned(x) > 9 {
-			t.Errorf("%d folded to %d", x, unsigned(x))
-		}
-	}
-}
-
 func TestUnsorted(t *testing.T) {
 	t.Parallel()
 	e := NewEncoder(Default(), &bytes.Buffer{}, nil)

@@ -14,6 +14,8 @@ import (
 	"iter"
 	"math"
 	"slices"
+
+	"github.com/freshet/freshet/lab/webgraph/bitcode"
 )
 
 // FormatError says where the bits of a graph are wrong.
@@ -25,27 +27,27 @@ type FormatError struct {
 func (e *FormatError) Error() string { return fmt.Sprintf("page %d: %s", e.Page, e.Why) }
 
 // read reads a number of a code.
-func (p *Properties) read(r *bitReader, c code) uint64 {
+func (p *Properties) read(r *bitcode.Reader, c code) uint64 {
 	switch c {
 	case gammaCode:
-		return r.gamma()
+		return r.Gamma()
 	case unaryCode:
-		return r.unary()
+		return r.Unary()
 	case zetaCode:
-		return r.zeta(uint(p.ZetaK))
+		return r.Zeta(uint(p.ZetaK))
 	case deltaCode:
-		return r.delta()
+		return r.Delta()
 	default:
-		return r.nibble()
+		return r.Nibble()
 	}
 }
 
 // header reads the degree of page x and how many pages before is the list that
 // it is copied from, 0 for none.
-func (p *Properties) header(r *bitReader, x uint64) (degree, ref uint64, err error) {
+func (p *Properties) header(r *bitcode.Reader, x uint64) (degree, ref uint64, err error) {
 	degree = p.read(r, p.degrees)
 	switch {
-	case r.bad:
+	case r.Bad:
 		return 0, 0, &FormatError{x, "the file ends or is damaged"}
 	case degree > uint64(p.Nodes):
 		return 0, 0, &FormatError{x, fmt.Sprintf("%d links in a graph of %d pages", degree, p.Nodes)}
@@ -66,7 +68,7 @@ type scratch struct {
 }
 
 // list decodes the rest of the list of page x, copied from model, into buf.
-func (p *Properties) list(r *bitReader, x, degree, ref uint64, model, buf []uint32, s *scratch) ([]uint32, error) {
+func (p *Properties) list(r *bitcode.Reader, x, degree, ref uint64, model, buf []uint32, s *scratch) ([]uint32, error) {
 	s.copied, s.intervals = s.copied[:0], s.intervals[:0]
 	if ref > 0 {
 		if err := p.copied(r, x, model, s); err != nil {
@@ -93,7 +95,7 @@ func (p *Properties) list(r *bitReader, x, degree, ref uint64, model, buf []uint
 	for i := range extra {
 		gap := p.read(r, p.residuals)
 		if i == 0 {
-			v += signed(gap)
+			v += bitcode.Signed(gap)
 			sorted = sorted && len(buf) == from
 		} else {
 			v += int64(gap) + 1
@@ -103,7 +105,7 @@ func (p *Properties) list(r *bitReader, x, degree, ref uint64, model, buf []uint
 		}
 		buf = append(buf, uint32(v))
 	}
-	if r.bad {
+	if r.Bad {
 		return nil, &FormatError{x, "the file ends or is damaged"}
 	}
 	if !sorted {
@@ -118,7 +120,7 @@ func (p *Properties) list(r *bitReader, x, degree, ref uint64, model, buf []uint
 }
 
 // copied reads which blocks of model are copied.
-func (p *Properties) copied(r *bitReader, x uint64, model []uint32, s *scratch) error {
+func (p *Properties) copied(r *bitcode.Reader, x uint64, model []uint32, s *scratch) error {
 	blocks := p.read(r, p.counts)
 	if blocks > uint64(len(model))+1 {
 		return &FormatError{x, fmt.Sprintf("%d blocks of a list of %d", blocks, len(model))}
@@ -144,23 +146,23 @@ func (p *Properties) copied(r *bitReader, x uint64, model []uint32, s *scratch) 
 }
 
 // readIntervals reads runs of consecutive pages and returns how many they have.
-func (p *Properties) readIntervals(r *bitReader, x, extra uint64, s *scratch) (uint64, error) {
-	count := r.gamma()
+func (p *Properties) readIntervals(r *bitcode.Reader, x, extra uint64, s *scratch) (uint64, error) {
+	count := r.Gamma()
 	if count > extra {
 		return 0, &FormatError{x, fmt.Sprintf("%d intervals for %d links", count, extra)}
 	}
 	total, v := uint64(0), int64(x)
 	for i := range count {
-		gap := r.gamma()
+		gap := r.Gamma()
 		if gap > 1<<40 {
 			return 0, &FormatError{x, "an interval leads outside"}
 		}
 		if i == 0 {
-			v += signed(gap)
+			v += bitcode.Signed(gap)
 		} else {
 			v += int64(gap) + 1
 		}
-		n := r.gamma() + uint64(p.MinInterval)
+		n := r.Gamma() + uint64(p.MinInterval)
 		if v < 0 || n > extra-total || v+int64(n) > p.Nodes {
 			return 0, &FormatError{x, "an interval leads outside"}
 		}
@@ -177,7 +179,7 @@ func (p *Properties) readIntervals(r *bitReader, x, extra uint64, s *scratch) (u
 // next one. The sequence ends with the first error.
 func Lists(p Properties, graph []byte) iter.Seq2[[]uint32, error] {
 	return func(yield func([]uint32, error) bool) {
-		r := &bitReader{data: graph}
+		r := bitcode.NewReader(graph)
 		ring := make([][]uint32, p.Window+1)
 		var s scratch
 		links := int64(0)

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+
+	"github.com/freshet/freshet/lab/webgraph/bitcode"
 )
 
 // Encoder writes a graph, list by list.
@@ -11,12 +13,12 @@ type Encoder struct {
 	p       Properties
 	graph   *bufio.Writer
 	offsets *bufio.Writer
-	out     bitWriter
-	gaps    bitWriter // of the offsets
-	bits    uint64    // written so far
-	told    uint64    // of them, the last time
-	ring    []coded   // the last lists
-	trial   [2]bitWriter
+	out     bitcode.Writer
+	gaps    bitcode.Writer // of the offsets
+	bits    uint64         // written so far
+	told    uint64         // of them, the last time
+	ring    []coded        // the last lists
+	trial   [2]bitcode.Writer
 	s       encoding
 	// At is told where the bits of each list begin, and where the last one ends;
 	// nil: nobody.
@@ -55,7 +57,7 @@ func (e *Encoder) Append(list []uint32) error {
 		return err
 	}
 	best, depth := &e.trial[0], 0
-	best.reset()
+	best.Reset()
 	e.s.encode(best, &e.p, x, list, 0, nil)
 	other := &e.trial[1]
 	for ref := 1; ref <= e.p.Window && uint64(ref) <= x && len(list) > 0; ref++ {
@@ -63,24 +65,18 @@ func (e *Encoder) Append(list []uint32) error {
 		if model.depth >= e.p.MaxRef || len(model.list) == 0 {
 			continue
 		}
-		other.reset()
-		if e.s.encode(other, &e.p, x, list, ref, model.list); other.len() < best.len() {
+		other.Reset()
+		if e.s.encode(other, &e.p, x, list, ref, model.list); other.Len() < best.Len() {
 			best, other, depth = other, best, model.depth+1
 		}
 	}
 	slot := &e.ring[x%uint64(len(e.ring))]
 	slot.list, slot.depth = append(slot.list[:0], list...), depth
-	e.bits += best.len()
-	e.out.append(best)
+	e.bits += best.Len()
+	e.out.Append(best)
 	e.p.Nodes++
 	e.p.Links += int64(len(list))
-	return flush(&e.out, e.graph)
-}
-
-// flush hands whole bytes on.
-func flush(b *bitWriter, w *bufio.Writer) error {
-	_, err := w.Write(b.data)
-	b.data = b.data[:0]
+	_, err := e.out.WriteTo(e.graph)
 	return err
 }
 
@@ -95,9 +91,10 @@ func (e *Encoder) tellOffset() error {
 	if e.offsets == nil {
 		return nil
 	}
-	e.gaps.gamma(e.bits - e.told)
+	e.gaps.Gamma(e.bits - e.told)
 	e.told = e.bits
-	return flush(&e.gaps, e.offsets)
+	_, err := e.gaps.WriteTo(e.offsets)
+	return err
 }
 
 // Finish writes the rest and the properties. It returns the number of bits of the
@@ -106,16 +103,16 @@ func (e *Encoder) Finish(properties io.Writer) (uint64, error) {
 	if err := e.tellOffset(); err != nil {
 		return 0, err
 	}
-	e.out.pad()
-	if err := flush(&e.out, e.graph); err != nil {
+	e.out.Pad()
+	if _, err := e.out.WriteTo(e.graph); err != nil {
 		return 0, err
 	}
 	if err := e.graph.Flush(); err != nil {
 		return 0, err
 	}
 	if e.offsets != nil {
-		e.gaps.pad()
-		if err := flush(&e.gaps, e.offsets); err != nil {
+		e.gaps.Pad()
+		if _, err := e.gaps.WriteTo(e.offsets); err != nil {
 			return 0, err
 		}
 		if err := e.offsets.Flush(); err != nil {
@@ -139,23 +136,23 @@ type encoding struct {
 
 // encode writes a list that is copied from model, which is ref pages before; ref
 // 0: from none.
-func (s *encoding) encode(w *bitWriter, p *Properties, x uint64, list []uint32, ref int, model []uint32) {
-	w.gamma(uint64(len(list)))
+func (s *encoding) encode(w *bitcode.Writer, p *Properties, x uint64, list []uint32, ref int, model []uint32) {
+	w.Gamma(uint64(len(list)))
 	if len(list) == 0 {
 		return
 	}
 	if p.Window > 0 {
-		w.unary(uint64(ref))
+		w.Unary(uint64(ref))
 	}
 	s.extra = append(s.extra[:0], list...)
 	if ref > 0 {
 		s.match(list, model)
-		w.gamma(uint64(len(s.blocks)))
+		w.Gamma(uint64(len(s.blocks)))
 		for i, n := range s.blocks {
 			if i > 0 {
 				n--
 			}
-			w.gamma(n)
+			w.Gamma(n)
 		}
 	}
 	if len(s.extra) == 0 {
@@ -164,23 +161,23 @@ func (s *encoding) encode(w *bitWriter, p *Properties, x uint64, list []uint32, 
 	s.residuals = append(s.residuals[:0], s.extra...)
 	if p.MinInterval > 0 {
 		s.split(p.MinInterval)
-		w.gamma(uint64(len(s.lefts)))
+		w.Gamma(uint64(len(s.lefts)))
 		next := int64(0)
 		for i, left := range s.lefts {
 			if i == 0 {
-				w.gamma(unsigned(int64(left) - int64(x)))
+				w.Gamma(bitcode.Unsigned(int64(left) - int64(x)))
 			} else {
-				w.gamma(uint64(int64(left) - next - 1))
+				w.Gamma(uint64(int64(left) - next - 1))
 			}
-			w.gamma(s.lengths[i] - uint64(p.MinInterval))
+			w.Gamma(s.lengths[i] - uint64(p.MinInterval))
 			next = int64(left) + int64(s.lengths[i])
 		}
 	}
 	for i, v := range s.residuals {
 		if i == 0 {
-			w.zeta(unsigned(int64(v)-int64(x)), uint(p.ZetaK))
+			w.Zeta(bitcode.Unsigned(int64(v)-int64(x)), uint(p.ZetaK))
 		} else {
-			w.zeta(uint64(v-s.residuals[i-1]-1), uint(p.ZetaK))
+			w.Zeta(uint64(v-s.residuals[i-1]-1), uint(p.ZetaK))
 		}
 	}
 }

@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/freshet/freshet/lab/webgraph/bitcode"
 )
 
 // Index finds the list of any page of a coded graph. It is safe for concurrent
 // use; each goroutine reads through a Reader of its own.
 type Index struct {
 	f       *File
-	offsets *eliasFano
+	offsets *bitcode.EliasFano
 }
 
 // OpenIndex opens a coded graph for access to any list. The places of the lists
@@ -36,16 +38,16 @@ func OpenIndex(base string) (*Index, error) {
 
 func (x *Index) readOffsets(data []byte) error {
 	end := uint64(len(x.f.graph)) * 8
-	x.offsets = newEliasFano(uint64(x.f.Nodes)+1, end)
-	r := &bitReader{data: data}
+	x.offsets = bitcode.NewEliasFano(uint64(x.f.Nodes)+1, end)
+	r := bitcode.NewReader(data)
 	at := uint64(0)
 	for u := range x.f.Nodes + 1 {
-		gap := r.gamma()
-		if r.bad || gap > end-at {
+		gap := r.Gamma()
+		if r.Bad || gap > end-at {
 			return &FormatError{uint64(u), "the file ends, or the list begins after the end of the graph"}
 		}
 		at += gap
-		x.offsets.push(at)
+		x.offsets.Push(at)
 	}
 	return nil
 }
@@ -54,7 +56,7 @@ func (x *Index) readOffsets(data []byte) error {
 func (x *Index) Nodes() int64 { return x.f.Nodes }
 
 // Bytes returns the sizes of the lists and of their places.
-func (x *Index) Bytes() (lists, places int64) { return x.f.Size(), x.offsets.bytes() }
+func (x *Index) Bytes() (lists, places int64) { return x.f.Size(), x.offsets.Bytes() }
 
 // Close gives the mapped memory back.
 func (x *Index) Close() error { return x.f.Close() }
@@ -79,15 +81,15 @@ func (x *Index) NewReader() *Reader { return &Reader{x: x} }
 // call. An error is a *FormatError.
 func (r *Reader) Out(u uint32) ([]uint32, error) {
 	p := &r.x.f.Properties
-	bits := bitReader{data: r.x.f.graph}
+	bits := bitcode.NewReader(r.x.f.graph)
 	r.chain = r.chain[:0]
 	for page := uint64(u); ; {
-		bits.pos = r.x.offsets.get(page)
-		degree, ref, err := p.header(&bits, page)
+		bits.Pos = r.x.offsets.Get(page)
+		degree, ref, err := p.header(bits, page)
 		if err != nil {
 			return nil, err
 		}
-		r.chain = append(r.chain, link{page, bits.pos, degree, ref})
+		r.chain = append(r.chain, link{page, bits.Pos, degree, ref})
 		if degree == 0 || ref == 0 {
 			break
 		}
@@ -99,8 +101,8 @@ func (r *Reader) Out(u uint32) ([]uint32, error) {
 		to := r.lists[i&1][:0]
 		if l.degree > 0 {
 			var err error
-			bits.pos = l.at
-			if to, err = p.list(&bits, l.page, l.degree, l.ref, list, to, &r.s); err != nil {
+			bits.Pos = l.at
+			if to, err = p.list(bits, l.page, l.degree, l.ref, list, to, &r.s); err != nil {
 				return nil, err
 			}
 		}
