@@ -27,8 +27,8 @@ type Reader struct {
 	lists []uint32
 	ends  [groupPages + 1]uint32 // of each page in lists
 	long  [groupPages]uint64     // where a long list begins that was skipped, plus 1
-	far   []uint32 // a long list
-	farOf int64    // whose
+	far   []uint32               // a long list
+	farOf int64                  // whose
 }
 
 // NewReader returns a reader.
