@@ -10,67 +10,6 @@ import (
 	"github.com/freshet/freshet/lab/rng"
 )
 
-// KindShares are the probabilities of the kinds, from Forbidden on.
-type KindShares [kinds]float64
-
-// Defaults of a dissertation of 2005, whose experiments ours repeat.
-const (
-	MinSize = 65     // bytes
-	MaxSize = 122880 // bytes
-)
-
-// Classic returns its kinds.
-func Classic() KindShares { return KindShares{.083, .125, .125, .25, .25, .167} }
-
-// RealShare returns the long-run share of events that are real changes when
-// kinds are drawn independently: one minus the probability of a pair of kinds
-// that makes none.
-func (k KindShares) RealShare() float64 {
-	p := 1.
-	for a := Forbidden; a <= Same; a++ {
-		for b := Forbidden; b <= Same; b++ {
-			if !Real(a, b) {
-				p -= k[a-1] * k[b-1]
-			}
-		}
-	}
-	return p
-}
-
-// FreshAfter returns the probability that a resource whose events come at rate
-// lambda has no real change within x of a random moment. The kind then stays as
-// it is: errors and Same repeat themselves, a new size lets Same follow.
-func (k KindShares) FreshAfter(lambda, x float64) float64 {
-	var p float64
-	for i, share := range k {
-		p += share * math.Exp(-lambda*(1-k.quiet(Kind(i+1)))*x)
-	}
-	return p
-}
-
-// Cycle returns the mean of FreshAfter on [0, x]: the freshness of resources
-// that a robot visits at intervals x.
-func (k KindShares) Cycle(lambda, x float64) float64 {
-	var p float64
-	for i, share := range k {
-		y := lambda * (1 - k.quiet(Kind(i+1))) * x
-		if y == 0 {
-			p += share
-			continue
-		}
-		p -= share * math.Expm1(-y) / y
-	}
-	return p
-}
-
-// quiet is the probability that an event at a resource of a kind is no real change.
-func (k KindShares) quiet(kind Kind) float64 {
-	if kind.Gone() {
-		return k[kind-1]
-	}
-	return k[Same-1]
-}
-
 // Spec says how a field is made. The zero value of every field but the first
 // four means its default.
 type Spec struct {
@@ -104,8 +43,7 @@ type Synthetic struct {
 	changes  func() []float64 // events a unit, drawn when somebody asks
 	requests func() []float64
 	rates    func() []float64 // real changes a unit
-	cut      [kinds]uint64    // of 32 random bits, running
-	guess    [1 << guessBits]Kind
+	course
 }
 
 // New makes a field. The error says which number makes no sense.
@@ -113,7 +51,7 @@ func New(s Spec) (*Synthetic, error) {
 	if err := s.complete(); err != nil {
 		return nil, err
 	}
-	f := &Synthetic{spec: s, sizes: make([]uint32, s.PageCount)}
+	f := &Synthetic{spec: s, sizes: make([]uint32, s.PageCount), course: newCourse(&s)}
 	r := f.stream("sizes")
 	for i := range f.sizes {
 		f.sizes[i] = s.Least + uint32(below(r, uint64(s.Most-s.Least)+1))
@@ -128,12 +66,6 @@ func New(s Spec) (*Synthetic, error) {
 		}
 		return out
 	})
-	var sum float64
-	for i, p := range s.Kinds {
-		sum += p
-		f.cut[i] = uint64(math.Round(sum * (1 << 32)))
-	}
-	f.guess = f.guesses()
 	return f, nil
 }
 
@@ -295,56 +227,6 @@ func (s *changes) draw(c *Change) {
 	c.Size, c.Kind, c.Real = s.f.resize(k, was.size, uint32(bits)), k, real[was.kind&7][k&7]
 	*was = state{c.Size, k}
 }
-
-// real is Real as a table: events come in no order that a processor could guess.
-var real = func() (t [8][8]bool) {
-	for prev := Forbidden; prev <= Same; prev++ {
-		for k := Forbidden; k <= Same; k++ {
-			t[prev][k] = Real(prev, k)
-		}
-	}
-	return t
-}()
-
-// kind draws a kind from 32 random bits.
-func (f *Synthetic) kind(bits uint32) Kind {
-	if k := f.guess[bits>>(32-guessBits)]; k != 0 {
-		return k
-	}
-	k := 0
-	for k < kinds-1 && uint64(bits) >= f.cut[k] {
-		k++
-	}
-	return Kind(k + 1)
-}
-
-// guessBits is how many bits of a draw mostly tell the kind.
-const guessBits = 10
-
-// guesses are the kinds of draws that begin with the same bits, 0 where they differ.
-func (f *Synthetic) guesses() (t [1 << guessBits]Kind) {
-	for i := range t {
-		first := uint32(i) << (32 - guessBits)
-		if k := f.kind(first); k == f.kind(first|(1<<(32-guessBits)-1)) {
-			t[i] = k
-		}
-	}
-	return t
-}
-
-// resize returns the size after an event, from 32 random bits: uniform below or
-// above the present one, within the bounds; at a bound it stays. Masks choose
-// between the kinds instead of branches, for the same reason.
-func (f *Synthetic) resize(k Kind, size, bits uint32) uint32 {
-	shrinks, grows := mask[k&7].shrinks, mask[k&7].grows
-	room := (size-f.spec.Least)&shrinks | (f.spec.Most-size)&grows
-	base := size&^shrinks | f.spec.Least&shrinks
-	above := uint32(-int64(room)>>63) & grows & 1 // where a larger size begins
-	return base + above + uint32(uint64(bits)*uint64(room)>>32)
-}
-
-// mask has all bits of the kinds that change the size.
-var mask = [8]struct{ shrinks, grows uint32 }{Shrunk: {shrinks: math.MaxUint32}, Grown: {grows: math.MaxUint32}}
 
 // Requests returns the request history from its start.
 func (f *Synthetic) Requests() RequestReader {

@@ -1,0 +1,147 @@
+package field
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/freshet/freshet/lab/rng"
+)
+
+// renewal is a renewal process for every resource of a field of any size, each
+// computed from the seed and the number of the resource alone.
+//
+// With the exponential law the time line of a resource is cut into cells of a
+// Poisson number of events each, so that events near any time are found at
+// once. Other laws remember the event before: they are walked from the start.
+type renewal struct {
+	seed    uint64
+	rate    float64 // mean events a unit
+	law     Law
+	spread  Law // of rates; nil: all the same
+	horizon float64
+}
+
+// Salts keep the numbers drawn for one resource apart.
+const (
+	saltRate = 0xf1e1d + iota
+	saltTimes
+	saltKinds
+)
+
+// Bounds of a cell: its expected number of events, and the greatest that is
+// told apart (a Poisson number of mean 2 is less with 1 - 10^-24).
+const (
+	cellMean = 2
+	cellBits = 5
+	cellMost = 1<<cellBits - 1
+)
+
+// place is an event of one resource's process. The zero place is before the
+// first one.
+type place struct {
+	at     float64
+	number uint64 // of the event, rising; of cells: cell<<cellBits | index in it + 1
+}
+
+// process is the renewal process of one resource.
+type process struct {
+	key     uint64
+	gap     float64 // mean; +Inf: there are no events
+	law     Law     // nil: by cells
+	horizon float64
+}
+
+// mixed is a source of random numbers that are hashes.
+type mixed struct{ key, n uint64 }
+
+// Uint64 returns the next hash.
+func (m *mixed) Uint64() uint64 {
+	m.n++
+	return rng.Mix(m.key, m.n)
+}
+
+// rateOf returns the events a unit of a resource.
+func (r *renewal) rateOf(page uint64) float64 {
+	if r.spread == nil {
+		return r.rate
+	}
+	return r.rate * r.spread.Draw(rand.New(&mixed{key: rng.Mix(r.seed+saltRate, page)}))
+}
+
+func (r *renewal) of(page uint64) process {
+	p := process{key: rng.Mix(r.seed+saltTimes, page), gap: 1 / r.rateOf(page), law: r.law, horizon: r.horizon}
+	if _, ok := r.law.(Exponential); ok {
+		p.law = nil
+	}
+	return p
+}
+
+// next returns the event after one; its time is +Inf if that is not before the
+// horizon.
+func (p *process) next(e place) place {
+	if !(p.gap < p.horizon*1e9) { // also where there are none
+		return place{at: math.Inf(1)}
+	}
+	if p.law != nil {
+		r := rand.New(&mixed{key: rng.Mix(p.key, e.number)})
+		if e.number == 0 {
+			e.at = p.law.Residual(r) * p.gap
+		} else {
+			e.at += p.law.Draw(r) * p.gap
+		}
+		return p.bounded(place{e.at, e.number + 1})
+	}
+	width := p.gap * cellMean
+	var times [cellMost]float64
+	for c, i := e.number>>cellBits, e.number&cellMost; float64(c)*width < p.horizon; c, i = c+1, 0 {
+		if n := p.cell(c, width, &times); i < uint64(n) {
+			return p.bounded(place{times[i], c<<cellBits | (i + 1)})
+		}
+	}
+	return place{at: math.Inf(1)}
+}
+
+func (p *process) bounded(e place) place {
+	if !(e.at < p.horizon) {
+		e.at = math.Inf(1)
+	}
+	return e
+}
+
+// before returns a place from which some events follow up to t: so many cells
+// back, or the start. A process that must be walked is.
+func (p *process) before(t float64, cells uint64) place {
+	if p.law != nil || !(p.gap < p.horizon*1e9) {
+		return place{}
+	}
+	c := uint64(t / (p.gap * cellMean))
+	if c < cells {
+		return place{}
+	}
+	return place{number: (c - cells) << cellBits}
+}
+
+// cell sets the times of a cell's events, in order, and returns their number.
+func (p *process) cell(c uint64, width float64, times *[cellMost]float64) (n int) {
+	h := rng.Mix(p.key, c)
+	n = poisson(rng.Mix(h, 0))
+	for i := range n {
+		t := (float64(c) + rng.Unit(rng.Mix(h, uint64(i)+1))) * width
+		j := i
+		for ; j > 0 && times[j-1] > t; j-- {
+			times[j] = times[j-1]
+		}
+		times[j] = t
+	}
+	return n
+}
+
+// poisson draws a Poisson number with mean cellMean from 64 bits by inversion.
+func poisson(bits uint64) (n int) {
+	u, p := rng.Unit(bits), math.Exp(-cellMean)
+	for sum := p; u > sum && n < cellMost; sum += p {
+		n++
+		p *= cellMean / float64(n)
+	}
+	return n
+}
