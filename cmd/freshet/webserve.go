@@ -45,15 +45,12 @@ type webServeCmd struct {
 	Dotted    bool     `help:"Names like www.aa.bb.cc.dd.cz."`
 	Languages []string `help:"Languages of the hosts: en, ru, lt." placeholder:"TAG"`
 
-	Behaviour string        `help:"Behaviours of the servers (YAML)." placeholder:"FILE"`
-	Preset    string        `help:"Behaviours of the servers: a preset (see --list-behaviours)." placeholder:"NAME"`
-	List      bool          `help:"Print the behaviours and presets, and end." name:"list-behaviours"`
-	Changes   time.Duration `help:"Median time between two changes of a page, of the web's time; 0: never." placeholder:"D"`
-	TimeScale float64       `help:"Seconds of the web in one of the clock." default:"1"`
-	Visitors  float64       `help:"Visits a second by random surfers, as a sensor would see." placeholder:"RATE"`
-	VisitVia  string        `help:"Address that visitors connect to, e.g. of a sensor proxy (default: the web itself)." placeholder:"ADDR"`
-	Truth     string        `help:"Log of all that is asked and what the web knew of it (JSON lines)." placeholder:"FILE"`
-	Seeds     int           `help:"Number of entry pages to print." default:"1"`
+	Behaviour string `help:"Behaviours of the servers (YAML)." placeholder:"FILE"`
+	Preset    string `help:"Behaviours of the servers: a preset (see --list-behaviours)." placeholder:"NAME"`
+	List      bool   `help:"Print the behaviours and presets, and end." name:"list-behaviours"`
+	webLife
+	Truth string `help:"Log of all that is asked and what the web knew of it (JSON lines)." placeholder:"FILE"`
+	Seeds int    `help:"Number of entry pages to print." default:"1"`
 
 	behavioursText string // as the truth log tells them
 }
@@ -96,9 +93,9 @@ func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err
 		args = append([]string{c.Web}, args...)
 	}
 	dir := ""
-	if c.Virtual == 0 && !c.Demo {
+	if c.stored() {
 		if len(args) == 0 {
-			return cfg, nil, usagef("web serve: which web? give the folder of a stored graph, --virtual N or --demo")
+			return cfg, nil, usagef("web serve: which web? give the folder of a stored graph, --virtual N, --field FILE or --demo")
 		}
 		dir, args = args[0], args[1:]
 	}
@@ -124,14 +121,7 @@ func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err
 		cfg.Seed = c.Seed
 	}
 	cfg.Names = name.Scheme{Parent: c.Parent, Dotted: c.Dotted}
-	cfg.TimeScale = c.TimeScale
 	cfg.HTTP, cfg.HTTPS, cfg.DNS, cfg.Proxy = c.HTTP, c.HTTPS, c.DNS, c.Proxy
-	if c.Changes < 0 {
-		return cfg, nil, usagef("--changes %s: time between changes cannot be negative", c.Changes)
-	}
-	if c.Changes > 0 {
-		cfg.History = testweb.NewPoisson(cfg.Seed, c.Changes.Seconds())
-	}
 	for _, tag := range c.Languages {
 		l, ok := content.ParseLanguage(tag)
 		if !ok {
@@ -160,7 +150,16 @@ func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err
 			return cfg, nil, err
 		}
 	}
+	if err := c.webLife.configure(&cfg); err != nil {
+		return cfg, nil, err
+	}
 	return cfg, args, nil
+}
+
+// stored tells whether the first argument is a graph. With a field it may be left
+// out: then it is the command's if there is one and no such graph.
+func (c *webServeCmd) stored() bool {
+	return c.Virtual == 0 && !c.Demo && (c.Field == "" || c.Web != "" && (!c.Netns || exists(c.Web)))
 }
 
 func (c *webServeCmd) behaviours(cfg *testweb.Config) (err error) {
@@ -206,18 +205,7 @@ func (c *webServeCmd) serve(ctx context.Context, g *globals, cfg testweb.Config,
 			return err
 		}
 	}
-	if c.Visitors <= 0 {
-		return during(ctx, s)
-	}
-	visits, stop := context.WithCancel(ctx)
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Visit(visits, testweb.Visitors{Rate: c.Visitors, Seed: cfg.Seed, To: c.VisitVia})
-		done <- err
-	}()
-	err = during(ctx, s)
-	stop()
-	return errors.Join(err, <-done)
+	return c.visited(ctx, g, s, cfg.Seed, during)
 }
 
 // usageOrNot marks errors of a configuration as the user's; an address that
@@ -243,7 +231,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 		return nil, fmt.Errorf("--truth: %w", err)
 	}
 	graph := ""
-	if c.Virtual == 0 && !c.Demo {
+	if c.stored() {
 		if graph, err = filepath.Abs(c.Web); err != nil {
 			return nil, errors.Join(fmt.Errorf("--truth: %w", err), f.Close())
 		}
@@ -251,7 +239,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	head := truth.Head{
 		Record: truth.Record{Time: time.Now()},
 		Pages:  web.Pages(), Hosts: web.Hosts(), Seed: cfg.Seed, Graph: graph, Sites: cfg.Sites,
-		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Behaviours: c.behavioursText, Interval: c.Changes.Seconds(),
+		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Behaviours: c.behavioursText, Interval: c.Changes.Seconds(), Field: c.Field,
 	}
 	if c.Virtual > 0 && c.Model != treeModel {
 		head.Model, head.In, head.Out, head.Intra, head.Degree = c.Model, c.In, c.Out, c.Intra, c.Degree

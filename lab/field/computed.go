@@ -63,12 +63,41 @@ const reach = 3
 func (f *Computed) At(page uint64, t float64) State {
 	p := f.changes.of(page)
 	t = min(max(t, 0), f.spec.Length)
+	if f.settled() {
+		return f.once(page, &p, t)
+	}
 	for cells := uint64(reach); ; cells *= 4 {
 		from := p.before(t, cells)
 		if s, ok := f.from(page, &p, from, t); ok {
 			return s
 		}
 	}
+}
+
+// settled tells whether all events are of one kind that repeats without being a
+// real change: there is at most the first.
+func (f *Computed) settled() bool {
+	for k := Forbidden; k <= Same; k++ {
+		if f.spec.Kinds[k-1] == 1 && !Real(k, k) {
+			return true
+		}
+	}
+	return false
+}
+
+// once is At of such a field.
+func (f *Computed) once(page uint64, p *process, t float64) State {
+	s := State{Kind: Same, Size: f.first(page), Until: math.Inf(1)}
+	e := p.next(place{})
+	kind := f.event(page, e, state{s.Size, Same}).kind
+	switch {
+	case !Real(Same, kind):
+	case e.at > t:
+		s.Until = e.at
+	default:
+		s.Kind, s.Number, s.Since = kind, e.number, e.at
+	}
+	return s
 }
 
 // from follows a resource from a place up to t and to the real change after;

@@ -54,6 +54,27 @@ func TestComputedAloneIsComputedAmongAll(t *testing.T) {
 	}
 }
 
+// Also where kinds are such that changes are few or none.
+func TestComputedOfFewKinds(t *testing.T) {
+	t.Parallel()
+	for _, kinds := range []KindShares{{1}, {0, 0, 0, 0, 0, 1}, {0, 0, 0, 1}, {.5, 0, 0, 0, 0, .5}, {0, 0, .01, 0, 0, .99}} {
+		f := computed(t, Spec{PageCount: 30, Length: 1e4, Changed: 50, Kinds: kinds, Seed: 4})
+		x, err := NewIndex(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for page := range uint64(30) {
+			for at := 0.; at < 1.2e4; at += 431 {
+				got, want := f.At(page, at), x.At(page, at)
+				got.Number = want.Number
+				if got != want {
+					t.Fatalf("%v, page %d at %g: %+v, want %+v", kinds, page, at, got, want)
+				}
+			}
+		}
+	}
+}
+
 // checkIntensity compares the numbers of events with what the rates promise.
 func checkIntensity(t *testing.T, f *Computed) {
 	t.Helper()

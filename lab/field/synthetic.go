@@ -33,6 +33,9 @@ type Spec struct {
 // MaxPages bounds N: a resource costs some 50 bytes while it is simulated.
 const MaxPages = 100_000_000
 
+// MaxEvents bounds the mean number of events of a resource.
+const MaxEvents = 1e9
+
 // MaxTime bounds the length in units, 30 years: series have a sample in 5,000.
 const MaxTime = 1e10
 
@@ -79,9 +82,9 @@ func (s *Spec) complete() error {
 		return fmt.Errorf("%w: %d pages; there must be 1 to %d", ErrInput, s.PageCount, MaxPages)
 	case !(s.Length > 0) || s.Length > MaxTime:
 		return fmt.Errorf("%w: time %g is not a number of units in (0, %g]", ErrInput, s.Length, float64(MaxTime))
-	case !(s.Changed >= 0) || s.Changed > 1e9:
+	case !(s.Changed >= 0) || s.Changed > MaxEvents:
 		return fmt.Errorf("%w: %g changes a page", ErrInput, s.Changed)
-	case !(s.Requested >= 0) || s.Requested > 1e9:
+	case !(s.Requested >= 0) || s.Requested > MaxEvents:
 		return fmt.Errorf("%w: %g requests a page", ErrInput, s.Requested)
 	}
 	if s.ChangeLaw == nil {

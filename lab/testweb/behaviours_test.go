@@ -243,7 +243,7 @@ func TestCharsets(t *testing.T) {
 
 func TestValidatorsLie(t *testing.T) {
 	t.Parallel()
-	fast := func(cfg *Config) { cfg.History, cfg.TimeScale = NewPoisson(1, 1), 1000 }
+	fast := func(cfg *Config) { cfg.History, cfg.TimeScale = changing(t, 1, .1), 1000 }
 	s, c := misbehave(t, "validators: {hosts: 1, variants: [constant-etag]}", fast)
 	resp, before := get(t, c, s.URL(5))
 	time.Sleep(30 * time.Millisecond)
@@ -455,7 +455,7 @@ func TestBehavioursArePure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := Config{Pages: 3000, Sites: 60, Seed: 9, Behaviours: set, History: NewPoisson(1, 100)}
+	cfg := Config{Pages: 3000, Sites: 60, Seed: 9, Behaviours: set, History: changing(t, 1, 100)}
 	a, err := NewWeb(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -464,7 +464,7 @@ func TestBehavioursArePure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.start = a.start
+	b.Begin(*a.start.Load())
 	ask := func(w *Web, p uint64, now float64) (behaviour.Reply, string) {
 		host := w.layout.Host(p)
 		v := w.visit(host, w.HostName(host), origin{scheme: "http"}, w.URL(p)[len("http://")+len(w.HostName(host)):], "", now)

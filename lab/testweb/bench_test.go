@@ -142,7 +142,7 @@ func BenchmarkWild(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	serveBench(b, Config{Pages: 1e6, Seed: 1, Behaviours: set, History: NewPoisson(1, 3600), TimeScale: 1000}, never)
+	serveBench(b, Config{Pages: 1e6, Seed: 1, Behaviours: set, History: changing(b, 1, 3600), TimeScale: 1000}, never)
 }
 
 // BenchmarkReply makes answers without the network.

@@ -14,10 +14,14 @@ func Demo() Config {
 		panic("testweb: embedded preset: " + err.Error()) // it is part of the program
 	}
 	const seed = 2026
+	history, err := Change{Interval: 3 * 3600, Seed: seed}.History()
+	if err != nil {
+		panic("testweb: demo: " + err.Error())
+	}
 	return Config{
 		Pages: 600, Sites: 30, Seed: seed,
 		Languages:  []content.Language{content.English, content.English, content.Russian, content.Lithuanian},
 		Behaviours: set,
-		History:    NewPoisson(seed, 3*3600), TimeScale: 60,
+		History:    history, TimeScale: 60,
 	}
 }

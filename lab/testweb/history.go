@@ -2,109 +2,76 @@ package testweb
 
 import (
 	"math"
+	"net/http"
 
+	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/rng"
 )
 
-// Version is a state of a page between two changes.
+// Version is a state of a page between two changes, in the web's time.
 type Version struct {
 	Number uint64  // grows with time; 0 is the page as it was made
 	Since  float64 // when it began, in seconds of the web's time
 	Until  float64 // when it ends, +Inf if never
+	Status int     // 200, or the error that the page answers with
+	Size   uint32  // bytes of the body; 0: whatever the text comes to
 }
 
-// History says when pages change.
-type History interface {
-	// At returns the version of a page at time t >= 0, in seconds of the web's
-	// time. It is called concurrently.
-	At(page uint64, t float64) Version
-}
+// forever reports whether a version never ends.
+func (v Version) forever() bool { return math.IsInf(v.Until, 1) }
 
-// still is the history of a web that never changes.
-type still struct{}
-
-func (still) At(uint64, float64) Version { return Version{Until: math.Inf(1)} }
-
-// Poisson is the history of pages that change independently at rates spread
-// over two powers of ten about a mean, computed from the seed alone: the time
-// line of a page is cut into cells, each with a Poisson number of changes, so a
-// look-up costs the cells between two changes, one or two on average.
-type Poisson struct {
-	seed uint64
-	rate float64 // changes a second of the page of middle rate
-}
-
-// NewPoisson returns a history with the given median interval between changes,
-// in seconds of the web's time.
-func NewPoisson(seed uint64, interval float64) *Poisson {
-	return &Poisson{seed, 1 / interval}
-}
-
-// Rate returns the change rate of a page, per second.
-func (p *Poisson) Rate(page uint64) float64 {
-	return p.rate * math.Pow(10, 2*rng.Unit(rng.Mix(p.seed, page))-1)
-}
-
-// cellMean is the expected number of changes in a cell.
-const cellMean = 2
-
-// At returns the version of a page at time t.
-func (p *Poisson) At(page uint64, t float64) Version {
-	rate := p.Rate(page)
-	width := cellMean / rate
-	cell := uint64(t / width)
-	key := rng.Mix(p.seed+1, page)
-	v := Version{}
-	for c := cell + 1; c > 0; c-- { // the last change up to t
-		if n, at := p.last(key, c-1, width, t); n > 0 {
-			v.Number, v.Since = (c-1)<<8|n, at
-			break
-		}
+// Version returns the version of a page at a time of the web, in seconds. Time
+// before the beginning is the beginning.
+func (w *Web) Version(page uint64, t float64) Version {
+	s := w.history.At(page, max(t, 0)/field.Unit)
+	v := Version{Number: s.Number, Since: s.Since * field.Unit, Until: s.Until * field.Unit, Status: status(s.Kind)}
+	if w.sized {
+		v.Size = s.Size
 	}
-	for c := cell; ; c++ { // the first one after it
-		if at := p.first(key, c, width, t); at > t {
-			v.Until = at
-			return v
-		}
-	}
+	return v
 }
 
-// change returns the time of change i of a cell whose hash is h.
-func change(h, cell, i uint64, width float64) float64 {
-	return (float64(cell) + rng.Unit(rng.Mix(h, i+1))) * width
+// status returns what a resource answers with after an event of a kind.
+func status(k field.Kind) int {
+	switch k {
+	case field.Forbidden:
+		return http.StatusForbidden
+	case field.Missing:
+		return http.StatusNotFound
+	case field.Failed:
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
 }
 
-// last returns the number of changes in a cell up to t and the time of the last.
-func (p *Poisson) last(key, cell uint64, width, t float64) (n uint64, at float64) {
-	h := rng.Mix(key, cell)
-	for i := range poisson(h) {
-		if u := change(h, cell, i, width); u <= t {
-			n++
-			at = max(at, u)
-		}
-	}
-	return n, at
+// Change says how pages change that have no field of their own.
+type Change struct {
+	// Interval is the time between two changes of a page of median rate, in seconds
+	// of the web's time; with a Spread of your own, of mean rate.
+	Interval float64
+	Law      field.Law        // of the gaps; nil: exponential
+	Spread   field.Law        // of rates across pages; nil: lognormal, as spread says
+	Kinds    field.KindShares // zero: text changes, and nothing else
+	Seed     uint64
 }
 
-// first returns the time of the first change of a cell after t, -1 if none.
-func (p *Poisson) first(key, cell uint64, width, t float64) float64 {
-	h := rng.Mix(key, cell)
-	at := -1.
-	for i := range poisson(h) {
-		if u := change(h, cell, i, width); u > t && (at < 0 || u < at) {
-			at = u
-		}
-	}
-	return at
-}
+// spread is the lognormal spread of change rates across pages: that of rates
+// drawn evenly on a logarithmic scale over two powers of ten.
+const spread = 1.33
 
-// poisson draws a Poisson number with mean cellMean by inversion, at most 255.
-func poisson(bits uint64) uint64 {
-	u, p := rng.Unit(rng.Mix(bits, 0)), math.Exp(-cellMean)
-	n := uint64(0)
-	for sum := p; u > sum && n < 255; sum += p {
-		n++
-		p *= cellMean / float64(n)
+// History returns the history of pages that change for ever, which follows from
+// the seed for any number of pages.
+func (c Change) History() (*field.Computed, error) {
+	mean := field.Unit / c.Interval // changes a unit
+	s := field.Spec{ChangeLaw: c.Law, ChangeSpread: c.Spread, Kinds: c.Kinds, Seed: rng.Mix(c.Seed, saltHistory)}
+	if c.Spread == nil {
+		mean *= math.Exp(spread * spread / 2)
+		s.ChangeSpread = field.Lognormal{Sigma: spread}
 	}
-	return n
+	if s.Kinds == (field.KindShares{}) {
+		s.Kinds, s.Least, s.Most = field.Text(), 1, 1
+	}
+	s.Length = min(field.MaxTime, field.MaxEvents/mean)
+	s.Changed = mean * s.Length
+	return field.NewComputed(s)
 }

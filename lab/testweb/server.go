@@ -23,6 +23,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/content"
 	"github.com/freshet/freshet/lab/testweb/dns"
@@ -43,7 +44,13 @@ type Config struct {
 	Sentences int                // mean length of a page, 24 if 0
 
 	Behaviours behaviour.Set
-	History    History // nil: pages never change
+	// History says how pages change; nil: never. Sizes makes their bodies as long
+	// as it says, too (a page is never shorter than its links).
+	History field.Lookup
+	Sizes   bool
+	// Paths are the addresses of the first pages, as on the site that a history was
+	// read from; where one is empty or no path, the page has the name of a document.
+	Paths []string
 	// TimeScale is how many seconds of the web pass in one of the clock, 1 if 0.
 	TimeScale float64
 
@@ -81,8 +88,9 @@ func NewWeb(cfg Config) (*Web, error) {
 	w := &Web{
 		graph: cfg.Graph, layout: cfg.Layout, names: cfg.Names, seed: cfg.Seed, words: content.NewWords(),
 		languages: cfg.Languages, history: cfg.History, behaviour: cfg.Behaviours, sentences: cfg.Sentences,
-		start: time.Now(), scale: cfg.TimeScale,
+		sized: cfg.Sizes, paths: newPaths(cfg.Paths), scale: cfg.TimeScale,
 	}
+	w.Begin(time.Now())
 	if w.scale == 0 {
 		w.scale = 1
 	}
@@ -121,7 +129,7 @@ func NewWeb(cfg Config) (*Web, error) {
 		w.languages = []content.Language{content.English, content.English, content.Russian, content.Lithuanian}
 	}
 	if w.history == nil {
-		w.history = still{}
+		w.history = field.Still{}
 	}
 	if w.sentences == 0 {
 		w.sentences = 24

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/lab/field"
+	"github.com/freshet/freshet/lab/testweb/name"
 	"github.com/freshet/freshet/lab/testweb/truth"
 	"golang.org/x/net/html"
 )
@@ -230,27 +232,99 @@ func TestConditionalRequests(t *testing.T) {
 	}
 }
 
-// Poisson histories have the rate they say, by counting, and At is consistent:
-// the end of each version is the beginning of the next.
-func TestPoissonHistory(t *testing.T) {
+// changing is the history of pages whose text changes.
+func changing(t testing.TB, seed uint64, interval float64) field.Lookup {
+	t.Helper()
+	h, err := Change{Interval: interval, Seed: seed}.History()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// Half of the pages change more often than the interval says.
+func TestChangingHasItsMedian(t *testing.T) {
 	t.Parallel()
-	h := NewPoisson(5, 100)
-	var changes, expected float64
-	for page := range uint64(200) {
-		const end = 2000
-		v := h.At(page, 0)
-		for v.Until < end {
-			next := h.At(page, v.Until)
-			if next.Since != v.Until || next.Number <= v.Number || next.Until <= next.Since {
+	w, err := NewWeb(Config{Pages: 4000, History: changing(t, 5, 100)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	often := 0.
+	for page := range w.Pages() {
+		// The number of changes within T at rate r is above rT, where that is many, as often as below.
+		n, v := 0, w.Version(page, 0)
+		for ; v.Until < 5000; n++ {
+			next := w.Version(page, v.Until+1e-6) // rounding of seconds to units and back
+			if next.Since != v.Until || next.Number <= v.Number || next.Until <= next.Since || next.Size != 0 || next.Status != 200 {
 				t.Fatalf("page %d: %+v follows %+v", page, next, v)
 			}
-			changes++
 			v = next
 		}
-		expected += end * h.Rate(page)
+		switch {
+		case n > 50:
+			often++
+		case n == 50:
+			often += .5
+		}
 	}
-	if math.Abs(changes-expected) > 4*math.Sqrt(expected) {
-		t.Errorf("%.0f changes, want %.0f", changes, expected)
+	if share := often / 4000; math.Abs(share-.5) > .03 {
+		t.Errorf("%.3f of the pages change more often than the median", share)
+	}
+}
+
+// Status, size, text, ETag and Last-Modified of every page follow the field's
+// history, of which the truth log tells the version.
+func TestPagesFollowTheField(t *testing.T) {
+	t.Parallel()
+	f, err := field.New(field.Spec{PageCount: 60, Length: 1000, Changed: 4, Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := field.NewIndex(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := NewWeb(Config{Pages: 61, Sites: 1, History: x, Sizes: true}) // one page more than the field has
+	if err != nil {
+		t.Fatal(err)
+	}
+	met := map[int]int{}
+	for page := range w.Pages() {
+		bodies := map[uint64]string{}
+		for i := range 50 {
+			now := float64(i) * 2 // seconds
+			v := w.visit(0, w.HostName(0), origin{scheme: "http"}, name.Document(page), "", now)
+			s := x.At(page, now/field.Unit)
+			body := string(w.body(v))
+			met[v.r.Status]++
+			if v.r.Kind != truth.Page || v.version.Number != s.Number || v.r.Status != status(s.Kind) {
+				t.Fatalf("page %d at %g: %+v, field %+v", page, now, v.r, s)
+			}
+			if v.r.Status == 200 {
+				if s.Size > 4000 && len(body) != int(s.Size) {
+					t.Fatalf("page %d at %g: %d bytes, field %d", page, now, len(body), s.Size)
+				}
+				if v.r.Validator.ETag() == "" || v.r.Validator.Modified != s.Since*field.Unit {
+					t.Fatalf("page %d at %g: %+v, field %+v", page, now, v.r.Validator, s)
+				}
+				body += v.r.Validator.ETag()
+			}
+			if was, ok := bodies[s.Number]; ok && was != body {
+				t.Fatalf("page %d at %g: version %d is not what it was", page, now, s.Number)
+			}
+			bodies[s.Number] = body
+			w.release(v)
+		}
+		different := map[string]bool{}
+		for _, b := range bodies {
+			different[b] = true
+		}
+		if page == 60 && len(bodies) != 1 || len(different) < len(bodies)-3 { // errors look alike
+			t.Errorf("page %d: %d texts in %d versions", page, len(different), len(bodies))
+		}
+	}
+	if met[403] == 0 || met[404] == 0 || met[500] == 0 || met[200] == 0 {
+		t.Errorf("statuses %v", met)
 	}
 }
 
@@ -261,7 +335,7 @@ func TestPagesChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, c := start(t, Config{Pages: 50, Sites: 1, Seed: 2, History: NewPoisson(1, 100), TimeScale: 3000, Truth: l})
+	s, c := start(t, Config{Pages: 50, Sites: 1, Seed: 2, History: changing(t, 1, 100), TimeScale: 3000, Truth: l})
 	before := map[uint64][]byte{}
 	tags := map[uint64]string{}
 	for p := range s.Pages() {

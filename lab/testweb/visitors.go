@@ -7,19 +7,26 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/truth"
+	"golang.org/x/sync/errgroup"
 )
 
 // Visitors are people who read the web while a robot crawls it: what a sensor at
 // the server sees. They are random surfers, so pages are visited in proportion to
 // their PageRank: each follows a link of the page he is on with probability 0.85,
-// else a new one starts at the entry of any host.
+// else a new one starts at the entry of any host. Or they repeat what a field's
+// visitors asked for.
 type Visitors struct {
 	Rate float64 // visits a second, in Poisson arrivals
 	Seed uint64
+	// Requests are replayed instead, if not nil: page after page at the times of a
+	// field's history, in the web's time.
+	Requests field.RequestReader
 	// To is the address to connect to, e.g. that of a sensor's reverse proxy;
 	// "" is the server itself.
 	To string
@@ -28,14 +35,34 @@ type Visitors struct {
 // visitTimeout bounds a visit: behaviours may hold one for ever.
 const visitTimeout = 5 * time.Second
 
-// Visit plays visitors until ctx ends and returns how many visits were answered.
-// A visit that fails counts as none; one that is still under way when the next
-// is due delays it.
-func (s *Server) Visit(ctx context.Context, v Visitors) (visits int, err error) {
-	if !(v.Rate > 0) {
-		return 0, fmt.Errorf("test web: %g visits a second", v.Rate)
+// Visited is what became of visits.
+type Visited struct {
+	Visits int           // that were answered, whatever the status
+	Failed int           // that were not
+	Late   time.Duration // greatest delay of one behind its time
+}
+
+// visitor is a visit to be made.
+type visitor struct {
+	due time.Time
+	url string
+}
+
+// visitorsAtOnce bounds the visits under way; when all are, the next one is late.
+const visitorsAtOnce = 16
+
+// Visit plays visitors until ctx ends, or the requests to be replayed do.
+func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
+	var next func() (visitor, bool)
+	switch {
+	case v.Requests != nil:
+		next = s.replay(v.Requests)
+	case v.Rate > 0:
+		next = s.surf(v)
+	default:
+		return Visited{}, fmt.Errorf("test web: %g visits a second", v.Rate)
 	}
-	tr := &http.Transport{DialContext: s.DialContext}
+	tr := &http.Transport{DialContext: s.DialContext, MaxIdleConnsPerHost: visitorsAtOnce}
 	if v.To != "" {
 		tr.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			var d net.Dialer
@@ -44,21 +71,71 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (visits int, err error) 
 	}
 	defer tr.CloseIdleConnections()
 	c := &http.Client{Transport: tr, Timeout: visitTimeout}
+	var done Visited
+	var mu sync.Mutex
+	var crew errgroup.Group
+	crew.SetLimit(visitorsAtOnce)
+	for ctx.Err() == nil {
+		one, ok := next()
+		if !ok || !wait(ctx, one.due) {
+			break
+		}
+		crew.Go(func() error {
+			late := time.Since(one.due)
+			err := read(ctx, c, one.url)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				done.Visits++
+			case ctx.Err() == nil:
+				done.Failed++
+			}
+			done.Late = max(done.Late, late)
+			return nil
+		})
+	}
+	_ = crew.Wait() // visits have no errors
+	return done, nil
+}
+
+// wait waits for a moment; false if ctx ended before.
+func wait(ctx context.Context, until time.Time) bool {
+	t := time.NewTimer(time.Until(until))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// surf returns visits by random surfers.
+func (s *Server) surf(v Visitors) func() (visitor, bool) {
 	r := rng.New(v.Seed, "visitors")
 	surfer := surfer{web: s.Web, rand: r}
 	due := time.Now()
-	for {
+	return func() (visitor, bool) {
 		due = due.Add(time.Duration(r.ExpFloat64() / v.Rate * float64(time.Second)))
-		t := time.NewTimer(time.Until(due))
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return visits, nil
-		case <-t.C:
+		return visitor{due, s.URL(surfer.next())}, true
+	}
+}
+
+// replay returns the visits of a request history.
+func (s *Server) replay(r field.RequestReader) func() (visitor, bool) {
+	buf := make([]field.Request, 256)
+	rest := buf[:0]
+	return func() (visitor, bool) {
+		if len(rest) == 0 {
+			rest = buf[:r.Read(buf)]
 		}
-		if read(ctx, c, s.URL(surfer.next())) == nil {
-			visits++
+		if len(rest) == 0 {
+			return visitor{}, false
 		}
+		q := rest[0]
+		rest = rest[1:]
+		return visitor{s.Clock(q.Time * field.Unit), s.URL(uint64(q.Page))}, true
 	}
 }
 

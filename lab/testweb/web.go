@@ -1,11 +1,14 @@
 package testweb
 
 import (
-	"math"
+	"net/http"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/content"
@@ -19,10 +22,11 @@ const (
 	saltPage
 	saltText
 	saltVersion
+	saltHistory
 )
 
 // Web is a synthetic web as a pure function: what a URL answers at a time. It
-// is immutable and safe for concurrent use.
+// is safe for concurrent use, and immutable but for when its time begins.
 type Web struct {
 	graph     Graph
 	layout    Layout
@@ -30,11 +34,13 @@ type Web struct {
 	seed      uint64
 	words     *content.Words
 	languages []content.Language
-	history   History
+	history   field.Lookup
+	sized     bool
+	paths     paths
 	behaviour behaviour.Set
 	routers   []behaviour.Router
 	sentences int
-	start     time.Time
+	start     atomic.Pointer[time.Time]
 	scale     float64
 	scratch   sync.Pool
 }
@@ -87,9 +93,6 @@ func (w *Web) Successors(page uint64, buf []uint64) []uint64 {
 	return w.graph.Successors(page, buf)
 }
 
-// Version returns the version of a page at a time of the web, in seconds.
-func (w *Web) Version(page uint64, t float64) Version { return w.history.At(page, t) }
-
 // HostName returns the DNS name of a host.
 func (w *Web) HostName(host uint64) string { return w.names.Name(host) }
 
@@ -98,7 +101,7 @@ func (w *Web) URL(page uint64) string {
 	host := w.layout.Host(page)
 	first, _ := w.layout.Span(host)
 	b := w.names.Append([]byte("http://"), host)
-	return string(name.AppendDocument(b, page-first))
+	return string(w.appendPath(b, first, page-first))
 }
 
 // Page returns the page of a host name and a path; ok is false if there is none.
@@ -107,9 +110,10 @@ func (w *Web) Page(host, path string) (page uint64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	doc, ok := name.ParseDocument(path)
 	first, pages := w.layout.Span(h)
-	return first + doc, ok && doc < pages
+	path, query, _ := strings.Cut(path, "?")
+	doc, ok := w.document(first, pages, path, query)
+	return first + doc, ok
 }
 
 // Host returns the number of the host of a DNS name; ok is false if the web has
@@ -132,15 +136,19 @@ func (w *Web) TextKey(page uint64) (uint64, content.Topic) {
 func (w *Web) HostLanguage(host uint64) content.Language { return w.Language(host) }
 
 // Changed implements behaviour.World.
-func (w *Web) Changed(page uint64, now float64) float64 { return w.history.At(page, now).Since }
+func (w *Web) Changed(page uint64, now float64) float64 { return w.Version(page, now).Since }
 
 // Clock returns the moment of the clock that is a time of the web.
 func (w *Web) Clock(t float64) time.Time {
-	return w.start.Add(time.Duration(t / w.scale * float64(time.Second)))
+	return w.start.Load().Add(time.Duration(t / w.scale * float64(time.Second)))
 }
 
 // Time returns the time of the web at a moment of the clock.
-func (w *Web) Time(t time.Time) float64 { return t.Sub(w.start).Seconds() * w.scale }
+func (w *Web) Time(t time.Time) float64 { return t.Sub(*w.start.Load()).Seconds() * w.scale }
+
+// Begin makes the web's time begin at a moment of the clock: before, pages are
+// as they were made.
+func (w *Web) Begin(at time.Time) { w.start.Store(&at) }
 
 // Scale returns how many seconds of the web pass in one of the clock.
 func (w *Web) Scale() float64 { return w.scale }
@@ -178,7 +186,7 @@ func (w *Web) visit(host uint64, dns string, o origin, path, query string, now f
 	if len(w.behaviour) > 0 {
 		v.q.Base = o.scheme + "://" + dns + o.port
 	}
-	if doc, ok := name.ParseDocument(path); ok && doc < pages {
+	if doc, ok := w.document(first, pages, path, query); ok {
 		v.q.Found, v.q.Doc, v.q.Page = true, doc, first+doc
 	}
 	for _, r := range w.routers {
@@ -205,7 +213,7 @@ func (w *Web) honest(v *visit, o origin) {
 	case v.q.Found:
 		w.page(v, o)
 	case v.q.Path == "/":
-		v.r.Kind, v.r.Status, v.r.Location = truth.Redirect, 301, name.Document(0)
+		v.r.Kind, v.r.Status, v.r.Location = truth.Redirect, 301, string(w.appendPath(nil, v.q.First, 0))
 	case v.q.Path == "/robots.txt":
 		v.r.Kind, v.r.Status, v.r.Type = truth.Robots, 200, "text/plain"
 		v.r.Body = []byte("User-agent: *\nDisallow: /private/\n")
@@ -218,14 +226,18 @@ func (w *Web) honest(v *visit, o origin) {
 // page makes the reply that shows a page of the graph.
 func (w *Web) page(v *visit, o origin) {
 	q, mem := &v.q, v.mem
-	v.version = w.history.At(q.Page, q.Now)
+	v.version = w.Version(q.Page, q.Now)
+	if v.version.Status != http.StatusOK {
+		w.gone(v)
+		return
+	}
 	key, hostKey := w.pageKey(q.Page), w.hostKey(q.Host)
 	text, topic := w.TextKey(q.Page)
 	p := &mem.page
 	*p = content.Page{
 		Lang: w.Language(q.Host), Topic: topic, Base: text, Drift: .3,
 		Sentences: w.sentences/2 + int(key>>20%uint64(w.sentences)),
-		Habit:     content.HabitOf(hostKey),
+		Habit:     content.HabitOf(hostKey), Size: int(v.version.Size),
 	}
 	if v.version.Number != 0 {
 		p.Version = rng.Mix(rng.Mix(key, saltVersion), v.version.Number)
@@ -238,6 +250,16 @@ func (w *Web) page(v *visit, o origin) {
 	v.r = behaviour.Reply{
 		Kind: truth.Page, Status: 200, Page: p, Type: "text/html", Charset: "utf-8",
 		Validator: behaviour.Validator{Tag: rng.Mix(key, v.version.Number) | 1, Modified: v.version.Since, Dated: true},
+	}
+}
+
+// gone makes the reply of a page whose history says that it cannot be had. Its
+// kind stays that of a page: whoever sees it knows the present version.
+func (w *Web) gone(v *visit) {
+	text := strconv.Itoa(v.version.Status) + " " + http.StatusText(v.version.Status)
+	v.r = behaviour.Reply{
+		Kind: truth.Page, Status: v.version.Status, Type: "text/html",
+		Body: []byte("<html><head><title>" + text + "</title></head><body><h1>" + text + "</h1></body></html>\n"),
 	}
 }
 
@@ -255,7 +277,7 @@ func (w *Web) links(v *visit, o origin, form content.LinkForm) []content.Link {
 			first, _ = w.layout.Span(host)
 		}
 		start := len(mem.hrefs)
-		mem.hrefs = w.appendHref(mem.hrefs, o, form, own, host, u-first)
+		mem.hrefs = w.appendHref(mem.hrefs, o, form, own, host, first, u-first)
 		mem.links = append(mem.links, content.Link{
 			Href: mem.hrefs[start:len(mem.hrefs):len(mem.hrefs)], Own: own,
 			Topic: w.words.Topic(w.pageKey(u)), Lang: w.Language(host),
@@ -264,12 +286,15 @@ func (w *Web) links(v *visit, o origin, form content.LinkForm) []content.Link {
 	return mem.links
 }
 
-func (w *Web) appendHref(b []byte, o origin, form content.LinkForm, own bool, host, doc uint64) []byte {
+func (w *Web) appendHref(b []byte, o origin, form content.LinkForm, own bool, host, first, doc uint64) []byte {
 	if own {
 		switch form {
 		case content.Rooted:
-			return name.AppendDocument(b, doc)
+			return w.appendPath(b, first, doc)
 		case content.Relative, content.DotRelative:
+			if len(w.paths.of) > 0 { // what they are relative to may be a folder
+				return w.appendPath(b, first, doc)
+			}
 			// Without the slash the name of a document is a relative reference.
 			if form == content.DotRelative {
 				b = append(b, '.')
@@ -281,12 +306,12 @@ func (w *Web) appendHref(b []byte, o origin, form content.LinkForm, own bool, ho
 			return b[:len(b)-1]
 		case content.SchemeLess:
 			b = w.names.Append(append(b, "//"...), host)
-			return name.AppendDocument(append(b, o.port...), doc)
+			return w.appendPath(append(b, o.port...), first, doc)
 		}
 	}
 	b = append(append(b, o.scheme...), "://"...)
 	b = w.names.Append(b, host)
-	return name.AppendDocument(append(b, o.port...), doc)
+	return w.appendPath(append(b, o.port...), first, doc)
 }
 
 // body returns the bytes of the reply before any coding.
@@ -297,6 +322,3 @@ func (w *Web) body(v *visit) []byte {
 	v.mem.out = w.words.AppendHTML(v.mem.out[:0], v.r.Page)
 	return v.mem.out
 }
-
-// forever reports whether a version never ends.
-func (v Version) forever() bool { return math.IsInf(v.Until, 1) }

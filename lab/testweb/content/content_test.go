@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/freshet/freshet/lab/rng"
 	"golang.org/x/net/html"
@@ -163,4 +164,51 @@ func BenchmarkPage(b *testing.B) {
 		buf = words.AppendHTML(buf[:0], &p)
 	}
 	b.SetBytes(int64(len(buf)))
+}
+
+// A page of a given size has that many bytes in all habits, its links are found,
+// its letters are whole, and its versions differ, however small it is.
+func TestPagesOfGivenSize(t *testing.T) {
+	t.Parallel()
+	links := []Link{{Href: []byte("/aaab.html"), Own: true}, {Href: []byte("http://www.example.org/?a=1&b=2")}}
+	for key := range uint64(60) {
+		for _, size := range []int{65, 66, 100, 300, 777, 5000, 61_440, 122_880} {
+			p := Page{
+				Lang: Language(key % uint64(languages)), Topic: words.Topic(key), Base: key, Drift: .3, Sentences: 12, Size: size,
+				Habit: HabitOf(key), Note: "Revision 1",
+			}
+			if size >= 777 {
+				p.Links = links
+			}
+			got := words.AppendHTML(nil, &p)
+			if len(got) != size || !utf8.Valid(got) {
+				t.Fatalf("page %d: %d bytes, want %d; whole letters: %v", key, len(got), size, utf8.Valid(got))
+			}
+			if found := hrefsOf(t, got); len(found) != len(p.Links) {
+				t.Fatalf("page %d of %d bytes: links %v\n%s", key, size, found, got)
+			}
+			p.Version, p.Note = 1, "Revision 2"
+			if next := words.AppendHTML(nil, &p); len(next) != size || bytes.Equal(next, got) {
+				t.Fatalf("page %d of %d bytes: the next version has %d bytes, the same: %v", key, size, len(next), bytes.Equal(next, got))
+			}
+		}
+	}
+	p := Page{Sentences: 12, Size: 65, Links: links, Habit: HabitOf(0)}
+	if got := words.AppendHTML(nil, &p); len(hrefsOf(t, got)) != 2 {
+		t.Errorf("links of a page too small for them: %s", got)
+	}
+}
+
+func hrefsOf(t *testing.T, page []byte) (out []string) {
+	t.Helper()
+	doc, err := html.Parse(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range doc.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "a" {
+			out = append(out, n.Attr[0].Val)
+		}
+	}
+	return out
 }

@@ -25,6 +25,7 @@ type Page struct {
 	Version   uint64  // key of the version, 0 for the first
 	Drift     float64 // share of the sentences that a version rewrites
 	Sentences int
+	Size      int // bytes of the HTML, 0: what the sentences come to; see AppendHTML
 	Habit     Habit
 	Links     []Link
 
@@ -58,17 +59,36 @@ func (w *Words) AppendText(dst []byte, p *Page) []byte {
 // paragraph is the number of sentences between two paragraph tags.
 const paragraph = 5
 
-// AppendHTML appends the page as HTML in UTF-8.
+// AppendHTML appends the page as HTML in UTF-8. A page of a given size has that
+// many bytes: see fit.
 func (w *Words) AppendHTML(dst []byte, p *Page) []byte {
 	h := writer{b: dst, habit: p.Habit}
-	w.head(&h, p)
+	if p.Size > 0 {
+		w.fit(&h, p)
+		return h.b
+	}
+	w.top(&h, p)
+	next := 0
+	if p.Habit.LinksInText && !p.Scripted {
+		next = min(len(p.Links), p.Sentences)
+	}
+	w.body(&h, p, p.Links[:next])
+	w.foot(&h, p, p.Links[next:])
+	return h.b
+}
+
+// top writes what stands above the text.
+func (w *Words) top(h *writer, p *Page) {
+	w.head(h, p)
 	h.tag("body")
 	h.tag("h1")
-	w.anchorText(&h, p.Lang, p.Topic)
+	w.anchorText(h, p.Lang, p.Topic)
 	h.end("h1", false)
-	inText := p.Habit.LinksInText && !p.Scripted
+}
+
+// body writes the text, with a link behind each of the first sentences.
+func (w *Words) body(h *writer, p *Page, links []Link) {
 	var scratch [512]byte
-	next := 0
 	for i := range p.Sentences {
 		if i%paragraph == 0 {
 			if i > 0 {
@@ -78,17 +98,20 @@ func (w *Words) AppendHTML(dst []byte, p *Page) []byte {
 		}
 		h.text(w.AppendSentence(scratch[:0], p.Lang, p.Topic, p.SentenceKey(i)))
 		h.b = append(h.b, ' ')
-		if inText && next < len(p.Links) {
-			w.anchor(&h, &p.Links[next])
-			next++
+		if i < len(links) {
+			w.anchor(h, &links[i])
 		}
 	}
 	h.end("p", true)
+}
+
+// foot writes what stands below the text.
+func (w *Words) foot(h *writer, p *Page, links []Link) {
 	switch {
 	case p.Scripted:
-		script(&h, p.Links)
-	case next < len(p.Links):
-		w.list(&h, p.Links[next:])
+		script(h, p.Links)
+	case len(links) > 0:
+		w.list(h, links)
 	}
 	if p.Note != "" {
 		h.tag("p")
@@ -97,7 +120,6 @@ func (w *Words) AppendHTML(dst []byte, p *Page) []byte {
 	}
 	h.end("body", true)
 	h.end("html", true)
-	return h.b
 }
 
 func (w *Words) head(h *writer, p *Page) {

@@ -261,7 +261,15 @@ func (b *book) ask(r *truth.Record) *host {
 // page enters an answer that showed a page, or said that it had not changed.
 func (b *book) page(r *truth.Record, h *host) {
 	c := &b.card
-	if r.Method == "HEAD" || r.Status != 200 && r.Status != 304 {
+	if r.Method == "HEAD" {
+		return
+	}
+	switch r.Status {
+	case 200, 304:
+	case 403, 404, 500:
+		b.gone(r)
+		return
+	default:
 		return
 	}
 	h.shown = true
@@ -288,6 +296,15 @@ func (b *book) page(r *truth.Record, h *host) {
 		b.hold(p, b.since(r.Time))
 	}
 	p.at, p.version, p.until = r.Time, r.Version, r.FreshUntil
+}
+
+// gone enters the answer that a page, by its history, cannot be had: a robot
+// that had it knows its present state. A page that was never had stays unknown.
+func (b *book) gone(r *truth.Record) {
+	if p := b.pages[r.Page]; p != nil && r.Version != 0 {
+		b.hold(p, b.since(r.Time))
+		p.at, p.version, p.until = r.Time, r.Version, r.FreshUntil
+	}
 }
 
 // repeated counts what a robot could have spared itself.

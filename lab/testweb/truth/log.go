@@ -26,7 +26,8 @@ type Head struct {
 	Dotted     bool    `json:"dotted,omitempty"`     // form of the names
 	TimeScale  float64 `json:"time_scale,omitempty"` // seconds of the web in one of the clock
 	Behaviours string  `json:"behaviours,omitempty"` // of the servers, in YAML
-	Interval   float64 `json:"interval,omitempty"`   // median time between changes of a page, in seconds of the web
+	Interval   float64 `json:"interval,omitempty"`   // time between changes of a page of median rate, in seconds of the web
+	Field      string  `json:"field,omitempty"`      // file of the field that pages follow instead
 }
 
 // flushEvery is how much of the log the death of the process may cost.
