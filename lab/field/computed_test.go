@@ -23,7 +23,7 @@ func TestComputedAloneIsComputedAmongAll(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				law, _ := ParseLaw(name)
-				s := Spec{PageCount: 100, Length: 1e5, Changed: 60, Requested: 5, ChangeLaw: law, ChangeSpread: spread, Seed: 4}
+				s := Spec{PageCount: 50, Length: 1e5, Changed: 40, Requested: 5, ChangeLaw: law, ChangeSpread: spread, Seed: 4}
 				f := computed(t, s)
 				x, err := NewIndex(f)
 				if err != nil {
@@ -32,8 +32,8 @@ func TestComputedAloneIsComputedAmongAll(t *testing.T) {
 				s.PageCount = 0
 				alone := computed(t, s)
 				for page := range uint64(f.Pages()) {
-					for i := range 40 {
-						at := float64(i) * 2600 // also beyond the horizon
+					for i := range 30 {
+						at := float64(i) * 3500 // also beyond the horizon
 						got, want := alone.At(page, at), x.At(page, at)
 						if got.Number == 0 != (want.Number == 0) {
 							t.Fatalf("page %d at %g: number %d, want %d", page, at, got.Number, want.Number)
@@ -116,7 +116,7 @@ func TestStatesFollowEachOther(t *testing.T) {
 // form gives for visits at a fixed interval, kinds and all.
 func TestComputedFreshnessByClosedForm(t *testing.T) {
 	t.Parallel()
-	const interval, length, pages = 1000., 2e5, 300
+	const interval, length, pages = 1000., 1e5, 300
 	s := Spec{Length: length, Changed: length / 1500, Seed: 2}
 	f := computed(t, s)
 	var fresh float64
