@@ -3,10 +3,12 @@
 // lie in one cache line. Nothing is allocated but the heap itself.
 package due
 
-// Entry is one thing and when it is due, in any unit.
+// Entry is one thing and when it is due, in any unit. Mark is the caller's: it
+// tells entries of one thing apart, in space that would lie idle.
 type Entry struct {
-	At float64
-	ID uint32
+	At   float64
+	ID   uint32
+	Mark uint32
 }
 
 // Heap has the earliest entry at index 0. The zero Heap is empty. Entries of

@@ -14,6 +14,59 @@ type Noisy struct {
 	False  float64 // per time
 }
 
+// Evidence is what one signal says of a change, as a logarithm: an item is as
+// many times less likely to be fresh after it. +Inf where no signal is false.
+func (n Noisy) Evidence(d float64) float64 {
+	recall, noise := n.clean()
+	switch {
+	case recall == 0 || d <= 0:
+		return 0
+	case noise == 0:
+		return math.Inf(1)
+	}
+	return math.Log1p(recall * d / noise)
+}
+
+// Fresh is the probability that an item is as it was tau ago, after signals of
+// so much evidence.
+func (n Noisy) Fresh(d, tau, evidence float64) float64 {
+	recall, _ := n.clean()
+	return math.Exp(-(1-recall)*d*max(0, tau) - evidence)
+}
+
+// FreshFor is after what time since the last visit the probability to be fresh
+// has fallen to share.
+func (n Noisy) FreshFor(d, share, evidence float64) float64 {
+	recall, _ := n.clean()
+	left := -math.Log(share) - evidence
+	if left <= 0 {
+		return 0
+	}
+	return left / ((1 - recall) * d)
+}
+
+// clean keeps what was learned within its bounds.
+func (n Noisy) clean() (recall, noise float64) {
+	return min(max(n.Recall, 0), 1), max(n.False, 0)
+}
+
+// Reach is after what time without signals a visit is worth so much: +Inf for
+// never. A signal that counts as b time brings it forward by b.
+func (n Noisy) Reach(mu, d, value float64) float64 {
+	recall, noise := n.clean()
+	y := value * d / mu // everything in units of 1/d
+	switch {
+	case y <= 0:
+		return 0
+	case !(y < 1) || recall == 1:
+		return math.Inf(1)
+	case recall == 0:
+		return wait(y) / d
+	}
+	scaled := Noisy{recall, noise / d}
+	return inverse(func(tau float64) float64 { return scaled.At(1, 1, tau, 0) }, y) / d
+}
+
 // terms bounds the sums of Value: with signals that say next to nothing the
 // sums are long and their value is that of none.
 const terms = 2000
@@ -31,7 +84,7 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 	if d <= 0 || tau <= 0 && signals == 0 {
 		return 0
 	}
-	recall, noise := min(max(n.Recall, 0), 1), max(n.False, 0)
+	recall, noise := n.clean()
 	a, g := (1-recall)*d, recall*d+noise
 	switch {
 	case recall == 0:
@@ -44,10 +97,34 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 		fresh := math.Pow(noise/g, float64(signals))
 		return mu * silent(d, noise, g, fresh, signals)
 	}
+	return mu * n.cycle(d, a, g, tau+float64(signals)*math.Log(g/noise)/a)
+}
+
+// At is Value with the evidence of the signals in place of their number, for
+// items whose signals come from sources of different worth; n is then what is
+// known of all of them together. Recall is below 1.
+func (n Noisy) At(mu, d, tau, evidence float64) float64 {
+	recall, noise := n.clean()
+	a, g := (1-recall)*d, recall*d+noise
+	switch {
+	case d <= 0 || tau <= 0 && evidence <= 0:
+		return 0
+	case math.IsInf(evidence, 1) || a == 0 && evidence > 0:
+		return mu / d
+	case recall == 0:
+		return Greedy(mu, d, tau+evidence/d)
+	case noise == 0 || a == 0:
+		return mu * perfect(d, a, g, tau)
+	}
+	return mu * n.cycle(d, a, g, tau+evidence/a)
+}
+
+// cycle is the value of an item at a time plus signals that count as time.
+func (n Noisy) cycle(d, a, g, at float64) float64 {
+	noise := n.False
 	b := math.Log(g/noise) / a
-	at := tau + b*float64(signals)
 	if at/b > terms {
-		return Greedy(mu, d, tau)
+		return Greedy(1, d, at)
 	}
 	psi, w := 0.0, 0.0
 	share := 1 / (d + noise) // False^i/(D + False)^(i+1)
@@ -57,7 +134,7 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 		w += share * tail(i, (d+noise)*left)
 		share *= noise / (d + noise)
 	}
-	return mu * max(0, w-math.Exp(-a*at)*psi)
+	return max(0, w-math.Exp(-a*at)*psi)
 }
 
 // perfect is the value where signals are never false and none came: cycles end

@@ -8,50 +8,88 @@ import (
 	"github.com/freshet/freshet/due"
 )
 
-// Schedule says which of many items the greedy rule visits next, without
-// looking at all of them. The value of a visit rises with time, so each item
-// has a moment at which it passes a threshold; the items lie in a heap by that
-// moment. The threshold follows the values of the visits made: a larger budget
-// lowers it, a change of rates moves it, and nothing is rebuilt. An item's
-// moment is that of the threshold of its last look; it is computed anew when
-// the moment comes. Items that change too fast to be worth any visit at this
-// threshold lie in a heap of their own, by the threshold at which they would be.
+// Schedule says which of many items a rule visits next, without looking at all
+// of them. The value of a visit rises with time, so each item has a moment at
+// which it passes a threshold; the items lie in a heap by that moment. The
+// threshold follows the values of the visits made: a larger budget lowers it, a
+// change of rates moves it, and nothing is rebuilt. An item's moment is that of
+// the threshold of its last look; it is computed anew when the moment comes.
+// Items that are not worth any visit at this threshold, since they change too
+// fast, lie in a heap of their own, by the threshold at which they would be.
 //
-// An item takes 40 bytes. The zero Schedule is empty and ready; it is not safe
-// for concurrent use. Times are numbers in any unit, the same for rates.
+// A signal of a change brings an item's moment forward by as much time as it
+// counts for (Noisy), to now for one that is never false. Items belong to groups
+// (hosts): what is known of signals is a group's, and a group that cannot take
+// more visits (SetBusy) has its own, higher threshold, so that its visits go to
+// the best of its items and the rest of the budget to others (the re-solving
+// inside of violated caps of Kolobov et al. 2019, on line).
+//
+// An item takes 40 bytes. The zero Schedule is empty and follows the greedy
+// rule; it is not safe for concurrent use. Times are numbers in any unit, the
+// same for rates.
 type Schedule struct {
+	rule      Rule
 	items     []scheduled
+	groups    []group
 	heap      due.Heap
 	given     due.Heap // given up, by the negative of the threshold that brings them back
 	threshold float64
 	began     bool
+	last      float64 // visit
+	gap       float64 // between visits, smoothed
+	reaches   map[likeness]float32
 	looks     int // at items, for the test of what a visit costs
 }
 
 type scheduled struct {
 	last       float64
-	at         float64 // the moment that counts; others of the item in the heap are stale
 	importance float32
 	rate       float32
+	group      uint32
+	mark       uint16 // of the entry that counts; others of the item in the heaps are stale
+	evidence   uint16 // of signals since the last visit
 }
 
-// slack is by what share of its wait an item may be visited early because it
-// was put by a lower threshold. Without it each small rise of the threshold
-// would have all items of equal rates looked at again; the loss is of second
-// order.
-const slack = 1. / 16
+// group is what items have in common.
+type group struct {
+	noisy Noisy
+	raise float64 // its threshold in thresholds of all; 1 and up
+	busy  bool
+}
 
-// follow is how fast the threshold follows the values of visits.
-const follow = 1. / 64
+const (
+	// slack is by what share of its wait an item may be visited early because it
+	// was put by a lower threshold. Without it each small rise of the threshold
+	// would have all items of equal rates looked at again; the loss is of second
+	// order.
+	slack = 1. / 16
+	// follow is how fast the threshold follows the values of visits.
+	follow = 1. / 64
+	// giveUp is by how much the threshold must exceed what an item can ever be
+	// worth before it is given up; it is taken back below that worth. Between them
+	// it is visited late: else items at the threshold would come and go with each
+	// of its movements, where all are equal all at once.
+	giveUp = 1.05
+	// backlog is how many visits late a signalled item may be before the threshold
+	// rises as fast as it can: the value of such an item jumps over the threshold,
+	// so that only its waiting tells whether there are too many.
+	backlog = 32
+	// refused is by what share a busy group's threshold rises when an item of it
+	// comes up, and eased by what it falls with a visit.
+	refused = 1. / 64
+	eased   = 1. / 16
+	// refusals bounds the items of busy groups that one call of Next passes over.
+	refusals = 64
+)
 
-// giveUp is by how much the threshold must exceed what an item can ever be worth
-// before it is given up; it is taken back below that worth. Between them it is
-// visited late: else items at the threshold would come and go with each of its
-// movements, where all are equal all at once.
-const giveUp = 1.05
+// Errors of a Schedule.
+var (
+	ErrID    = errors.New("no such item")
+	ErrGroup = errors.New("no such group")
+)
 
-// ErrID is the error of an item that is not in the schedule.
-var ErrID = errors.New("no such item")
+// NewSchedule returns an empty schedule that follows a rule.
+func NewSchedule(r Rule) *Schedule { return &Schedule{rule: r} }
 
 // Len is the number of items.
 func (s *Schedule) Len() int { return len(s.items) }
@@ -59,15 +97,73 @@ func (s *Schedule) Len() int { return len(s.items) }
 // Threshold is the value of a visit at which the budget is used up, now.
 func (s *Schedule) Threshold() float64 { return s.threshold }
 
-// Add takes an item that was visited at last and returns its number.
+// AddGroup returns the number of a new group. Group 0 is there from the
+// beginning.
+func (s *Schedule) AddGroup() uint32 {
+	s.begin()
+	s.groups = append(s.groups, group{raise: 1})
+	return uint32(len(s.groups) - 1)
+}
+
+// begin makes the zero value useful.
+func (s *Schedule) begin() {
+	if len(s.groups) == 0 {
+		s.groups = append(s.groups, group{raise: 1})
+	}
+	if s.rule.value == nil {
+		s.rule = Rules()["greedy"]
+	}
+}
+
+// SetSignals says what is known of the signals of a group's items: how many of
+// all changes are signalled by any source, how many false ones there are. It
+// counts from each item's next look on.
+func (s *Schedule) SetSignals(group uint32, n Noisy) error {
+	s.begin()
+	if int(group) >= len(s.groups) {
+		return fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
+	}
+	recall, noise := n.clean()
+	s.groups[group].noisy = Noisy{min(recall, mostRecall), noise}
+	return nil
+}
+
+// mostRecall is how sure of its signals a group can be: it is polled all the
+// same.
+const mostRecall = .99
+
+// SetBusy says whether a group can take no more visits for now.
+func (s *Schedule) SetBusy(group uint32, busy bool) {
+	if int(group) < len(s.groups) {
+		s.groups[group].busy = busy
+	}
+}
+
+// Add takes an item of group 0 that was visited at last and returns its number.
 func (s *Schedule) Add(importance, rate, last float64) (id uint32, err error) {
+	return s.AddTo(0, importance, rate, last)
+}
+
+// AddTo is Add to a group.
+func (s *Schedule) AddTo(group uint32, importance, rate, last float64) (id uint32, err error) {
+	s.begin()
 	if err := sensible(importance, rate); err != nil {
 		return 0, err
 	}
+	if int(group) >= len(s.groups) {
+		return 0, fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
+	}
 	id = uint32(len(s.items))
-	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate)})
+	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate), group: group})
 	s.put(id)
 	return id, nil
+}
+
+func sensible(importance, rate float64) error {
+	if !(importance >= 0) || math.IsInf(importance, 0) || !(rate >= 0) || math.IsInf(rate, 0) {
+		return fmt.Errorf("importance %g, rate %g: both are finite and not negative", importance, rate)
+	}
+	return nil
 }
 
 // sample is how many items Start looks at to find the threshold.
@@ -80,52 +176,34 @@ func (s *Schedule) Start(budget float64) error {
 	if !(budget > 0) || math.IsInf(budget, 0) {
 		return fmt.Errorf("%w: %g", ErrBudget, budget)
 	}
+	s.begin()
 	step := max(1, len(s.items)/sample)
 	total := func(price float64) float64 {
 		sum := 0.0
 		for i := 0; i < len(s.items); i += step {
-			if it := &s.items[i]; it.rate > 0 && it.importance > 0 {
-				sum += fixedOptimal(&Item{Importance: float64(it.importance), Rate: float64(it.rate)}, price)
+			if it := &s.items[i]; !s.idle(it) {
+				sum += 1 / s.rule.Wait(float64(it.importance), float64(it.rate), price)
 			}
 		}
 		return sum * float64(step)
 	}
-	if total(math.Exp2(-900)) == 0 {
+	if !(total(math.Exp2(-900)) > 0) {
 		return nil // nothing changes
 	}
 	_, high := bracket(total, budget)
-	s.threshold, s.began = math.Exp2(high), true
+	s.threshold, s.began, s.gap = math.Exp2(high), true, 1/budget
 	s.heap, s.given = s.heap[:0], s.given[:0]
 	for i := range s.items {
-		it := &s.items[i]
-		at, up := s.moment(it)
-		if it.at = at; up {
-			s.given = append(s.given, due.Entry{At: at, ID: uint32(i)})
+		at, up := s.moment(&s.items[i])
+		e := due.Entry{At: at, ID: uint32(i), Mark: uint32(s.items[i].mark)}
+		if up {
+			s.given = append(s.given, e)
 		} else {
-			s.heap = append(s.heap, due.Entry{At: at, ID: uint32(i)})
+			s.heap = append(s.heap, e)
 		}
 	}
 	s.heap.Order()
 	s.given.Order()
-	return nil
-}
-
-// put files an item where it belongs.
-func (s *Schedule) put(id uint32) {
-	it := &s.items[id]
-	at, up := s.moment(it)
-	it.at = at
-	if up {
-		s.given.Push(due.Entry{At: at, ID: id})
-	} else {
-		s.heap.Push(due.Entry{At: at, ID: id})
-	}
-}
-
-func sensible(importance, rate float64) error {
-	if !(importance >= 0) || math.IsInf(importance, 0) || !(rate >= 0) || math.IsInf(rate, 0) {
-		return fmt.Errorf("importance %g, rate %g: both are finite and not negative", importance, rate)
-	}
 	return nil
 }
 
@@ -140,69 +218,134 @@ func (s *Schedule) Set(id uint32, importance, rate float64) error {
 	it := &s.items[id]
 	it.importance, it.rate = float32(importance), float32(rate)
 	s.put(id)
-	if len(s.heap)+len(s.given) > 64+2*len(s.items) {
-		s.sweep()
-	}
+	s.tidy()
 	return nil
 }
 
+// Visited says that an item was visited, by whomever, and what is known of it
+// since.
+func (s *Schedule) Visited(id uint32, importance, rate, at float64) error {
+	if int(id) < len(s.items) {
+		s.items[id].last, s.items[id].evidence = at, 0
+	}
+	return s.Set(id, importance, rate)
+}
+
+// Known returns what the schedule knows of an item.
+func (s *Schedule) Known(id uint32) (importance, rate, last, evidence float64) {
+	it := &s.items[id]
+	return float64(it.importance), float64(it.rate), it.last, nats(it.evidence)
+}
+
 // Next visits the item whose time has come, or comes first, and returns it. It
-// reports false where there is none, or none that changes. Amortised O(log n).
+// reports false where there is none, or none that changes, or where those that
+// come first are all of busy groups. Amortised O(log n).
 func (s *Schedule) Next(now float64) (id uint32, ok bool) {
+	s.begin()
 	s.revive()
-	for len(s.heap) > 0 {
+	for tries := 0; len(s.heap) > 0; {
 		top := s.heap[0]
 		it := &s.items[top.ID]
-		if top.At != it.at { // stale: the item was set meanwhile
+		if top.Mark != uint32(it.mark) { // stale: the item was set meanwhile
 			s.heap.Pop()
 			continue
 		}
 		at, up := s.moment(it)
 		s.looks++
 		if s.began && (up || at > now && at-top.At > slack*(at-it.last)) { // the threshold rose since it was put here
-			it.at = at
 			if up {
 				s.heap.Pop()
-				s.given.Push(due.Entry{At: at, ID: top.ID})
+				s.given.Push(due.Entry{At: at, ID: top.ID, Mark: top.Mark})
 				continue
 			}
-			if s.heap.Replace(due.Entry{At: at, ID: top.ID}); s.heap[0].ID != top.ID {
+			if s.heap.Replace(due.Entry{At: at, ID: top.ID, Mark: top.Mark}); s.heap[0].ID != top.ID {
 				continue
 			}
 		}
 		if math.IsInf(at, 1) {
 			break // the first of all never changes, or is worth nothing
 		}
-		s.visit(it, now)
-		if it.at, up = s.moment(it); up {
+		if g := &s.groups[it.group]; g.busy {
+			if tries++; tries > refusals {
+				return 0, false
+			}
+			s.refuse(top, g, now)
+			continue
+		}
+		s.visit(it, now, top.At)
+		if at, up = s.moment(it); up {
 			s.heap.Pop()
-			s.given.Push(due.Entry{At: it.at, ID: top.ID})
+			s.given.Push(due.Entry{At: at, ID: top.ID, Mark: top.Mark})
 		} else {
-			s.heap.Replace(due.Entry{At: it.at, ID: top.ID})
+			s.heap.Replace(due.Entry{At: at, ID: top.ID, Mark: top.Mark})
 		}
 		return top.ID, true
 	}
-	// Nothing is worth its visit: the best of what was given up.
+	return s.best(now)
+}
+
+// best visits, where nothing is worth its visit, the best of what was given up.
+func (s *Schedule) best(now float64) (id uint32, ok bool) {
 	for len(s.given) > 0 {
-		top := s.given.Pop()
+		top := s.given[0]
 		it := &s.items[top.ID]
-		if top.At != it.at {
+		if top.Mark == uint32(it.mark) && s.groups[it.group].busy {
+			return 0, false
+		}
+		s.given.Pop()
+		if top.Mark != uint32(it.mark) {
 			continue
 		}
-		s.visit(it, now)
-		s.put(top.ID)
+		s.visit(it, now, now)
+		s.file(top.ID)
 		return top.ID, true
 	}
 	return 0, false
 }
 
-func (s *Schedule) visit(it *scheduled, now float64) {
-	value := Greedy(float64(it.importance), float64(it.rate), now-it.last)
-	if !s.began {
-		s.threshold, s.began = value, true
+// Due reports whether an item's moment has come.
+func (s *Schedule) Due(id uint32, now float64) bool {
+	if int(id) >= len(s.items) || !s.began {
+		return int(id) < len(s.items)
 	}
-	s.threshold += follow * (value - s.threshold)
-	it.last = now
+	at, up := s.moment(&s.items[id])
+	return !up && at <= now
+}
+
+// refuse puts off the first item, of a busy group.
+func (s *Schedule) refuse(top due.Entry, g *group, now float64) {
+	it := &s.items[top.ID]
+	g.raise *= 1 + refused
+	at, up := s.moment(it)
+	if up {
+		s.heap.Pop()
+		s.given.Push(due.Entry{At: at, ID: top.ID, Mark: top.Mark})
+		return
+	}
+	later := max(now, top.At)
+	s.heap.Replace(due.Entry{At: max(at, later+(later-it.last)/32), ID: top.ID, Mark: top.Mark})
+}
+
+// visit notes a visit to an item that was to come at a moment, and lets the
+// threshold follow.
+func (s *Schedule) visit(it *scheduled, now, moment float64) {
+	g := &s.groups[it.group]
+	value := s.value(it, g, now) / g.raise
+	if gap := now - s.last; gap >= 0 && s.began {
+		s.gap += follow * (gap - s.gap)
+	}
+	switch {
+	case !s.began:
+		s.threshold, s.began = value, true
+	case it.evidence > 0 && value > s.threshold:
+		if late := now - moment; late > 0 && s.gap > 0 {
+			s.threshold *= 1 + follow*min(1, late/s.gap/backlog)
+		}
+	case !math.IsInf(value, 0):
+		s.threshold += follow * (value - s.threshold)
+	}
+	g.raise = max(1, g.raise*(1-eased))
+	it.last, it.evidence, s.last = now, 0, now
 }
 
 // revive takes back what is worth visits at the present threshold.
@@ -210,71 +353,8 @@ func (s *Schedule) revive() {
 	for len(s.given) > 0 && s.given[0].At < -s.threshold {
 		top := s.given.Pop()
 		s.looks++
-		if s.items[top.ID].at == top.At {
-			s.put(top.ID)
+		if s.items[top.ID].mark == uint16(top.Mark) {
+			s.file(top.ID)
 		}
 	}
-}
-
-// moment is when the item's value passes the threshold; for one whose value
-// never does, up is true and at the negative of the value it can reach.
-func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
-	d, mu := float64(it.rate), float64(it.importance)
-	if d == 0 || mu == 0 {
-		return math.Inf(1), false
-	}
-	y := s.threshold * d / mu
-	if y < giveUp {
-		return it.last + wait(min(y, 1-1e-6))/d, false
-	}
-	return -mu / d, true
-}
-
-// wait solves 1 - e^{-x}(1 + x) = y for 0 <= y < 1 by Newton's method; the
-// derivative is x e^{-x}.
-func wait(y float64) float64 {
-	if y <= 0 {
-		return 0
-	}
-	x := math.Sqrt(2*y) * (1 + y/2)
-	if y > .9 {
-		x = -math.Log1p(-y) * 1.3
-	}
-	for range 30 {
-		e := math.Exp(-x)
-		f := 1 - e*(1+x) - y
-		if x < 1e-3 { // the terms cancel: series
-			f = x*x*(.5-x/3) - y
-		}
-		step := f / (x * e)
-		next := x - step
-		if next <= 0 {
-			next = x / 2
-		}
-		if math.Abs(next-x) <= 1e-9*x {
-			return next
-		}
-		x = min(next, 700)
-	}
-	return x
-}
-
-// sweep drops stale moments.
-func (s *Schedule) sweep() {
-	seen := make([]bool, len(s.items)) // of equal moments one remains
-	filter(&s.heap, s.items, seen)
-	filter(&s.given, s.items, seen)
-}
-
-// filter keeps the moments that count and are not seen yet.
-func filter(h *due.Heap, items []scheduled, seen []bool) {
-	kept := (*h)[:0]
-	for _, m := range *h {
-		if items[m.ID].at == m.At && !seen[m.ID] {
-			seen[m.ID] = true
-			kept = append(kept, m)
-		}
-	}
-	*h = kept
-	h.Order()
 }
