@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // visitsAtRandom calls see for visits at rate p of an item that changes at rate d.
@@ -59,26 +60,26 @@ func TestApproximationFollows(t *testing.T) {
 	}
 }
 
-// A source that lies loses its weight, and wins it back; what it is worth lies
-// between 0 and 1 all the time.
+// A source that lies loses its weight, and wins it back.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	var s Trust
-	if s.Believe() != 0 {
-		t.Errorf("an unknown source is believed: %g", s.Believe())
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if s.Precision() != .75 || s.FalseRate() != 0 {
+		t.Errorf("an unknown source: precision %g, false %g", s.Precision(), s.FalseRate())
 	}
 	for range 100 {
-		s.Signalled(false)
+		s.Signalled(false, 10, now)
 	}
-	if s.Believe() < .8 || s.Precision() > .05 {
-		t.Errorf("after 100 false signals: %+v, believe %g", s, s.Believe())
+	if s.Precision() > .05 || !near(s.FalseRate(), .1, .005) {
+		t.Errorf("after 100 false signals: %+v, precision %g, false %g", s, s.Precision(), s.FalseRate())
 	}
-	s.Fade(10 * HalfLife.Seconds())
+	now = now.Add(10 * HalfLife)
 	for range 20 {
-		s.Signalled(true)
+		s.Signalled(true, 10, now)
 	}
-	if s.Believe() != 0 {
-		t.Errorf("after ten half-lives and 20 true signals: %+v, believe %g", s, s.Believe())
+	if s.Precision() < .9 || s.Recall() < .9 || s.FalseRate() > .02 {
+		t.Errorf("after ten half-lives and 20 true signals: %+v, precision %g", s, s.Precision())
 	}
 }
 
@@ -88,17 +89,18 @@ func TestTrustLearns(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 1))
 	const recall, changes, noise, step = .7, .01, .004, 1.0
 	var s Trust
+	var now time.Time
 	for range 2_000_000 {
-		s.Quiet += step
+		s.Polled(false, step, now)
 		if r.Float64() < changes*step {
 			if r.Float64() < recall {
-				s.Signalled(true)
+				s.Signalled(true, 0, now)
 			} else {
-				s.Polled(true, 0)
+				s.Polled(true, 0, now)
 			}
 		}
 		if r.Float64() < noise*step {
-			s.Signalled(false)
+			s.Signalled(false, 0, now)
 		}
 	}
 	if !near(s.Recall(), recall, .02) || !near(s.FalseRate(), noise, .0004) || !near(s.Precision(), recall*changes/(recall*changes+noise), .02) {

@@ -1,19 +1,25 @@
 package change
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Trust is what is learned of a source of signals (a sitemap's dates, a feed, a
-// sensor): how often it was right. The zero value knows nothing. Evidence fades
-// as that of a History, by the caller's Fade.
+// sensor): how often it was right. The zero value knows nothing. Evidence counts
+// half after HalfLife.
 type Trust struct {
-	True   float64 `json:"t,omitempty"` // signals after which a visit found a change
-	False  float64 `json:"f,omitempty"` // signals after which it found none
-	Missed float64 `json:"m,omitempty"` // changes found without a signal
-	Quiet  float64 `json:"q,omitempty"` // seconds watched, for the rate of false signals
+	True    float64   `json:"t,omitempty"` // visits after a signal that found a change
+	False   float64   `json:"f,omitempty"` // ... that found none
+	Missed  float64   `json:"m,omitempty"` // changes found without a signal
+	Watched float64   `json:"q,omitempty"` // seconds between visits, for the rate of false signals
+	At      time.Time `json:"a,omitzero"`  // up to when old evidence has faded
 }
 
-// Signalled adds what a visit found that was made for a signal.
-func (t *Trust) Signalled(changed bool) {
+// Signalled adds what a visit found that was made after a signal, so many
+// seconds after the one before.
+func (t *Trust) Signalled(changed bool, seconds float64, now time.Time) {
+	t.watched(seconds, now)
 	if changed {
 		t.True++
 	} else {
@@ -21,14 +27,26 @@ func (t *Trust) Signalled(changed bool) {
 	}
 }
 
-// Polled adds what a visit found that no signal asked for, so many seconds after
-// the one before.
-func (t *Trust) Polled(changed bool, seconds float64) {
+// Polled adds what a visit found of whose page there was no signal, so many
+// seconds after the one before.
+func (t *Trust) Polled(changed bool, seconds float64, now time.Time) {
+	t.watched(seconds, now)
 	if changed {
 		t.Missed++
 	}
-	if seconds > 0 {
-		t.Quiet += seconds
+}
+
+// watched adds time of an item under watch. Old evidence fades an hour's worth
+// at a time.
+func (t *Trust) watched(seconds float64, now time.Time) {
+	if past := now.Sub(t.At); t.At.IsZero() || past < 0 {
+		t.At = now
+	} else if past >= time.Hour {
+		f := math.Exp2(-past.Seconds() / HalfLife.Seconds())
+		t.True, t.False, t.Missed, t.Watched, t.At = t.True*f, t.False*f, t.Missed*f, t.Watched*f, now
+	}
+	if seconds > 0 && !math.IsInf(seconds, 0) {
+		t.Watched += seconds
 	}
 }
 
@@ -45,38 +63,13 @@ func (t Trust) Precision() float64 {
 // Recall is the probability that a change is signalled.
 func (t Trust) Recall() float64 { return (t.True + 1) / (t.True + t.Missed + 2) }
 
-// FalseRate is how many signals a second come without a change, over items
-// watched for so long in all.
+// FalseRate is how many signals a second come to an item without a change: what
+// Precision leaves of all signals; 0 before the first.
 func (t Trust) FalseRate() float64 {
-	if t.Quiet <= 0 {
+	if t.Watched <= 0 {
 		return 0
 	}
-	return t.False / t.Quiet
-}
-
-// Believe returns how much of the time until a planned visit a signal leaves:
-// 0 for a source that is right, 1 for one that is wrong nearly always.
-func (t Trust) Believe() float64 {
-	p := t.Precision()
-	switch {
-	case p >= .5:
-		return 0
-	case p <= .05:
-		return 1
-	}
-	return 1 - p/.5
-}
-
-// Fade lets evidence of so many seconds ago count less: half in HalfLife.
-func (t *Trust) Fade(seconds float64) {
-	if seconds <= 0 {
-		return
-	}
-	f := math.Exp2(-seconds / HalfLife.Seconds())
-	t.True *= f
-	t.False *= f
-	t.Missed *= f
-	t.Quiet *= f
+	return (1 - t.Precision()) * (t.True + t.False) / t.Watched
 }
 
 // Group gathers the visits of many items (of a host, of a class of pages) into

@@ -74,7 +74,7 @@ type Crawl struct {
 	Delay        time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
 	DelayPopular time.Duration `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
 	Ordering     string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
-	Policy       string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, one of the policies of freshet revisit plan (docs/freshness.md)."`
+	Policy       string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, greedy, most-likely-changed, sweep, or one of the policies of freshet revisit plan (docs/freshness.md)."`
 	Budget       float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
 	BudgetBytes  Bytes         `yaml:"budget_bytes" doc:"Bytes of answers a day in all; 0 is no limit. The policy then weighs what a page's visit costs."`
 	MinRevisit   time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`

@@ -84,7 +84,10 @@ type Signals struct {
 	Right  float64 `json:"right"`  // signals after which a visit found a change
 	Wrong  float64 `json:"wrong"`  // ... found none
 	Missed float64 `json:"missed"` // changes that it did not tell of
-	Heeded float64 `json:"heeded"` // share of its signals that are heeded
+	// Recall is the share of changes that it tells of, Precision that of its
+	// signals after which there is a change.
+	Recall    float64 `json:"recall"`
+	Precision float64 `json:"precision"`
 }
 
 // Trap is a kind of waste that was kept away, with an example.

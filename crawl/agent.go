@@ -46,7 +46,7 @@ type agent struct {
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
 	a.host, a.last = a.lease.Host, time.Now()
-	a.robot.signals.learned(a.host.Name, a.host.Trust)
+	a.robot.heard(&a.host)
 	// The process before this one may have died after a request that it had not
 	// committed: the host rests as after a request at our start.
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
@@ -191,7 +191,13 @@ func (a *agent) commit(ctx context.Context) error {
 			a.batch.Found[i].Order = o.Order(&a.batch.Found[i])
 		}
 	}
+	if err := a.hasten(ctx, a.batch.Visits, false); err != nil {
+		return err
+	}
 	added, err := a.robot.config.Store.Commit(ctx, a.lease, &a.batch)
+	if err == nil {
+		err = a.hasten(ctx, a.batch.Visits, true)
+	}
 	if err != nil {
 		return err
 	}

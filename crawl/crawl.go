@@ -65,9 +65,9 @@ type Config struct {
 	// the digest alone decides.
 	Noise int
 
-	// Interval, if not nil, says after which time a page is visited again; default
-	// HalfChange. MinRevisit and MaxRevisit bound it.
-	Interval func(*Visited) time.Duration
+	// Plan says when a page is visited again; default HalfChange. MinRevisit and
+	// MaxRevisit bound it.
+	Plan Planner
 
 	MinRevisit time.Duration // default 5 min
 	MaxRevisit time.Duration // default 30 days
@@ -165,8 +165,8 @@ func New(c Config) *Robot {
 	if c.PerAddress == 0 {
 		c.PerAddress = 4
 	}
-	if c.Interval == nil {
-		c.Interval = HalfChange
+	if c.Plan == nil {
+		c.Plan = HalfChange{}
 	}
 	if c.Ordering == nil {
 		c.Ordering = BreadthFirst{}

@@ -1,41 +1,42 @@
 package crawl
 
 import (
+	"context"
 	"maps"
-	"math/rand/v2"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
 
-// Visited is what an Interval decides by.
-type Visited struct {
-	Page    *store.Page   // its record after the visit
-	Since   time.Duration // since the visit before; 0 for the first
-	Changed bool          // it is not what it was then
-	Prior   change.Prior  // what the host's other pages say of one not known well
-	Recall  float64       // share of the host's changes that are signalled
-}
-
-// Rate is the page's change rate in changes a second.
-func (v *Visited) Rate() float64 { return v.Page.History.Rate(v.Prior) }
-
 // dates is the source of signals that sitemaps and feeds are.
 const dates = "dates"
+
+// pending is what pages were signalled since they were asked for last.
+type pending struct {
+	source   string // the last one
+	evidence float64
+	at       time.Time
+}
 
 // signals remembers which source told of which page, until its visit, and what
 // is known of sources. Both are bounded; the lasting record of trust is the
 // host's.
 type signals struct {
 	mu       sync.Mutex
-	now, old map[weburl.Key]string
-	trust    map[string]map[string]change.Trust // by host, source
-	random   func() float64
+	now, old map[weburl.Key]pending
+	hosts    map[string]heard
+}
+
+// heard is what is known of a host's sources and of its pages.
+type heard struct {
+	trust map[string]change.Trust
+	prior change.Prior
 }
 
 const (
@@ -43,88 +44,136 @@ const (
 	trustedKept = 20_000
 )
 
-// accept decides whether a signal is heeded, and remembers it: always of a
-// source that is right, seldom of one that never is, so that it can win its
-// trust back.
-func (s *signals) accept(source string, u weburl.URL) bool {
+// add remembers a signal and returns what all since the last visit say.
+func (s *signals) add(source string, k weburl.Key, evidence float64, now time.Time) (total float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	random := s.random
-	if random == nil {
-		random = rand.Float64
+	p, ok := s.now[k]
+	if !ok {
+		p = s.old[k]
+		delete(s.old, k)
 	}
-	if doubt := s.trust[u.Host()][source].Believe(); doubt > 0 && random() < min(doubt, .95) {
-		return false
+	p = pending{source, p.evidence + evidence, now}
+	if !ok && len(s.now) >= signalsKept || s.now == nil {
+		s.old, s.now = s.now, map[weburl.Key]pending{}
 	}
-	if s.now == nil || len(s.now) >= signalsKept {
-		s.old, s.now = s.now, map[weburl.Key]string{}
-	}
-	s.now[u.Key()] = source
-	return true
+	s.now[k] = p
+	return p.evidence
 }
 
-// take returns the source whose signal a page is visited for, or "".
-func (s *signals) take(k weburl.Key) string {
+// take returns the source whose signal a page was visited for, or "": one that
+// came after the page was asked for waits for the next visit.
+func (s *signals) take(k weburl.Key, asked time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	source := s.now[k]
-	if source == "" {
-		source = s.old[k]
+	p, ok := s.now[k]
+	if !ok {
+		p, ok = s.old[k]
+	}
+	if !ok || p.at.After(asked) {
+		return ""
 	}
 	delete(s.now, k)
 	delete(s.old, k)
-	return source
+	return p.source
 }
 
-// learned replaces what is known of a host's sources.
-func (s *signals) learned(host string, of map[string]change.Trust) {
+// waiting returns what a page was signalled since its last visit.
+func (s *signals) waiting(k weburl.Key) (pending, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.now[k]
+	if !ok {
+		p, ok = s.old[k]
+	}
+	return p, ok
+}
+
+// any reports whether any page was signalled and not visited since.
+func (s *signals) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.now)+len(s.old) > 0
+}
+
+// learned replaces what is known of a host.
+func (s *signals) learned(host string, of map[string]change.Trust, prior change.Prior) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(of) == 0 {
 		return
 	}
-	if s.trust == nil || len(s.trust) >= trustedKept {
-		s.trust = map[string]map[string]change.Trust{}
+	if s.hosts == nil || len(s.hosts) >= trustedKept {
+		s.hosts = map[string]heard{}
 	}
-	s.trust[host] = maps.Clone(of)
+	s.hosts[host] = heard{maps.Clone(of), prior}
 }
 
-// Signal reports whether to heed the notice of a source that a page changed. If
-// so, whether the page's next visit finds a change counts for or against the
-// source, at its host.
-func (r *Robot) Signal(source string, u weburl.URL) bool { return r.signals.accept(source, u) }
+// heard returns what is known of a host.
+func (s *signals) heard(host string) heard {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hosts[host]
+}
+
+// worth is what is known of a source in the terms of the policies.
+func worth(t change.Trust) revisit.Noisy {
+	return revisit.Noisy{Recall: t.Recall(), False: t.FalseRate()}
+}
+
+// Signal says that a source has told of a change of a page, and returns when the
+// page is due: zero for no sooner than it is anyway. Whether the page's next
+// visit finds a change counts for or against the source, at its host.
+func (r *Robot) Signal(ctx context.Context, source string, u weburl.URL) (due time.Time) {
+	now := time.Now()
+	p, err := r.config.Store.Page(ctx, u)
+	if err != nil || p.State != store.OK {
+		return now // new, or not to be had when it was tried last
+	}
+	known := r.signals.heard(u.Host())
+	d := p.History.Rate(known.prior)
+	e := worth(known.trust[source]).Evidence(d)
+	return r.config.Plan.Signalled(&Signalled{Page: p, URL: u, Rate: d, Evidence: e, Total: r.signals.add(source, u.Key(), e, now), Signals: Noisy(known.trust)})
+}
+
+// Evidence is what signals say of a page since its last visit.
+func (r *Robot) Evidence(u weburl.URL) float64 {
+	p, _ := r.signals.waiting(u.Key())
+	return p.evidence
+}
 
 // Trust calls f for each host and source of signals that are known.
 func (r *Robot) Trust(f func(host, source string, t change.Trust)) {
 	r.signals.mu.Lock()
 	defer r.signals.mu.Unlock()
-	for host, of := range r.signals.trust {
-		for source, t := range of {
+	for host, of := range r.signals.hosts {
+		for source, t := range of.trust {
 			f(host, source, t)
 		}
 	}
 }
 
-// Recall is the share of a host's changes that its best source of signals tells
-// of; 0 before it was right a few times.
-func Recall(h *store.Host) float64 {
-	const few = 5
-	best := 0.
-	for _, t := range h.Trust {
-		if t.True >= few {
-			best = max(best, t.Recall())
+// Noisy is what is known of the signals of a host's pages, by the best of its
+// sources: nothing before that was right a few times. However good, a source may
+// fall silent: polling goes on.
+func Noisy(trust map[string]change.Trust) (best revisit.Noisy) {
+	const few, most = 5, .95
+	for _, t := range trust {
+		if n := worth(t); t.True >= few && n.Recall > best.Recall {
+			best = n
 		}
 	}
+	best.Recall = min(best.Recall, most)
 	return best
 }
 
 // learn adds a visit to what is known of the host's pages and sources of
 // signals. before is the record that the visit found.
-func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now time.Time) {
+func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now time.Time, took time.Duration) {
 	if p.State == store.Failed {
 		return // nothing was seen: the signal waits for the next try
 	}
-	source := a.robot.signals.take(u.Key())
+	source := a.robot.signals.take(u.Key(), now.Add(-took))
 	if before.State != store.OK || before.History.Last.IsZero() || (p.State != store.OK && p.State != store.Gone) {
 		return
 	}
@@ -144,18 +193,60 @@ func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now tim
 			a.host.Trust = map[string]change.Trust{}
 		}
 		t := a.host.Trust[source]
-		t.Signalled(changed)
+		t.Signalled(changed, seconds, now)
 		if _, ok := a.host.Trust[source]; ok || len(a.host.Trust) < maxSources {
 			a.host.Trust[source] = t
 		}
 	}
 	for name, t := range a.host.Trust {
 		if name != source {
-			t.Polled(changed && source == "", seconds)
+			t.Polled(changed && source == "", seconds, now)
 			a.host.Trust[name] = t
 		}
 	}
-	a.robot.signals.learned(a.host.Name, a.host.Trust)
+	a.robot.heard(&a.host)
+}
+
+// heard takes what a host's record says of signals.
+func (r *Robot) heard(h *store.Host) {
+	all := h.Groups[""]
+	r.signals.learned(h.Name, h.Trust, all.Prior(change.DefaultPrior))
+}
+
+// hasten has pages of the batch visited again whose signals came after they were
+// asked for: before the commit in their records, after it in the queue, for
+// signals that came meanwhile.
+func (a *agent) hasten(ctx context.Context, visits []store.Visit, committed bool) error {
+	r := a.robot
+	if !r.signals.any() {
+		return nil
+	}
+	var found []store.Found
+	for i := range visits {
+		v := &visits[i]
+		u, err := weburl.Parse(v.Page.URL)
+		if err != nil {
+			continue
+		}
+		w, ok := r.signals.waiting(u.Key())
+		if !ok || v.Page.State != store.OK || !w.at.After(v.Arrived.Add(-v.Took)) {
+			continue
+		}
+		d := v.Page.History.Rate(a.prior(&v.Page))
+		due := r.config.Plan.Signalled(&Signalled{Page: &v.Page, URL: u, Rate: d, Evidence: w.evidence, Total: w.evidence, Signals: Noisy(a.host.Trust)})
+		switch {
+		case due.IsZero() || !due.Before(v.Page.Slot.Due):
+		case committed:
+			found = append(found, store.Found{URL: u, Due: due})
+		default:
+			v.Page.Slot.Due = due
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	_, err := r.config.Store.Add(ctx, found)
+	return err
 }
 
 // Bounds of what is kept in a host's record.

@@ -2,7 +2,7 @@ package crawl
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,38 +72,40 @@ func TestSitemapThatLies(t *testing.T) {
 	}
 }
 
-// The memory of signals and of trust is bounded, and a source that is always
-// wrong is let through one time in twenty.
+// The memory of signals and of trust is bounded; a signal is given once, and not
+// to a visit that had begun before it.
 func TestSignalsBounded(t *testing.T) {
 	t.Parallel()
-	s := signals{random: rand.New(rand.NewPCG(1, 2)).Float64}
-	u := func(i int) weburl.URL {
-		v, err := weburl.Parse(fmt.Sprintf("http://h%d.example/%d", i%3, i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
+	var s signals
+	now := time.Now()
+	u := func(i int) weburl.Key { return mustParse(t, fmt.Sprintf("http://h%d.example/%d", i%3, i)).Key() }
 	for i := range 3 * signalsKept {
-		s.accept("x", u(i))
+		s.add("x", u(i), 1, now)
 	}
 	if n := len(s.now) + len(s.old); n > 2*signalsKept {
 		t.Errorf("%d signals are kept", n)
 	}
-	if s.take(u(3*signalsKept-1).Key()) != "x" || s.take(u(3*signalsKept-1).Key()) != "" {
-		t.Error("the last signal is not given once")
+	last := u(3*signalsKept - 1)
+	if got := s.add("y", last, 2, now); got != 3 {
+		t.Errorf("two signals say %g, want 3", got)
 	}
-	s.learned("h0.example", map[string]change.Trust{"liar": {False: 1000}})
-	taken := 0
-	for i := range 3000 {
-		if s.accept("liar", u(3*i)) {
-			taken++
-		}
+	if got := s.take(last, now.Add(-time.Second)); got != "" {
+		t.Errorf("a visit before the signal has that of %q", got)
 	}
-	if taken < 100 || taken > 220 {
-		t.Errorf("%d of 3000 signals of a liar were taken, want about 150", taken)
+	if a, b := s.take(last, now), s.take(last, now); a != "y" || b != "" {
+		t.Errorf("the last signal is of %q, then of %q", a, b)
 	}
-	if !s.accept("liar", u(1)) {
-		t.Error("its other host's pages suffer")
+	for i := range trustedKept + 5 {
+		s.learned(fmt.Sprint(i), map[string]change.Trust{"liar": {False: 1000, Watched: 1}}, change.DefaultPrior)
+	}
+	if len(s.hosts) > trustedKept {
+		t.Errorf("%d hosts are kept", len(s.hosts))
+	}
+	liar := s.heard(fmt.Sprint(trustedKept + 4)).trust["liar"]
+	if e := worth(liar).Evidence(1e-5); e > 1e-6 {
+		t.Errorf("a liar's signal says %g", e)
+	}
+	if e := worth(change.Trust{}).Evidence(1e-5); !math.IsInf(e, 1) {
+		t.Errorf("a signal of an unknown source says %g", e)
 	}
 }

@@ -3,7 +3,6 @@ package crawl
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -52,7 +51,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		p.Status, p.State, p.Failures = before.Status, store.OK, 0
 		r.stats.unchanged.Add(1)
 		p.History.Observe(now, false)
-		a.schedule(&before, p, false, now)
+		a.schedule(&before, p, u, false, now)
 	case s >= 200 && s < 300:
 		b := &building{page: *p, before: before, url: u, res: res, at: now}
 		if a.send(ctx, b) {
@@ -77,15 +76,17 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	default:
 		p.State, p.Failures = store.Gone, 0
 		changed = before.State == store.OK
-		p.History.Observe(now, changed)
-		a.schedule(&before, p, changed, now)
+		a.goneAgain(&before, p, now)
 	}
 	a.finish(&before, p, u, links, now, res.Elapsed, changed)
 }
 
 // finish adds the visit to the batch and tells who wants to know.
 func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link, now time.Time, took time.Duration, changed bool) {
-	a.learn(before, p, u, changed, now)
+	a.learn(before, p, u, changed, now, took)
+	if p.State != store.OK && p.State != store.Redirect {
+		a.robot.config.Plan.Unplanned(u)
+	}
 	v := store.Visit{Page: *p, Changed: changed, Arrived: now, Took: took}
 	if changed {
 		v.Links = make([]weburl.Key, 0, len(links))
@@ -113,8 +114,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	if a.soft(ctx, u, page) {
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Digest, p.Simhash = store.Gone, "", page.Digest, page.Simhash
-		p.History.Observe(now, before.State == store.OK)
-		a.schedule(before, p, before.State == store.OK, now)
+		a.goneAgain(before, p, now)
 		return nil, before.State == store.OK
 	}
 	changed = before.State != store.OK || r.differs(before, page)
@@ -132,7 +132,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
 		return nil, false
 	}
-	a.schedule(before, p, changed, now)
+	a.schedule(before, p, u, changed, now)
 	if before.State == store.Queued && len(page.Text) >= mirrorText {
 		if of := r.waste.mirror(u, page.Digest); of != "" && a.mirror == "" {
 			a.mirror = of
@@ -281,7 +281,7 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 		}
 	}
 	p.History.Observe(now, p.Location != was)
-	a.schedule(before, p, p.Location != was, now)
+	a.schedule(before, p, u, p.Location != was, now)
 	return links
 }
 
@@ -295,8 +295,8 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 	}
 	for _, e := range entries {
 		var due time.Time
-		if a.newer(e, now) && r.Signal(dates, e.URL) {
-			due = now
+		if a.newer(e, now) {
+			due = r.Signal(context.Background(), dates, e.URL)
 		}
 		depth := p.Depth + 1
 		if e.Sitemap {
@@ -321,30 +321,17 @@ func (a *agent) newer(e extract.Entry, now time.Time) bool {
 const headerBytes = 700
 
 // schedule says when the page is visited again.
-func (a *agent) schedule(before, p *store.Page, changed bool, now time.Time) {
+func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now time.Time) {
 	c := &a.robot.config
-	v := Visited{Page: p, Changed: changed, Prior: a.prior(p), Recall: Recall(&a.host)}
+	v := Visited{Page: p, URL: u, Changed: changed, Prior: a.prior(p), Signals: Noisy(a.host.Trust), Delay: a.host.Delay}
 	if last := before.History.Last; !last.IsZero() {
 		v.Since = max(0, now.Sub(last))
 	}
-	interval := min(max(c.Interval(&v), c.MinRevisit), c.MaxRevisit)
+	interval := min(max(c.Plan.Visited(&v), c.MinRevisit), c.MaxRevisit)
 	if c.Once {
 		interval = max(interval, 24*time.Hour)
 	}
 	p.Slot = store.Slot{Due: now.Add(interval)}
-}
-
-// HalfChange is the time after which a page has changed with probability one
-// half, by its history.
-func HalfChange(v *Visited) time.Duration { return Seconds(math.Ln2 / v.Rate()) }
-
-// Seconds converts a number of seconds to a duration, the longest there is for
-// more.
-func Seconds(s float64) time.Duration {
-	if s >= math.MaxInt64/float64(time.Second) {
-		return math.MaxInt64
-	}
-	return time.Duration(s * float64(time.Second))
 }
 
 // noAnswer handles a request without answer.
@@ -396,6 +383,17 @@ func (a *agent) serverError(p *store.Page, now time.Time) {
 	a.robot.stats.fail("status-5xx")
 	a.retry(p, now)
 }
+
+// goneAgain says when a page that is not there is looked for again: after a day,
+// then after as long again as it has been gone.
+func (a *agent) goneAgain(before, p *store.Page, now time.Time) {
+	p.History.Observe(now, before.State != store.Gone)
+	wait := max(now.Sub(p.History.Changed), goneAtFirst, a.robot.config.MinRevisit)
+	p.Slot = store.Slot{Due: now.Add(min(wait, max(goneAtFirst, a.robot.config.MaxRevisit)))}
+}
+
+// goneAtFirst is after what time a page that has gone is looked for again.
+const goneAtFirst = 24 * time.Hour
 
 // overloaded heeds 429 and 503: the whole host rests.
 func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {

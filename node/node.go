@@ -23,7 +23,6 @@ import (
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/render"
-	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/signal"
 	"github.com/freshet/freshet/store"
@@ -50,8 +49,8 @@ type Node struct {
 	started time.Time
 	stop    context.CancelFunc
 
-	tariff   atomic.Pointer[revisit.Tariff] // nil until pages were counted
-	used     usage
+	plan     *planner // nil where no budget is divided
+	rates    func(weburl.URL) (float64, bool)
 	interest interest
 	websub   *signal.WebSub // nil without topics
 	weights  []weighted     // of sources; not changed after the start
@@ -74,6 +73,9 @@ type Options struct {
 	// Ordering replaces the one that the configuration names (scripts are no
 	// business of this package).
 	Ordering crawl.Ordering
+	// Rates, if not nil, knows the change rates of pages, in changes a second: for
+	// experiments that leave out what must be learned.
+	Rates func(u weburl.URL) (rate float64, ok bool)
 }
 
 // New opens the parts and assembles the node; Run starts it.
@@ -81,7 +83,7 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	for _, s := range c.Sources {
 		o.AllowPrivate = o.AllowPrivate || s.AllowPrivate
 	}
-	n := &Node{config: c, log: o.Log, started: time.Now()}
+	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -153,10 +155,15 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	if n.render, err = NewRenderer(c, n.parts.Store, n.client, false); err != nil {
 		return err
 	}
+	plan, planner, err := newPlanner(n, c.Crawl)
+	if err != nil {
+		return err
+	}
+	n.plan = planner
 	n.robot = crawl.New(crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: o.Ordering, Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Interval: n.interval(), Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
+		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Plan: plan, Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
 		Lease: c.Lease, Render: Hook(n.render),
 	})
 	n.ready.Store(n.robot)
@@ -275,6 +282,9 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		start("registry", n.member.Run)
 	}
 	start("freshness", n.watchFreshness)
+	if n.plan != nil {
+		start("schedule", n.plan.run)
+	}
 	start("clicks", n.watchInterest)
 	if n.websub != nil {
 		start("websub", n.websub.Run)

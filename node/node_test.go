@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -22,7 +23,7 @@ import (
 	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/signal"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
@@ -246,28 +247,36 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// With a budget a page's interval follows the policy at the price that the
-// known pages make; a policy without budget, or an unknown one, is refused.
+// With a budget the rate of a page's visits follows the policy at the price that
+// the known pages make; a policy without budget, or an unknown one, is refused.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
-	n := &Node{config: config.Default()}
+	n := &Node{config: config.Default(), log: slog.New(slog.DiscardHandler)}
 	n.config.Crawl.Policy, n.config.Crawl.Budget = "uniform", 2
 	if err := checkPolicy(n.config.Crawl); err != nil {
 		t.Fatal(err)
 	}
-	v := &crawl.Visited{Page: &store.Page{URL: "http://h.example/"}}
-	if got := n.interval()(v); got != crawl.HalfChange(v) {
-		t.Errorf("before pages are counted: %v", got)
-	}
-	if err := n.price(map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}); err != nil {
+	_, p, err := newPlanner(n, n.config.Crawl)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if got := n.interval()(v); got.Round(time.Millisecond) != 20*time.Second { // 40 pages, 2 a second
-		t.Errorf("uniform: %v", got)
+	if err := p.price(map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}); err != nil {
+		t.Fatal(err)
 	}
-	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget"} {
+	page := &store.Page{URL: "http://h.example/"}
+	u, _ := weburl.Parse(page.URL)
+	if _, rate := p.numbers(page, u, 1e-4, revisit.Noisy{}, 0, false); math.Abs(rate-1./20) > 1e-9 { // 40 pages, 2 a second
+		t.Errorf("uniform: %g a second", rate)
+	}
+	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget", "greedy": "set crawl.budget"} {
 		if err := checkPolicy(config.Crawl{Policy: policy}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", policy, err)
+		}
+	}
+	for _, name := range policies() {
+		c := config.Crawl{Policy: name, Budget: 1}
+		if _, p, err := newPlanner(n, c); checkPolicy(c) != nil || err != nil || p == nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -308,12 +317,20 @@ func TestImportance(t *testing.T) {
 	for _, p := range []*store.Page{small, large, guarded} {
 		kinds[kind{rate: 1e-5, importance: 1, cost: step(cost(p), 2)}] += 50_000
 	}
-	if err := n.price(kinds); err != nil {
+	_, p, err := newPlanner(n, n.config.Crawl)
+	if err != nil {
 		t.Fatal(err)
 	}
-	visit := func(p *store.Page) time.Duration { return n.interval()(&crawl.Visited{Page: p}) }
-	if a, b, c := visit(small), visit(large), visit(guarded); !(a < c && c < b) {
-		t.Errorf("small page after %v, large one %v, large one with validators %v", a, b, c)
+	if err := p.price(kinds); err != nil {
+		t.Fatal(err)
+	}
+	rate := func(page *store.Page) float64 {
+		u, _ := weburl.Parse(page.URL)
+		_, f := p.numbers(page, u, page.History.Rate(change.DefaultPrior), revisit.Noisy{}, 0, false)
+		return f
+	}
+	if a, b, c := rate(small), rate(large), rate(guarded); !(a > c && c > b) {
+		t.Errorf("visits a second: small page %g, large one %g, large one with validators %g", a, b, c)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/console"
@@ -29,11 +28,9 @@ func (n *Node) receivers() map[string]http.Handler {
 	return all
 }
 
-// Changed implements signal.Sink: pages that belong to a source are due now,
-// new ones are queued. Of a source that was wrong too often at a host most
-// notices are let pass.
+// Changed implements signal.Sink: pages that belong to a source are due when
+// their notices make a visit worth it, mostly now; new ones are queued.
 func (n *Node) Changed(ctx context.Context, source string, events []signal.Event) (int, error) {
-	now := time.Now()
 	var found []store.Found
 	for i := range events {
 		u, err := weburl.Parse(events[i].URL)
@@ -41,8 +38,11 @@ func (n *Node) Changed(ctx context.Context, source string, events []signal.Event
 			continue
 		}
 		u, _ = weburl.DefaultCanon.Apply(u)
-		if n.robot.InScope(u, 1) == "" && n.worthSignal(ctx, u) && n.robot.Signal(source, u) {
-			found = append(found, store.Found{URL: u, Depth: 1, Order: 1, From: source, Due: now})
+		if n.robot.InScope(u, 1) != "" {
+			continue
+		}
+		if due := n.robot.Signal(ctx, source, u); !due.IsZero() {
+			found = append(found, store.Found{URL: u, Depth: 1, Order: 1, From: source, Due: due})
 		}
 	}
 	if len(found) == 0 {
@@ -80,7 +80,7 @@ func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
 func (n *Node) trust() []console.Signals {
 	var out []console.Signals
 	n.robot.Trust(func(host, source string, t change.Trust) {
-		out = append(out, console.Signals{Host: host, Source: source, Right: t.True, Wrong: t.False, Missed: t.Missed, Heeded: 1 - min(t.Believe(), .95)})
+		out = append(out, console.Signals{Host: host, Source: source, Right: t.True, Wrong: t.False, Missed: t.Missed, Recall: t.Recall(), Precision: t.Precision()})
 	})
 	slices.SortFunc(out, func(a, b console.Signals) int {
 		return cmp.Or(cmp.Compare(b.Right+b.Wrong, a.Right+a.Wrong), cmp.Compare(a.Host, b.Host), cmp.Compare(a.Source, b.Source))

@@ -18,6 +18,9 @@ func (s *Schedule) Signal(id uint32, evidence, now float64) (due bool, err error
 	if s.rule.deaf || !(evidence > 0) {
 		return false, nil
 	}
+	if it.last+s.least > now {
+		now = it.last + s.least
+	}
 	it.evidence = pack(nats(it.evidence) + evidence)
 	s.putAt(id, now)
 	s.tidy()
@@ -187,11 +190,12 @@ func wait(y float64) float64 {
 
 // tidy drops stale entries once they are as many as the items.
 func (s *Schedule) tidy() {
-	if len(s.heap)+len(s.given) <= 64+2*len(s.items) {
+	if len(s.heap)+len(s.given)+len(s.resting) <= 64+2*len(s.items) {
 		return
 	}
 	s.filter(&s.heap)
 	s.filter(&s.given)
+	s.filter(&s.resting)
 }
 
 // filter keeps the entries that count.

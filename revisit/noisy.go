@@ -34,6 +34,21 @@ func (n Noisy) Fresh(d, tau, evidence float64) float64 {
 	return math.Exp(-(1-recall)*d*max(0, tau) - evidence)
 }
 
+// Age is the mean time since the first change that no signal told of, tau after
+// the last visit.
+func (n Noisy) Age(d, tau float64) float64 {
+	recall, _ := n.clean()
+	d *= 1 - recall
+	if d <= 0 || tau <= 0 {
+		return 0
+	}
+	x := d * tau
+	if x < 1e-4 { // the terms cancel: series
+		return tau * x / 2 * (1 - x/3)
+	}
+	return tau + math.Expm1(-x)/d
+}
+
 // FreshFor is after what time since the last visit the probability to be fresh
 // has fallen to share.
 func (n Noisy) FreshFor(d, share, evidence float64) float64 {

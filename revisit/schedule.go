@@ -33,6 +33,8 @@ type Schedule struct {
 	groups    []group
 	heap      due.Heap
 	given     due.Heap // given up, by the negative of the threshold that brings them back
+	resting   due.Heap // visited a moment ago, by the end of their rest
+	least     float64  // rest after a visit
 	threshold float64
 	began     bool
 	last      float64 // visit
@@ -132,6 +134,10 @@ func (s *Schedule) SetSignals(group uint32, n Noisy) error {
 // same.
 const mostRecall = .99
 
+// SetRest says how long an item is left in peace after a visit, whatever it is
+// worth and however much of the budget is left.
+func (s *Schedule) SetRest(least float64) { s.least = max(0, least) }
+
 // SetBusy says whether a group can take no more visits for now.
 func (s *Schedule) SetBusy(group uint32, busy bool) {
 	if int(group) < len(s.groups) {
@@ -192,7 +198,7 @@ func (s *Schedule) Start(budget float64) error {
 	}
 	_, high := bracket(total, budget)
 	s.threshold, s.began, s.gap = math.Exp2(high), true, 1/budget
-	s.heap, s.given = s.heap[:0], s.given[:0]
+	s.heap, s.given, s.resting = s.heap[:0], s.given[:0], s.resting[:0]
 	for i := range s.items {
 		at, up := s.moment(&s.items[i])
 		e := due.Entry{At: at, ID: uint32(i), Mark: uint32(s.items[i].mark)}
@@ -237,12 +243,15 @@ func (s *Schedule) Known(id uint32) (importance, rate, last, evidence float64) {
 	return float64(it.importance), float64(it.rate), it.last, nats(it.evidence)
 }
 
+// Group is the group of an item.
+func (s *Schedule) Group(id uint32) uint32 { return s.items[id].group }
+
 // Next visits the item whose time has come, or comes first, and returns it. It
 // reports false where there is none, or none that changes, or where those that
 // come first are all of busy groups. Amortised O(log n).
 func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 	s.begin()
-	s.revive()
+	s.revive(now)
 	for tries := 0; len(s.heap) > 0; {
 		top := s.heap[0]
 		it := &s.items[top.ID]
@@ -264,6 +273,11 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 		}
 		if math.IsInf(at, 1) {
 			break // the first of all never changes, or is worth nothing
+		}
+		if rest := it.last + s.least; rest > now {
+			s.heap.Pop()
+			s.resting.Push(due.Entry{At: rest, ID: top.ID, Mark: top.Mark})
+			continue
 		}
 		if g := &s.groups[it.group]; g.busy {
 			if tries++; tries > refusals {
@@ -294,6 +308,10 @@ func (s *Schedule) best(now float64) (id uint32, ok bool) {
 		}
 		s.given.Pop()
 		if top.Mark != uint32(it.mark) {
+			continue
+		}
+		if rest := it.last + s.least; rest > now {
+			s.resting.Push(due.Entry{At: rest, ID: top.ID, Mark: top.Mark})
 			continue
 		}
 		s.visit(it, now, now)
@@ -348,8 +366,14 @@ func (s *Schedule) visit(it *scheduled, now, moment float64) {
 	it.last, it.evidence, s.last = now, 0, now
 }
 
-// revive takes back what is worth visits at the present threshold.
-func (s *Schedule) revive() {
+// revive takes back what is worth visits at the present threshold, and what has
+// rested.
+func (s *Schedule) revive(now float64) {
+	for len(s.resting) > 0 && s.resting[0].At <= now {
+		if top := s.resting.Pop(); s.items[top.ID].mark == uint16(top.Mark) {
+			s.file(top.ID)
+		}
+	}
 	for len(s.given) > 0 && s.given[0].At < -s.threshold {
 		top := s.given.Pop()
 		s.looks++

@@ -277,3 +277,37 @@ func TestRules(t *testing.T) {
 		t.Error("a rule that is none was found")
 	}
 }
+
+// An item rests after a visit, also one that is signalled, also where the budget
+// could have it more often.
+func TestScheduleRests(t *testing.T) {
+	t.Parallel()
+	var s Schedule
+	s.SetRest(5)
+	for range 10 {
+		if _, err := s.Add(1, 1, -10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	last, visits := [10]float64{}, 0
+	for i := range last {
+		last[i] = -10
+	}
+	for now := 0.; now < 100; now += .25 {
+		if _, err := s.Signal(3, math.Inf(1), now); err != nil {
+			t.Fatal(err)
+		}
+		id, ok := s.Next(now)
+		if !ok {
+			continue
+		}
+		if now-last[id] < 5 {
+			t.Errorf("item %d at %g and %g", id, last[id], now)
+		}
+		last[id] = now
+		visits++
+	}
+	if visits < 180 {
+		t.Errorf("%d visits, want about 200", visits)
+	}
+}

@@ -1,0 +1,169 @@
+package node
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// Pages have the numbers in which they came, however many.
+func TestKeyIndex(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 1))
+	var x keyIndex
+	key := func() (k weburl.Key) {
+		for i := range k {
+			k[i] = byte(r.Uint32())
+		}
+		return k
+	}
+	var keys []weburl.Key
+	for i := range 5000 {
+		k := key()
+		if i%2 == 1 { // of one host
+			copy(k[:8], keys[0][:8])
+		}
+		if _, ok := x.of(k); ok {
+			t.Fatal("a key that was not added")
+		}
+		if id := x.add(k); id != uint32(i) {
+			t.Fatalf("key %d has the number %d", i, id)
+		}
+		keys = append(keys, k)
+	}
+	for i, k := range keys {
+		if id, ok := x.of(k); !ok || id != uint32(i) {
+			t.Fatalf("key %d: %d, %v", i, id, ok)
+		}
+	}
+	if per := float64(4*len(x.slots)) / float64(len(x.keys)); per > 8 {
+		t.Errorf("%.1f bytes a page beside the keys", per)
+	}
+}
+
+func testPlanner(t *testing.T, policy string, budget float64) *planner {
+	t.Helper()
+	n := &Node{config: config.Default(), log: slog.New(slog.DiscardHandler), started: time.Now()}
+	n.config.Crawl.Policy, n.config.Crawl.Budget, n.config.Crawl.MinRevisit = policy, budget, 0
+	_, p, err := newPlanner(n, n.config.Crawl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func pageOf(t *testing.T, address string, last time.Time) (*store.Page, weburl.URL) {
+	t.Helper()
+	u, err := weburl.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &store.Page{URL: address, State: store.OK, History: change.History{Last: last, Visits: 20, Changes: 10, Time: 2000}}, u
+}
+
+// A few pages are on their way at a time, of a slow host no more than it
+// answers in a second; a visit makes room for the next one, and one that never
+// comes does in the end.
+func TestPlannerSendsAhead(t *testing.T) {
+	t.Parallel()
+	p := testPlanner(t, "greedy", 20)
+	now := time.Now()
+	for i := range 100 {
+		host := "fast.example"
+		if i%2 == 0 {
+			host = "slow.example"
+		}
+		page, u := pageOf(t, fmt.Sprintf("http://%s/%d", host, i), now.Add(-time.Duration(i+1)*time.Minute))
+		p.Visited(&crawl.Visited{Page: page, URL: u, Delay: time.Duration(i%2^1) * time.Second})
+	}
+	if keys := p.turn(now); len(keys) != 0 {
+		t.Errorf("%d pages before those of the store were counted", len(keys))
+	}
+	if err := p.open(20); err != nil {
+		t.Fatal(err)
+	}
+	keys := p.turn(now)
+	slow := p.hosts[p.groups["slow.example"]].out
+	if fast := p.hosts[p.groups["fast.example"]].out; len(keys) != 8 || slow != 1 || fast != 7 { // 7: three quarters of 10 ahead
+		t.Errorf("%d pages sent, %d of the slow host, %d of the fast one", len(keys), slow, fast)
+	}
+	if again := p.turn(now); len(again) != 0 {
+		t.Errorf("%d more without a visit", len(again))
+	}
+	id, _ := p.pages.of(keys[0])
+	p.mu.Lock()
+	p.done(id, p.schedule.Group(id))
+	p.mu.Unlock()
+	if next := p.turn(now.Add(time.Second)); len(next) != 1 {
+		t.Errorf("%d pages after a visit", len(next))
+	}
+	if late := p.turn(now.Add(held + 2*time.Second)); len(late) != 8 {
+		t.Errorf("%d pages after those on their way were given up", len(late))
+	}
+}
+
+// A signal of a source that is right makes a page due at once; one of a source
+// that lies does not; one more than there is room for is due a little later.
+func TestPlannerSignals(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"greedy", "fixed-optimal", "adaptive", "most-likely-changed"} {
+		p := testPlanner(t, policy, 4)
+		now := time.Now()
+		kinds := map[kind]int{}
+		var pages []*store.Page
+		var urls []weburl.URL
+		for i := range 200 {
+			page, u := pageOf(t, fmt.Sprintf("http://h%d.example/%d", i%4, i), now.Add(-time.Millisecond))
+			p.Visited(&crawl.Visited{Page: page, URL: u, Prior: change.DefaultPrior})
+			kinds[kind{rate: page.History.Rate(change.DefaultPrior), importance: 1}]++
+			pages, urls = append(pages, page), append(urls, u)
+		}
+		if err := p.price(kinds); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3000 { // the threshold is found
+			p.mu.Lock()
+			p.schedule.Next(p.clock(now) + float64(k)/4)
+			p.mu.Unlock()
+		}
+		later := time.Duration(3000/4) * time.Second
+		p.base = p.base.Add(-later) // the clock goes on from there
+		tell := func(i int, trust change.Trust) time.Time {
+			noisy := revisit.Noisy{Recall: trust.Recall(), False: trust.FalseRate()}
+			d := pages[i].History.Rate(change.DefaultPrior)
+			e := noisy.Evidence(d)
+			return p.Signalled(&crawl.Signalled{Page: pages[i], URL: urls[i], Rate: d, Evidence: e, Total: e, Signals: noisy})
+		}
+		liar, honest := change.Trust{False: 1000, Watched: 1000, Missed: 20}, change.Trust{True: 1000, Watched: 1e6, Missed: 20}
+		if due := tell(0, liar); !due.IsZero() {
+			t.Errorf("%s: a liar's page is due in %v", policy, time.Until(due))
+		}
+		now = time.Now()
+		soon, late := 0, 0
+		for i := range 40 {
+			switch due := tell(i, honest); {
+			case due.IsZero(): // the price leaves some out
+			case due.Sub(now) < time.Second:
+				soon++
+			default:
+				late++
+			}
+		}
+		if soon != p.ahead || policy != "fixed-optimal" && soon+late < 30 {
+			t.Errorf("%s: %d pages are due at once, %d later; there is room for %d", policy, soon, late, p.ahead)
+		}
+		if due := p.Signalled(&crawl.Signalled{Page: pages[50], URL: urls[50], Rate: 1, Evidence: math.Inf(1), Total: math.Inf(1)}); due.IsZero() && policy != "fixed-optimal" {
+			t.Errorf("%s: a certain signal was let pass", policy)
+		}
+	}
+}
