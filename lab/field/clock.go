@@ -18,17 +18,36 @@ type merged struct {
 	r     *rand.Rand
 	bits  *rand.ChaCha8 // what r draws from
 	gap   float64       // mean gap of the whole
-	pages uint64
+	pages uint32
+	spare uint32 // random bits not yet used
+	left  bool   // there are some
 	t     float64
 }
 
 func newMerged(r *rand.ChaCha8, gap float64, pages int) *merged {
-	return &merged{r: rand.New(r), bits: r, gap: gap, pages: uint64(pages)}
+	return &merged{r: rand.New(r), bits: r, gap: gap, pages: uint32(pages)}
 }
 
 func (m *merged) next() (float64, uint32) {
 	m.t += m.r.ExpFloat64() * m.gap
-	return m.t, uint32(below(m.bits, m.pages))
+	return m.t, m.page()
+}
+
+// page returns a page, each with the same probability: the integer part of 32
+// random bits times their number (Lemire 2019), where the few draws that would
+// favour some pages are made again.
+func (m *merged) page() uint32 {
+	for {
+		word := m.spare
+		if m.left = !m.left; m.left {
+			w := m.bits.Uint64()
+			word, m.spare = uint32(w>>32), uint32(w)
+		}
+		v := uint64(word) * uint64(m.pages)
+		if low := uint32(v); low >= m.pages || low >= -m.pages%m.pages {
+			return uint32(v >> 32)
+		}
+	}
 }
 
 // below returns an integer in [0, n), uniform but for n/2^64.

@@ -106,11 +106,11 @@ func TestPush(t *testing.T) {
 	t.Parallel()
 	f := mustField(t, field.Spec{PageCount: 2000, Length: 400_000, Changed: 8, Seed: 1})
 	all, half, sent := mustRun(t, "push:5", Config{Field: f}), mustRun(t, "push:5:0.5", Config{Field: f}), mustRun(t, "deliver", Config{Field: f})
-	if all.FreshnessMean < 99.9 || all.Delay.P50 > 30 || half.FreshnessMean > 85 || sent.FreshnessMean != 100 || sent.Delay.Max > downloadTime {
+	if all.FreshnessMean < 99.9 || all.Delay.P50 > 30 || half.FreshnessMean > 85 || sent.FreshnessMean != 100 || sent.Delay.Max > downloadTime+1e-6 {
 		t.Errorf("all %+v\nhalf %+v\nsent %+v", all, half, sent)
 	}
 	sitemap, mobile := mustRun(t, "sitemap:2000:5", Config{Field: f}), mustRun(t, "mobile:2000:5", Config{Field: f})
-	if d := sitemap.Delay; d.Mean < 900 || d.Mean > 1100 || d.Max > 2500 {
+	if d := sitemap.Delay; d.Mean < 900 || d.Mean > 1200 || d.Max > 2500 {
 		t.Errorf("delays of a list every 2000 units: %+v", d)
 	}
 	if lists := sitemap.Bytes - mobile.Bytes; lists < 190*2000*sitemapEntry*9/10 {

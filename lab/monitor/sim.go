@@ -249,6 +249,7 @@ func (s *Sim) delay(p uint32, since float64) {
 // change applies an event of the field. Pages come at random, so what is kept
 // of them is written without being read: a write does not wait for memory.
 func (s *Sim) change(c *field.Change) {
+	s.events++
 	s.sizes[c.Page], s.kinds[c.Page] = c.Size, c.Kind
 	if s.log != nil {
 		s.log.Changed(s.now, *c)
@@ -304,47 +305,51 @@ func newSim(c Config) (*Sim, error) {
 }
 
 // batch is how many events of a history are read at a time.
-const batch = 1024
+const batch = 256
 
 // loop runs to the horizon. At equal times a change comes before a request, both
 // before what the strategy has under way, and of that what was begun first; what
 // falls on the horizon does not happen.
 func (s *Sim) loop(ctx context.Context) error {
 	ch := newTape(ctx, s.field.Changes().Read, field.Change{Time: math.Inf(1)})
-	rq := tape[field.Request]{at: field.Request{Time: math.Inf(1)}}
+	rq := &tape[field.Request]{rest: []field.Request{{Time: math.Inf(1)}}}
 	visited, sees := s.strategy.(requested)
 	if sees {
-		rq = newTape(ctx, s.field.Requests().Read, rq.at)
+		rq = newTape(ctx, s.field.Requests().Read, rq.rest[0])
 	}
 	told, tells := s.strategy.(changed)
 	s.strategy.Start(s)
+	tq := s.queue.first()
 	for {
-		tq := s.queue.first()
-		for other := min(rq.at.Time, tq); ch.at.Time <= other; ch.next() {
-			if ch.at.Time >= s.mark && !s.look(ctx, ch.at.Time) {
+		tr, c := rq.rest[0].Time, &ch.rest[0]
+		if c.Time <= tr && c.Time <= tq {
+			if c.Time >= s.mark && !s.look(ctx, c.Time) {
 				return ctx.Err()
 			}
-			s.now = ch.at.Time
-			s.events++
-			s.change(&ch.at)
-			if tells && ch.at.Real {
-				told.Changed(s, ch.at.Page)
-				other = min(rq.at.Time, s.queue.first())
+			s.now = c.Time
+			s.change(c)
+			if tells && c.Real {
+				told.Changed(s, c.Page)
+				tq = s.queue.first()
 			}
+			if ch.rest = ch.rest[1:]; len(ch.rest) == 0 {
+				ch.refill()
+			}
+			continue
 		}
-		if tells {
-			tq = s.queue.first()
-		}
-		if rq.at.Time <= tq {
-			if rq.at.Time >= s.mark && !s.look(ctx, rq.at.Time) {
+		if tr <= tq {
+			if tr >= s.mark && !s.look(ctx, tr) {
 				return ctx.Err()
 			}
-			s.now = rq.at.Time
+			s.now = tr
 			s.events++
-			if s.unknown.has(rq.at.Page) {
-				visited.Requested(s, rq.at.Page)
+			if p := rq.rest[0].Page; s.unknown.has(p) {
+				visited.Requested(s, p)
+				tq = s.queue.first()
 			}
-			rq.next()
+			if rq.rest = rq.rest[1:]; len(rq.rest) == 0 {
+				rq.refill()
+			}
 			continue
 		}
 		if tq >= s.mark && !s.look(ctx, tq) {
@@ -357,6 +362,7 @@ func (s *Sim) loop(ctx context.Context) error {
 			s.end(&e)
 		}
 		s.strategy.Done(s, e)
+		tq = s.queue.first()
 	}
 }
 
@@ -370,29 +376,19 @@ func (s *Sim) look(ctx context.Context, t float64) bool {
 	return ctx.Err() == nil
 }
 
-// tape reads a history batch by batch; at is its next event. It ends with its
-// context too.
+// tape reads a history batch by batch. It ends with its context too.
 type tape[E any] struct {
 	ctx  context.Context //nolint:containedctx // a tape lives within loop
-	at   E
+	rest []E             // what was read and not taken; never empty
 	end  E
 	read func([]E) int
 	buf  []E
-	rest []E
 }
 
-func newTape[E any](ctx context.Context, read func([]E) int, end E) tape[E] {
-	t := tape[E]{ctx: ctx, end: end, read: read, buf: make([]E, batch)}
-	t.next()
+func newTape[E any](ctx context.Context, read func([]E) int, end E) *tape[E] {
+	t := &tape[E]{ctx: ctx, end: end, read: read, buf: make([]E, batch)}
+	t.refill()
 	return t
-}
-
-func (t *tape[E]) next() {
-	if len(t.rest) == 0 {
-		t.refill()
-		return
-	}
-	t.at, t.rest = t.rest[0], t.rest[1:]
 }
 
 func (t *tape[E]) refill() {
@@ -401,10 +397,9 @@ func (t *tape[E]) refill() {
 		n = t.read(t.buf)
 	}
 	if n == 0 {
-		t.at = t.end
-		return
+		t.buf[0], n = t.end, 1
 	}
-	t.at, t.rest = t.buf[0], t.buf[1:n]
+	t.rest = t.buf[:n]
 }
 
 // finish ends the integrals of the meter at the horizon, of what is stale then.

@@ -14,7 +14,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FIELD = ["--pages", "200000", "--time", "2000000", "--changes", "5", "--requests", "10"]
-RUNS = 5  # of freshet, so that there is something to measure
+RUNS = 10  # of freshet, so that there is something to measure: half before SimPy, half after
 
 
 def cpu(command, times=1):
@@ -40,8 +40,10 @@ def main():
     )
     for variant in ["plain:5", "conditional:3", "sensor"]:
         for per_page in [["--per-page"], []]:
-            ours, a = cpu(freshet + ["--variant", variant] + FIELD, RUNS)
+            before, a = cpu(freshet + ["--variant", variant] + FIELD, RUNS // 2)
             theirs, b = cpu(simpy + ["--variant", variant] + FIELD + per_page)
+            after, _ = cpu(freshet + ["--variant", variant] + FIELD, RUNS // 2)
+            ours = (before + after) / 2
             name = variant + ("" if per_page else " merged")
             print(
                 f"{name:16} {theirs:9.2f} {ours:11.4f} {theirs / ours:6.0f} {(theirs - start_simpy) / (ours - start):17.0f} {b['events']:9} "
