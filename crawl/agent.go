@@ -28,9 +28,8 @@ type agent struct {
 
 	host   store.Host
 	rules  *robots.File
-	scheme string           // of rules
-	alike  map[[16]byte]int // pages of this turn by digest
-	mirror string           // host whose copy this one is
+	scheme string // of rules
+	mirror string // host whose copy this one is
 	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
 	noRules bool
 	ask     time.Time // when robots.txt is asked for again
@@ -47,6 +46,7 @@ type agent struct {
 func (a *agent) work(ctx context.Context) (err error) {
 	a.host, a.last = a.lease.Host, time.Now()
 	a.robot.heard(&a.host)
+	a.mirror = a.robot.waste.copyOf(a.host.Name)
 	// The process before this one may have died after a request that it had not
 	// committed: the host rests as after a request at our start.
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
@@ -119,9 +119,7 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	if ctx.Err() != nil || !r.note(a.id, queue, a.host.Delay) {
 		return false, nil
 	}
-	if wait := time.Until(a.host.Next); wait > patience {
-		return false, nil
-	} else if wait > 0 && !pause(ctx, wait) {
+	if !a.rested(ctx) {
 		return false, nil
 	}
 	u, err := weburl.Parse(p.URL)
@@ -151,8 +149,15 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 		a.blockedByRobots(p)
 		return true, nil
 	}
-	if wait := time.Until(a.host.Next); wait > 0 && (wait > patience || !pause(ctx, wait)) { // robots.txt was a request
+	if !a.rested(ctx) { // robots.txt was a request
 		return false, nil
+	}
+	if r.waste.suspected(a.host.Name) {
+		r.budget.wait(ctx)
+		a.probe(ctx, u, time.Now())
+		if !a.rested(ctx) {
+			return false, nil
+		}
 	}
 	if !r.reserve() {
 		return false, nil
@@ -164,6 +169,13 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 		return true, a.commit(context.WithoutCancel(ctx))
 	}
 	return true, nil
+}
+
+// rested waits for the host's time if that comes in a moment; it reports false
+// if the agent should let go of the host instead.
+func (a *agent) rested(ctx context.Context) bool {
+	wait := time.Until(a.host.Next)
+	return wait <= 0 || wait <= patience && pause(ctx, wait)
 }
 
 // pause sleeps; it reports false when ctx ended first.
@@ -217,7 +229,7 @@ func (a *agent) exclude(p *store.Page, why string) {
 	kind, _, _ := strings.Cut(why, " of ")
 	a.robot.stats.skip(kind, p.URL)
 	was := p.State
-	p.State, p.Error, p.Slot = store.Excluded, why, store.Slot{}
+	p.State, p.Error, p.Slot, p.Digest = store.Excluded, why, store.Slot{}, [16]byte{}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
 }
 
@@ -225,7 +237,7 @@ func (a *agent) exclude(p *store.Page, why string) {
 func (a *agent) blockedByRobots(p *store.Page) {
 	a.robot.stats.skip("robots.txt", p.URL)
 	was := p.State
-	p.State, p.Error, p.Slot = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}
+	p.State, p.Error, p.Slot, p.Digest = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}, [16]byte{}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
 }
 

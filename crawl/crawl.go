@@ -120,7 +120,6 @@ type Robot struct {
 	resting int // agents that only wait for the browser
 	paused  bool
 	drain   bool
-	stopped bool
 	ended   bool  // a run with Once left nothing to visit
 	pages   int64 // reserved of MaxPages
 	wake    chan struct{}
@@ -188,7 +187,7 @@ const (
 	idlePoll = 500 * time.Millisecond
 )
 
-// Run works until ctx ends, Drain or Stop is called, or, with Once, nothing is
+// Run works until ctx ends, Drain is called, or, with Once, nothing is
 // left to visit. It returns when all agents have committed what they have.
 func (r *Robot) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -203,10 +202,18 @@ func (r *Robot) Run(ctx context.Context) error {
 		return fmt.Errorf("crawl: %w", err)
 	}
 	for {
-		if err := r.feedWaiting(ctx); err != nil {
-			return fmt.Errorf("crawl: %w", err)
+		err := r.feedWaiting(ctx)
+		if err != nil {
+			err = fmt.Errorf("crawl: %w", err)
 		}
-		if done, err := r.dispatch(ctx, cancel, &agents); done || err != nil {
+		done := false
+		if err == nil {
+			done, err = r.dispatch(ctx, cancel, &agents)
+		}
+		if err != nil {
+			cancel(err) // the agents commit what they have and end
+		}
+		if done || err != nil {
 			return err
 		}
 	}
@@ -221,7 +228,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		return true, err
 	}
 	r.mu.Lock()
-	if r.stopped || r.drain || r.full() {
+	if r.drain || r.full() {
 		idle := len(r.live) == 0
 		r.mu.Unlock()
 		if !idle {
@@ -365,7 +372,7 @@ func (r *Robot) note(id, queue int, delay time.Duration) bool {
 	defer r.mu.Unlock()
 	a := r.live[id]
 	a.Last, a.Queue, a.Delay = time.Now(), queue, delay
-	return !r.paused && !r.drain && !r.stopped && !r.full() && len(r.live)-min(r.resting, maxResting) <= r.allowed() && r.space() == nil
+	return !r.paused && !r.drain && !r.full() && len(r.live)-min(r.resting, maxResting) <= r.allowed() && r.space() == nil
 }
 
 // space is why nothing more may be written, or nil.

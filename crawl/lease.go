@@ -21,20 +21,18 @@ func (a *agent) hold(ctx context.Context) (context.Context, func()) {
 	go func() {
 		defer close(ended)
 		until := lease.Until
-		t := time.NewTicker(ttl / 3)
-		defer t.Stop()
 		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-			}
 			end := until.Add(-ttl / 6)
+			if !pause(ctx, min(ttl/3, max(time.Until(end), time.Millisecond))) {
+				return
+			}
 			try, stop := context.WithDeadline(ctx, end)
 			err := a.robot.config.Store.Renew(try, &lease, time.Now(), ttl)
 			stop()
 			if err == nil {
 				until = lease.Until
+			} else if ctx.Err() != nil {
+				return
 			} else if errors.Is(err, store.ErrLease) || !time.Now().Before(end) {
 				cancel(fmt.Errorf("%w: %w", store.ErrLease, err))
 				return

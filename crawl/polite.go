@@ -177,6 +177,9 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) *store.Robots {
 			return rb
 		}
 		at = to
+		if wait := time.Until(a.host.Next); at.Host() == a.host.Name && wait > 0 && !pause(ctx, wait) {
+			return rb
+		}
 	}
 	rb.Status = 404 // endless redirects count as none
 	return rb
@@ -196,8 +199,9 @@ func (a *agent) robotsError(err error) {
 
 // robotsCache keeps compiled rules of hosts worked lately.
 type robotsCache struct {
-	mu sync.Mutex
-	of map[string]compiled
+	mu   sync.Mutex
+	of   map[string]compiled
+	size int // of the files
 }
 
 type compiled struct {
@@ -205,8 +209,12 @@ type compiled struct {
 	fetched time.Time
 }
 
-// cachedRobots bounds the cache; when it is full it starts anew.
-const cachedRobots = 10_000
+// So many files, of so many bytes in all, are in the cache; when it is full it
+// starts anew.
+const (
+	cachedRobots      = 10_000
+	cachedRobotsBytes = 16 << 20
+)
 
 // peek returns the rules of an origin, or nil if they are not in the cache.
 func (c *robotsCache) peek(origin string) *robots.File {
@@ -221,9 +229,10 @@ func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots
 	if e, ok := c.of[origin]; ok && e.fetched.Equal(rb.Fetched) {
 		return e.file
 	}
-	if c.of == nil || len(c.of) >= cachedRobots {
-		c.of = map[string]compiled{}
+	if c.of == nil || len(c.of) >= cachedRobots || c.size+len(rb.Body) > cachedRobotsBytes {
+		c.of, c.size = map[string]compiled{}, 0
 	}
+	c.size += len(rb.Body)
 	f := &robots.File{}
 	switch {
 	case rb.Status >= 200 && rb.Status < 300:

@@ -62,7 +62,7 @@ func (r *Robot) Status() Status {
 	r.mu.Lock()
 	s := Status{State: "running", Started: r.started, Limit: r.limit, Resting: r.resting}
 	switch {
-	case r.drain || r.stopped:
+	case r.drain:
 		s.State = "draining"
 	case r.paused:
 		s.State = "paused"

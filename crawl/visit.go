@@ -83,6 +83,9 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 
 // finish adds the visit to the batch and tells who wants to know.
 func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link, now time.Time, took time.Duration, changed bool) {
+	if p.State != store.OK && p.State != store.Failed {
+		p.Digest = [16]byte{} // nothing of it is in the index
+	}
 	a.learn(before, p, u, changed, now, took)
 	if p.State != store.OK && p.State != store.Redirect {
 		a.robot.config.Plan.Unplanned(u)
@@ -113,11 +116,11 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	p.Rendered = rendered != nil
 	if a.soft(ctx, u, page) {
 		r.stats.trap("soft 404", p.URL)
-		p.State, p.Title, p.Digest, p.Simhash = store.Gone, "", page.Digest, page.Simhash
+		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
 		return nil, before.State == store.OK
 	}
-	changed = before.State != store.OK || r.differs(before, page)
+	changed = !had(before) || r.differs(before, page)
 	p.History.Observe(now, changed)
 	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.NoIndex
 	p.Canonical = ""
@@ -130,6 +133,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		// Without its body the page cannot be indexed: leave it queued.
 		r.config.Log.Error("archive", "url", p.URL, "err", err)
 		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
+		p.Digest = before.Digest // what has no body counts as not seen
 		return nil, false
 	}
 	a.schedule(before, p, u, changed, now)
@@ -148,6 +152,12 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	}
 	a.queue(p, page, b)
 	return page.Links, changed
+}
+
+// had reports whether the content that a record tells of is in the archive and
+// in the index: a visit that failed meanwhile took nothing away.
+func had(p *store.Page) bool {
+	return p.State == store.OK || p.State == store.Failed && p.Digest != [16]byte{}
 }
 
 // mirrorText is how much text a page must have to tell hosts apart.

@@ -15,24 +15,28 @@ import (
 )
 
 // waste remembers, for all agents, how many URLs of one shape each host has,
-// and which hosts say the same under the same paths. Its memory is bounded: a
-// table that is full starts anew.
+// which hosts say the same under the same paths, and which answers a host gives
+// again and again. Its memory is bounded: a table that is full starts anew.
 type waste struct {
+	most int // entries of a table; 0 is maxEntries
+
 	mu     sync.Mutex
 	shapes map[uint64]int32
-	pages  map[uint64]string // path and digest -> host that had it first
+	pages  map[uint64]*twin // path and digest -> host that had it first
 	equal  map[string]*twin
+	alike  map[uint64]int32 // host and digest -> pages
+	odd    map[string]bool  // hosts that answered different URLs alike
 }
 
 // twin counts how often a host repeats another.
 type twin struct {
-	of            string
+	host          string
+	of            *twin
 	same, visited int
 }
 
 const (
-	maxShapes = 1 << 20
-	maxTwins  = 1 << 20
+	maxEntries = 1 << 20
 	// mirrorPages is after how many pages a host is judged, mirrorShare how many
 	// of them must stand on the other host under the same path.
 	mirrorPages = 25
@@ -61,7 +65,7 @@ func (w *waste) shape(u weburl.URL, t *Traps) string {
 	k := h.Sum64()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.shapes == nil || len(w.shapes) >= maxShapes {
+	if w.full(len(w.shapes)) || w.shapes == nil {
 		w.shapes = map[uint64]int32{}
 	}
 	if w.shapes[k] >= limit {
@@ -69,6 +73,15 @@ func (w *waste) shape(u weburl.URL, t *Traps) string {
 	}
 	w.shapes[k]++
 	return ""
+}
+
+// full reports whether a table with n entries takes no more. The caller holds
+// mu.
+func (w *waste) full(n int) bool {
+	if w.most > 0 {
+		return n >= w.most
+	}
+	return n >= maxEntries
 }
 
 // shapeOf is a path with its numbers made equal, and the names of the query's
@@ -118,33 +131,83 @@ func (w *waste) mirror(u weburl.URL, digest [16]byte) string {
 	k, host := h.Sum64(), u.Host()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pages == nil || len(w.pages) >= maxTwins {
-		w.pages, w.equal = map[uint64]string{}, map[string]*twin{}
+	if w.pages == nil || w.full(len(w.pages)) || w.full(len(w.equal)) {
+		w.pages, w.equal = map[uint64]*twin{}, map[string]*twin{}
 	}
 	t := w.equal[host]
 	if t == nil {
-		t = &twin{}
-		w.equal[host] = t
+		t = &twin{host: strings.Clone(host)} // not the whole URL
+		w.equal[t.host] = t
 	}
 	t.visited++
 	first, ok := w.pages[k]
 	if !ok {
-		w.pages[k] = host
+		w.pages[k] = t
 		return ""
 	}
-	if first == host {
+	if first == t {
 		return ""
 	}
-	if t.of == "" {
+	if t.of == nil {
 		t.of = first
 	}
 	if t.of == first {
 		t.same++
 	}
+	return t.copyOf()
+}
+
+// copyOf is the host whose copy this one is, or "".
+func (t *twin) copyOf() string {
 	if t.visited >= mirrorPages && float64(t.same) >= mirrorShare*float64(t.visited) {
-		return t.of
+		return t.of.host
 	}
 	return ""
+}
+
+// copyOf is the host whose copy a host has turned out to be, or "".
+func (w *waste) copyOf(host string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.equal[host]; t != nil {
+		return t.copyOf()
+	}
+	return ""
+}
+
+// answered counts a host's answer and reports whether different URLs had it.
+func (w *waste) answered(host string, digest [16]byte) bool {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(host))
+	_, _ = h.Write(digest[:])
+	k := h.Sum64()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.alike == nil || w.full(len(w.alike)) {
+		w.alike = map[uint64]int32{}
+	}
+	w.alike[k]++
+	return w.alike[k] >= softSeen
+}
+
+// suspect marks a host to be asked for a page that cannot exist, or no more.
+func (w *waste) suspect(host string, yes bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !yes {
+		delete(w.odd, host)
+		return
+	}
+	if w.odd == nil || w.full(len(w.odd)) {
+		w.odd = map[string]bool{}
+	}
+	w.odd[strings.Clone(host)] = true
+}
+
+func (w *waste) suspected(host string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.odd[host]
 }
 
 // notFoundAge is how long what a host answers for nonsense is believed.
@@ -152,21 +215,25 @@ const notFoundAge = 7 * 24 * time.Hour
 
 // soft reports whether a page is the host's way of saying that there is none
 // with status 200. A host is asked for a page that cannot exist once it has
-// answered three different URLs alike; its answer is kept with the host.
+// answered three different URLs alike; its answer is kept with the host. Where
+// the host must rest first, the next agent asks.
 func (a *agent) soft(ctx context.Context, u weburl.URL, page *extract.Page) bool {
 	if page.Sitemap || u.Path() == "/" || len(page.Text) < softText {
 		return false
 	}
-	if a.alike == nil {
-		a.alike = map[[16]byte]int{}
-	}
-	a.alike[page.Digest]++
-	now := time.Now()
-	if a.alike[page.Digest] >= 3 && now.Sub(a.host.Probed) > notFoundAge {
-		a.probe(ctx, u, now)
+	w, now := &a.robot.waste, time.Now()
+	if w.answered(a.host.Name, page.Digest) && now.Sub(a.host.Probed) > notFoundAge {
+		if time.Until(a.host.Next) > patience {
+			w.suspect(a.host.Name, true)
+		} else {
+			a.probe(ctx, u, now)
+		}
 	}
 	return a.host.NotFound != 0 && extract.Distance(a.host.NotFound, page.Simhash) <= softDistance
 }
+
+// softSeen is how many URLs a host must have answered alike to be asked.
+const softSeen = 3
 
 // softText is how much text an apology has at least; pages with less are alike
 // because they are empty.
@@ -176,8 +243,9 @@ const softText = 40
 // in: they may name the address.
 const softDistance = 3
 
-// probe fetches a page that cannot exist.
+// probe fetches a page that cannot exist, when the host's time has come.
 func (a *agent) probe(ctx context.Context, u weburl.URL, now time.Time) {
+	a.robot.waste.suspect(a.host.Name, false)
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(u.Origin() + now.String()))
 	at, err := weburl.Parse(u.Origin() + "/" + hex.EncodeToString(name.Sum(nil)) + ".html")
@@ -189,6 +257,7 @@ func (a *agent) probe(ctx context.Context, u weburl.URL, now time.Time) {
 	}
 	res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: at})
 	if err != nil {
+		a.host.Probed = now.Add(time.Hour - notFoundAge) // in an hour again
 		return
 	}
 	a.polite(u, res, time.Now())

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -127,6 +128,58 @@ func TestSoft404(t *testing.T) {
 		}
 	}
 	t.Errorf("traps %+v", robot.Status().Traps)
+}
+
+// The same on a host that must rest between requests, so that each page has an
+// agent of its own.
+func TestSoft404OfRestingHost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"/": link("/no1", "/no2", "/no3", "/no4", "/no5")}, nil)
+	next := s.Config.Handler
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" || r.URL.Path == "/robots.txt" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<title>Oops</title><p>Sorry, what you look for is not here any more, try the search box on our start page.")
+	})
+	r := newRig(t)
+	r.config.Delay, r.config.DelayGiven = patience+50*time.Millisecond, true
+	r.crawl(t, s.URL+"/")
+	gone := 0
+	for i := 1; i <= 5; i++ {
+		if r.page(t, fmt.Sprintf("%s/no%d", s.URL, i)).State == store.Gone {
+			gone++
+		}
+	}
+	if gone != 2 {
+		t.Errorf("%d pages gone, want the 2 after three alike", gone)
+	}
+}
+
+// A copy stays known as one when its next agent comes, and hosts that all say
+// the same do not fill the memory.
+func TestMirrorsKept(t *testing.T) {
+	t.Parallel()
+	w := waste{most: 1000}
+	for _, host := range []string{"a", "b"} {
+		for i := range mirrorPages + 5 {
+			w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", host, i)), [16]byte{byte(i)})
+		}
+	}
+	if a, b := w.copyOf("a"), w.copyOf("b"); a != "" || b != "a" {
+		t.Errorf("a is a copy of %q, b of %q", a, b)
+	}
+	for i := range 5000 {
+		host := fmt.Sprintf("h%d", i)
+		w.mirror(mustParse(t, "http://"+host+"/"), [16]byte{1})
+		w.answered(host, [16]byte{1})
+		w.suspect(host, true)
+		if len(w.equal) > 1000 || len(w.pages) > 1000 || len(w.alike) > 1000 || len(w.odd) > 1000 {
+			t.Fatalf("after %d hosts: %d hosts, %d pages, %d answers, %d suspects", i, len(w.equal), len(w.pages), len(w.alike), len(w.odd))
+		}
+	}
 }
 
 // Pages that many link to are fetched before pages that few link to.
