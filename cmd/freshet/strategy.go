@@ -172,11 +172,8 @@ func (f *runFlags) check() error {
 }
 
 // open opens the web.
-func (f *runFlags) open(g *globals) (*webgraph.Graph, error) {
-	web, err := webgraph.Open(f.Web)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, usageError{err}
-	}
+func (f *runFlags) open(ctx context.Context, g *globals) (*webgraph.Graph, error) {
+	web, err := g.openGraph(ctx, f.Web)
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +215,7 @@ func (c *strategyRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return err
 	}
-	web, err := c.open(g)
+	web, err := c.open(ctx, g)
 	if err != nil {
 		return err
 	}

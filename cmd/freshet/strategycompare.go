@@ -48,7 +48,7 @@ func (c *strategyCompareCmd) Run(ctx context.Context, g *globals) (err error) {
 		}
 		scripts = append(scripts, s)
 	}
-	web, err := c.open(g)
+	web, err := c.open(ctx, g)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 
@@ -61,39 +62,43 @@ func servedGraph(h *truth.Head, cfg *testweb.Config) (testweb.Graph, error) {
 
 // openStored opens a stored graph: a folder that web gen or web import made, or a
 // file of links.
-func openStored(path string) (testweb.Graph, error) {
+func (g *globals) openStored(ctx context.Context, path string) (testweb.Graph, error) {
 	st, err := os.Stat(path)
 	if err != nil {
 		return nil, usagef("stored graph: %w", err)
 	}
 	if st.IsDir() {
-		g, err := openGraph(path) // mapped until the program ends
+		stored, err := g.openGraph(ctx, path) // mapped until the program ends
 		if err != nil {
 			return nil, err
 		}
-		return testweb.FromStored(g), nil
+		return testweb.FromStored(stored), nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, usagef("stored graph: %w", err)
 	}
 	defer f.Close()
-	g, err := testweb.ReadEdges(f)
+	web, err := testweb.ReadEdges(f)
 	if err != nil {
 		return nil, usagef("stored graph: %s: %w", path, err)
 	}
-	return g, nil
+	return web, nil
 }
 
-// openGraph opens the folder of a stored graph.
-func openGraph(dir string) (*webgraph.Graph, error) {
-	g, err := webgraph.Open(dir)
+// openGraph opens the folder of a stored graph; a great one is checked first if
+// that was not done before.
+func (g *globals) openGraph(ctx context.Context, dir string) (*webgraph.Graph, error) {
+	show, end := g.graphProgress()
+	defer end()
+	graph, err := webgraph.OpenTold(ctx, dir, func(done, total int64) { show("checksums", done, total) })
 	var damaged *webgraph.DamagedError
-	if errors.As(err, &damaged) {
+	switch {
+	case err == nil:
+		return graph, nil
+	case errors.As(err, &damaged), ctx.Err() != nil:
 		return nil, err
-	}
-	if err != nil {
+	default:
 		return nil, usagef("stored graph: %w", err)
 	}
-	return g, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,10 +25,10 @@ type webScoreCmd struct {
 }
 
 // Run prints the score cards.
-func (c *webScoreCmd) Run(g *globals) error {
+func (c *webScoreCmd) Run(ctx context.Context, g *globals) error {
 	var cards []score.Named
 	for _, path := range c.Truth {
-		card, err := c.read(path)
+		card, err := c.read(ctx, g, path)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (c *webScoreCmd) Run(g *globals) error {
 }
 
 // read judges one log.
-func (c *webScoreCmd) read(path string) (*score.Card, error) {
+func (c *webScoreCmd) read(ctx context.Context, g *globals, path string) (*score.Card, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, usagef("web score: %w", err)
@@ -71,7 +72,7 @@ func (c *webScoreCmd) read(path string) (*score.Card, error) {
 		return nil, usagef("%s: %w", path, err)
 	}
 	opt := score.Options{Agent: c.Agent, Pages: c.Pages}
-	if err := c.web(&opt, path, &r.Head); err != nil {
+	if err := c.web(ctx, g, &opt, path, &r.Head); err != nil {
 		return nil, err
 	}
 	card, err := score.Read(r, opt)
@@ -85,7 +86,7 @@ func (c *webScoreCmd) read(path string) (*score.Card, error) {
 const maxObtainable = 1_000_000
 
 // web makes the web that was served again, as far as the log tells.
-func (c *webScoreCmd) web(opt *score.Options, path string, h *truth.Head) (err error) {
+func (c *webScoreCmd) web(ctx context.Context, g *globals, opt *score.Options, path string, h *truth.Head) (err error) {
 	cfg := testweb.Config{
 		Pages: h.Pages, Sites: h.Sites, Seed: h.Seed, TimeScale: h.TimeScale,
 		Names: name.Scheme{Parent: h.Parent, Dotted: h.Dotted},
@@ -95,7 +96,7 @@ func (c *webScoreCmd) web(opt *score.Options, path string, h *truth.Head) (err e
 		graph = c.Web
 	}
 	if graph != "" {
-		if cfg.Graph, err = openStored(graph); err != nil {
+		if cfg.Graph, err = g.openStored(ctx, graph); err != nil {
 			return err
 		}
 	} else if h.Pages == 0 || h.Pages > score.MaxOrder {

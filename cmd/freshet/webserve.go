@@ -65,7 +65,7 @@ func (c *webServeCmd) Run(ctx context.Context, g *globals) error {
 	if c.List {
 		return c.list(g)
 	}
-	cfg, command, err := c.config(g)
+	cfg, command, err := c.config(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (c *webServeCmd) Run(ctx context.Context, g *globals) error {
 }
 
 // config turns the flags into a configuration and the command to run.
-func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err error) {
+func (c *webServeCmd) config(ctx context.Context, g *globals) (cfg testweb.Config, args []string, err error) {
 	// Without a stored graph the first argument is part of the command.
 	args = c.Command
 	if c.Web != "" {
@@ -142,7 +142,7 @@ func (c *webServeCmd) config(g *globals) (cfg testweb.Config, args []string, err
 	}
 	switch {
 	case dir != "":
-		if cfg.Graph, err = openStored(dir); err != nil {
+		if cfg.Graph, err = g.openStored(ctx, dir); err != nil {
 			return cfg, nil, err
 		}
 	case c.Virtual > 0:

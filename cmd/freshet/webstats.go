@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/freshet/freshet/lab/webgraph"
 	"github.com/freshet/freshet/lab/webgraph/stats"
 )
 
@@ -88,13 +87,12 @@ func (c *webStatsCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return err
 	}
-	show, end := g.graphProgress()
-	show("checksums", 0, 0)
-	graph, err := openChecked(ctx, c.Dir)
+	graph, err := g.openGraph(ctx, c.Dir)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, graph.Close()) }()
+	show, end := g.graphProgress()
 	opt := stats.Options{
 		Seed: c.Seed, Workers: c.Threads, Skip: c.Skip, Memory: c.Memory << 20, Replications: c.Samples, Time: c.Time,
 		Clustering: stats.ClusteringOptions{Wedges: c.Wedges},
@@ -123,24 +121,6 @@ func (c *webStatsCmd) Run(ctx context.Context, g *globals) (err error) {
 		return g.printJSON(a)
 	}
 	return printAnalysis(g.stdout, a)
-}
-
-// openChecked opens a stored graph and checks all of it, also one so great that
-// other commands do not: beside the analysis it costs little, and a damaged list
-// would end it after an hour.
-func openChecked(ctx context.Context, dir string) (*webgraph.Graph, error) {
-	graph, err := webgraph.OpenUnchecked(dir)
-	var damaged *webgraph.DamagedError
-	switch {
-	case errors.As(err, &damaged):
-		return nil, err
-	case err != nil:
-		return nil, usagef("stored graph: %w", err)
-	}
-	if err := graph.Verify(ctx); err != nil {
-		return nil, errors.Join(err, graph.Close())
-	}
-	return graph, nil
 }
 
 func (c *webStatsCmd) report(a *stats.Analysis, p *stats.Profile) (err error) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/zeebo/xxh3"
 	"golang.org/x/sys/unix"
 )
 
@@ -14,7 +13,7 @@ import (
 type numberFile[T Number] struct {
 	f    *os.File
 	name string
-	hash *xxh3.Hasher
+	sums *sums
 	buf  []T
 	n    int64 // numbers written, those in buf included
 }
@@ -28,7 +27,7 @@ func createNumbers[T Number](dir, name string) (*numberFile[T], error) {
 		return nil, err
 	}
 	var t T
-	return &numberFile[T]{f: f, name: name, hash: xxh3.New(), buf: make([]T, 0, bufferBytes/sizeOf(t))}, nil
+	return &numberFile[T]{f: f, name: name, sums: newSums(), buf: make([]T, 0, bufferBytes/sizeOf(t))}, nil
 }
 
 // add writes one number.
@@ -75,16 +74,13 @@ func (w *numberFile[T]) flush() error {
 
 func (w *numberFile[T]) put(v []T) error {
 	b := bytesOf(v)
-	_, _ = w.hash.Write(b) // never fails
+	_, _ = w.sums.Write(b) // never fails
 	_, err := w.f.Write(b)
 	return err
 }
 
 // info returns what graph.json tells of the file; call it after flush.
-func (w *numberFile[T]) info() FileInfo {
-	var t T
-	return FileInfo{Name: w.name, Bytes: w.n * int64(sizeOf(t)), XXH3: sumString(w.hash.Sum64())}
-}
+func (w *numberFile[T]) info() FileInfo { return w.sums.info(w.name) }
 
 // finish flushes, syncs and closes the file.
 func (w *numberFile[T]) finish() (FileInfo, error) {
@@ -138,7 +134,9 @@ func newMapped[T Number](dir, name string, n int64) (_ *mapped[T], err error) {
 
 // info hashes and syncs the file.
 func (m *mapped[T]) info() (FileInfo, error) {
-	return FileInfo{Name: m.name, Bytes: int64(len(m.data)), XXH3: sumString(xxh3.Hash(m.data))}, m.f.Sync()
+	s := newSums()
+	_, _ = s.Write(m.data) // never fails
+	return s.info(m.name), m.f.Sync()
 }
 
 func (m *mapped[T]) close() error {

@@ -4,7 +4,8 @@
 // A graph is a folder. The links of all pages stand one after another in a file
 // of 32-bit page numbers, in the order of the pages, and a second file says where
 // those of each page begin (compressed sparse rows); a second pair of files holds
-// the links the other way round. They are mapped into memory, so that opening
+// the links the other way round. Or they are coded, in a seventh of the room (package
+// pack). They are mapped into memory, so that opening
 // reads nothing, what is not asked for is never read, and a list of links is a
 // slice of the file itself. A table of sites says which consecutive pages make a
 // site, and attributes of pages are columns: mapped arrays, too, because reading
@@ -26,15 +27,16 @@ import (
 const MaxNodes = 1<<32 - 1
 
 // Graph is a graph that is open for reading. Its methods may be called
-// concurrently; slices that it returns are the stored ones: do not write to them,
-// and do not use them after Close.
+// concurrently; slices that it returns are the stored ones, unless links are coded:
+// do not write to them, and do not use them after Close.
 type Graph struct {
 	dir     string
 	meta    Meta
 	out, in rows
-	sites   []uint32 // first page of each site, and the end; nil: no sites
-	names   []byte   // of all pages, one after another; nil: no names
-	nameAt  []uint64 // where each begins, and the end
+	codes   [2]*coded // of links out and in, in place of rows
+	sites   []uint32  // first page of each site, and the end; nil: no sites
+	names   []byte    // of all pages, one after another; nil: no names
+	nameAt  []uint64  // where each begins, and the end
 
 	mu       sync.Mutex // guards mappings, which grow with columns
 	mappings []mapping
@@ -52,23 +54,33 @@ func (r rows) of(u uint32) []uint32 {
 }
 
 // Nodes returns the number of pages.
-func (g *Graph) Nodes() int { return len(g.out.starts) - 1 }
+func (g *Graph) Nodes() int { return int(g.meta.Nodes) }
 
 // Links returns the number of links.
-func (g *Graph) Links() int64 { return int64(len(g.out.links)) }
+func (g *Graph) Links() int64 { return g.meta.Links }
 
 // Out returns the pages that page u links to, in the order of the page; a page
 // that is linked twice stands in it twice.
-func (g *Graph) Out(u uint32) []uint32 { return g.out.of(u) }
+func (g *Graph) Out(u uint32) []uint32 {
+	if c := g.codes[0]; c != nil {
+		return c.list(u)
+	}
+	return g.out.of(u)
+}
 
 // In returns the pages that link to page u, in ascending order.
-func (g *Graph) In(u uint32) []uint32 { return g.in.of(u) }
+func (g *Graph) In(u uint32) []uint32 {
+	if c := g.codes[1]; c != nil {
+		return c.list(u)
+	}
+	return g.in.of(u)
+}
 
 // OutDegree returns the number of links of page u.
-func (g *Graph) OutDegree(u uint32) int { return int(g.out.starts[u+1] - g.out.starts[u]) }
+func (g *Graph) OutDegree(u uint32) int { return len(g.Out(u)) }
 
 // InDegree returns the number of links to page u.
-func (g *Graph) InDegree(u uint32) int { return int(g.in.starts[u+1] - g.in.starts[u]) }
+func (g *Graph) InDegree(u uint32) int { return len(g.In(u)) }
 
 // Meta returns what is known of the graph as a whole.
 func (g *Graph) Meta() Meta { return g.meta }
@@ -106,7 +118,7 @@ func (g *Graph) Close() error {
 	for _, m := range g.mappings {
 		errs = append(errs, m.close())
 	}
-	g.out, g.in, g.sites, g.names, g.nameAt, g.mappings = rows{}, rows{}, nil, nil, nil, nil
+	g.out, g.in, g.codes, g.sites, g.names, g.nameAt, g.mappings = rows{}, rows{}, [2]*coded{}, nil, nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -132,7 +144,7 @@ func New(out [][]uint32, sites []uint32) (*Graph, error) {
 		}
 		g.sites = append(append(g.sites, sites...), uint32(len(out)))
 	}
-	g.meta.Nodes, g.meta.Links, g.meta.Sites = int64(len(out)), g.Links(), int64(g.Sites())
+	g.meta.Nodes, g.meta.Links, g.meta.Sites = int64(len(out)), int64(len(g.out.links)), int64(g.Sites())
 	return g, nil
 }
 

@@ -28,6 +28,7 @@ const (
 const (
 	formatName    = "freshet-webgraph"
 	formatVersion = 1
+	codedVersion  = 2 // of graphs whose links are coded
 )
 
 // Meta is what graph.json tells of a graph.
@@ -40,6 +41,8 @@ type Meta struct {
 	Names   int64  `json:"name_bytes,omitempty"` // of all names together
 	// Sorted says that the links of each page ascend, each once.
 	Sorted bool `json:"sorted"`
+	// Coded says that the links are coded.
+	Coded bool `json:"coded,omitempty"`
 	// Made tells what made the graph: a generator with its parameters, or an import.
 	Made json.RawMessage `json:"made,omitempty"`
 
@@ -54,6 +57,8 @@ type FileInfo struct {
 	Name  string `json:"name"`
 	Bytes int64  `json:"bytes"`
 	XXH3  string `json:"xxh3"`
+	// Chunks are the checksums of each 16 MiB of a greater file.
+	Chunks []string `json:"chunks,omitempty"`
 }
 
 // DamagedError says which file of a stored graph is not what was written.
@@ -139,14 +144,19 @@ func readMeta(dir string) (Meta, error) {
 	if m.Format != formatName {
 		return m, fmt.Errorf("%s: not of a stored graph: the format is %.40q, want %q", path, m.Format, formatName)
 	}
-	if m.Version != formatVersion {
-		return m, fmt.Errorf("%s: version %d of the format; this program reads version %d", path, m.Version, formatVersion)
+	if m.Version != formatVersion && (m.Version != codedVersion || !m.Coded) {
+		return m, fmt.Errorf("%s: version %d of the format; this program reads versions %d and %d", path, m.Version, formatVersion, codedVersion)
 	}
 	if sum, err := m.sum(); err != nil || sum != m.Checksum {
 		return m, &DamagedError{path, "its checksum is wrong"}
 	}
 	if m.Nodes < 1 || m.Nodes > MaxNodes || m.Links < 0 || m.Sites < 0 || m.Names < 0 || m.Sites > m.Nodes {
 		return m, &DamagedError{path, fmt.Sprintf("%d pages, %d links, %d sites", m.Nodes, m.Links, m.Sites)}
+	}
+	for _, f := range m.Files {
+		if f.Bytes < 0 || !f.chunksFit() || filepath.Base(f.Name) != f.Name {
+			return m, &DamagedError{path, fmt.Sprintf("file %.40q of %d bytes with %d checksums", f.Name, f.Bytes, len(f.Chunks))}
+		}
 	}
 	return m, nil
 }

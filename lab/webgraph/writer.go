@@ -2,14 +2,8 @@ package webgraph
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-
-	"github.com/freshet/freshet/space"
 )
 
 // Options say how a graph is written.
@@ -41,54 +35,35 @@ func (o *Options) progress(what string, done, total int64) {
 
 // Writer writes a graph page by page. It is not safe for concurrent use.
 type Writer struct {
-	dir, tmp string
+	*partial
 	opt      Options
-	meta     Meta
 	starts   *numberFile[uint64]
 	links    *numberFile[uint32]
 	sites    []uint32
 	names    []string
 	greatest uint32 // page that is linked to
-	ended    bool
 }
-
-// ErrExists is wrapped by the error of Create for a folder that is not empty.
-var ErrExists = errors.New("it exists already; remove it or choose another name")
 
 // Create begins a graph that will be dir. Until Finish has done everything it is
 // a folder beside dir whose name tells that it is partial.
 func Create(dir string, opt Options) (_ *Writer, err error) {
-	if err := free(dir, opt.Nodes, opt.Links); err != nil {
-		return nil, err
+	if opt.Nodes > MaxNodes {
+		return nil, fmt.Errorf("%d pages: a stored graph has %d at most; `web serve --virtual` goes beyond", opt.Nodes, uint64(MaxNodes))
 	}
-	parent, base := filepath.Split(filepath.Clean(dir))
-	if err := os.MkdirAll(filepath.Clean(parent+"."), 0o777); err != nil {
-		return nil, err
-	}
-	made, err := json.Marshal(opt.Made)
-	if err != nil {
-		return nil, fmt.Errorf("description of the graph: %w", err)
-	}
-	if opt.Made == nil {
-		made = nil
-	}
-	tmp, err := os.MkdirTemp(filepath.Clean(parent+"."), base+".partial-*")
+	p, err := begin(dir, uint64(Bytes(opt.Nodes, opt.Links)), opt.Made)
 	if err != nil {
 		return nil, err
 	}
-	w := &Writer{dir: dir, tmp: tmp, opt: opt, meta: Meta{Format: formatName, Version: formatVersion, Sorted: true, Made: made}}
+	w := &Writer{partial: p, opt: opt}
 	defer func() {
 		if err != nil {
 			w.Abort()
 		}
 	}()
-	if err = os.Chmod(tmp, 0o755); err != nil { // MkdirTemp lets nobody else read
+	if w.starts, err = createNumbers[uint64](w.tmp, outStartsFile); err != nil {
 		return nil, err
 	}
-	if w.starts, err = createNumbers[uint64](tmp, outStartsFile); err != nil {
-		return nil, err
-	}
-	if w.links, err = createNumbers[uint32](tmp, outLinksFile); err != nil {
+	if w.links, err = createNumbers[uint32](w.tmp, outLinksFile); err != nil {
 		return nil, err
 	}
 	return w, w.starts.add(0)
@@ -96,46 +71,6 @@ func Create(dir string, opt Options) (_ *Writer, err error) {
 
 // Bytes returns the size of a stored graph, without sites and columns.
 func Bytes(nodes, links int64) int64 { return 2 * (8*(nodes+1) + 4*links) }
-
-// free checks that dir is not taken and that its disk has room.
-func free(dir string, nodes, links int64) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(entries) > 0 {
-		return fmt.Errorf("%s: %w", dir, ErrExists)
-	}
-	if nodes > MaxNodes {
-		return fmt.Errorf("%d pages: a stored graph has %d at most; `web serve --virtual` goes beyond", nodes, uint64(MaxNodes))
-	}
-	return room(dir, uint64(Bytes(nodes, links)))
-}
-
-// room checks that the disk of a folder that may not exist yet has room.
-func room(dir string, need uint64) error {
-	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		have, err := space.Free(at)
-		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("free space of %s: %w", at, err)
-		}
-		if have < need+64<<20 {
-			return fmt.Errorf("%s: the graph needs %s and %s are free; make room or choose another disk", dir, size(need), size(have))
-		}
-		return nil
-	}
-}
-
-// size prints a number of bytes.
-func size(b uint64) string {
-	if b < 1e9 {
-		return fmt.Sprintf("%.1f MB", float64(b)/1e6)
-	}
-	return fmt.Sprintf("%.1f GB", float64(b)/1e9)
-}
 
 // Nodes returns the number of pages so far.
 func (w *Writer) Nodes() int64 { return w.starts.n - 1 }
@@ -164,27 +99,16 @@ func (w *Writer) SetSites(first []uint32) { w.sites = first }
 // SetNames tells the name of each page, such as its URL.
 func (w *Writer) SetNames(names []string) { w.names = names }
 
-func (w *Writer) failed(err error) error {
-	if err != nil {
-		return fmt.Errorf("write graph %s: %w", w.dir, err)
-	}
-	return nil
-}
-
 // Abort removes what was written. After Finish it does nothing, so that it can
 // be deferred.
 func (w *Writer) Abort() {
-	if w.ended {
-		return
-	}
-	w.ended = true
 	if w.starts != nil {
 		_ = w.starts.f.Close()
 	}
 	if w.links != nil {
 		_ = w.links.f.Close()
 	}
-	_ = os.RemoveAll(w.tmp)
+	w.abort()
 }
 
 // Finish writes the links the other way round, the sites and graph.json, and
@@ -223,20 +147,7 @@ func (w *Writer) Finish(ctx context.Context) error {
 			return w.failed(err)
 		}
 	}
-	if err := w.meta.write(w.tmp); err != nil {
-		return w.failed(err)
-	}
-	if err := ctx.Err(); err != nil {
-		return w.failed(err)
-	}
-	if err := os.Rename(w.tmp, w.dir); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			err = fmt.Errorf("%s: %w", w.dir, ErrExists)
-		}
-		return err
-	}
-	w.ended = true
-	return nil
+	return w.finish(ctx)
 }
 
 // writeNames writes the names one after another, and where each begins.
@@ -257,11 +168,6 @@ func (w *Writer) writeNames() error {
 	}
 	w.meta.Names = text.n
 	return errors.Join(w.file(text.finish()), w.file(writeNumbers(w.tmp, nameStartsFile, starts)))
-}
-
-func (w *Writer) file(f FileInfo, err error) error {
-	w.meta.Files = append(w.meta.Files, f)
-	return w.failed(err)
 }
 
 // reverse writes the links to each page.

@@ -73,6 +73,9 @@ func (r *Reader) read(table int) int { return r.l.codes[table].Read(r.in) }
 // number reads a number by its logarithm.
 func (r *Reader) number(table int) uint64 {
 	least, width := bitcode.UnLog(r.read(table))
+	if width == 0 {
+		return least
+	}
 	return least + r.in.Bits(width)
 }
 

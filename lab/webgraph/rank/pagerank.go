@@ -14,7 +14,9 @@ import (
 
 // Graph is a directed graph with links both ways. Out and In return the ends
 // and the starts of a page's links; a link that occurs twice counts twice. The
-// slices are read, not kept.
+// slices are read, not kept, and are no longer used when the next of the same
+// direction is asked for. Methods may be called concurrently unless there is a
+// method View, which then gives each goroutine a graph of its own.
 type Graph interface {
 	Nodes() int
 	Out(u uint32) []uint32
@@ -51,7 +53,7 @@ const block = 1 << 14
 // PageRank returns the stationary shares of a surfer who follows a link of his
 // page with probability Damping and else jumps, as he does from a page without
 // links. It is the power method by gathering: every page sums what its
-// predecessors hand on. It keeps 16 bytes a page.
+// predecessors hand on. It keeps 20 bytes a page.
 func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	n := g.Nodes()
 	if opt.Damping == 0 {
@@ -74,9 +76,21 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	if n == 0 {
 		return res, nil
 	}
-	p := &power{g: g, opt: opt, jump: jump, ranks: res.Ranks, handed: make([]float64, n)}
+	p := &power{opt: opt, jump: jump, ranks: res.Ranks, handed: make([]float64, n)}
+	for range max(1, opt.Workers) {
+		p.views = append(p.views, view(g))
+	}
 	for u := range res.Ranks {
 		res.Ranks[u] = jump(u)
+	}
+	p.degrees = make([]uint32, n)
+	if _, err := p.blocks(ctx, func(g Graph, from, to int) float64 {
+		for u := from; u < to; u++ {
+			p.degrees[u] = uint32(len(g.Out(uint32(u))))
+		}
+		return 0
+	}); err != nil {
+		return nil, err
 	}
 	for res.Rounds < opt.MaxRounds {
 		if res.Residual, err = p.round(ctx); err != nil {
@@ -91,6 +105,20 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 		}
 	}
 	return res, nil
+}
+
+// view returns the graph for the use of one goroutine.
+func view(g Graph) Graph {
+	type lists = interface { // that of package stats and of webgraph.Graph
+		Nodes() int
+		Links() int64
+		Out(u uint32) []uint32
+		In(u uint32) []uint32
+	}
+	if v, ok := g.(interface{ View() lists }); ok {
+		return v.View()
+	}
+	return g
 }
 
 // jumps returns the share of each page in the jumps.
@@ -116,18 +144,19 @@ func jumps(weights []float64, n int) (func(u int) float64, error) {
 
 // power is the state of the iteration.
 type power struct {
-	g      Graph
-	opt    Options
-	jump   func(u int) float64
-	ranks  []float64
-	handed []float64 // what a page hands to each of its links
+	views   []Graph // of the workers
+	opt     Options
+	jump    func(u int) float64
+	ranks   []float64
+	degrees []uint32  // links of each page
+	handed  []float64 // what a page hands to each of its links
 }
 
 // round makes one step and returns the sum of changes.
 func (p *power) round(ctx context.Context) (float64, error) {
-	lost, err := p.blocks(ctx, func(from, to int) (sum float64) {
+	lost, err := p.blocks(ctx, func(_ Graph, from, to int) (sum float64) {
 		for u := from; u < to; u++ {
-			if d := len(p.g.Out(uint32(u))); d > 0 {
+			if d := p.degrees[u]; d > 0 {
 				p.handed[u] = p.ranks[u] / float64(d)
 			} else {
 				p.handed[u] = 0
@@ -140,10 +169,10 @@ func (p *power) round(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	d := p.opt.Damping
-	return p.blocks(ctx, func(from, to int) (change float64) {
+	return p.blocks(ctx, func(g Graph, from, to int) (change float64) {
 		for v := from; v < to; v++ {
 			var sum float64
-			for _, u := range p.g.In(uint32(v)) {
+			for _, u := range g.In(uint32(v)) {
 				sum += p.handed[u]
 			}
 			r := (1-d+d*lost)*p.jump(v) + d*sum
@@ -155,19 +184,19 @@ func (p *power) round(ctx context.Context) (float64, error) {
 }
 
 // blocks runs do on blocks of pages by the workers and sums what it returns.
-func (p *power) blocks(ctx context.Context, do func(from, to int) float64) (float64, error) {
-	n := p.g.Nodes()
+func (p *power) blocks(ctx context.Context, do func(g Graph, from, to int) float64) (float64, error) {
+	n := len(p.ranks)
 	sums := make([]float64, (n+block-1)/block)
 	var next atomic.Int64
 	var wg sync.WaitGroup
-	for range max(1, p.opt.Workers) {
+	for _, g := range p.views {
 		wg.Go(func() {
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(sums) {
 					return
 				}
-				sums[i] = do(i*block, min((i+1)*block, n))
+				sums[i] = do(g, i*block, min((i+1)*block, n))
 			}
 		})
 	}

@@ -174,7 +174,7 @@ func Analyse(ctx context.Context, g Graph, opt Options) (*Analysis, error) {
 	if opt.Time == 0 {
 		opt.Time = 30 * time.Second
 	}
-	x := &analyser{g: g, opt: opt, a: &Analysis{
+	x := &analyser{g: view(g), opt: opt, a: &Analysis{
 		Nodes: int64(g.Nodes()), Links: g.Links(), Seed: opt.Seed, Seconds: map[string]float64{}, Skipped: opt.Skip,
 	}}
 	if x.a.Nodes > 0 {

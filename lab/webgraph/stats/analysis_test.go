@@ -6,10 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/lab/webgraph"
 )
 
 // hosted is skewed with hosts of ten pages.
@@ -188,6 +191,57 @@ func TestTopShare(t *testing.T) {
 			}
 			if got := topShare(ranks, counts, k); math.Abs(got/want-1) > 1e-9 {
 				t.Errorf("%d of %d: %g, want %g", k, n, got, want)
+			}
+		}
+	}
+}
+
+// A graph whose links are coded has the figures of the graph, with goroutines that
+// each decode for themselves.
+func TestAnalyseCoded(t *testing.T) {
+	t.Parallel()
+	g := hosted(20_000, 4, 5)
+	for u := range uint32(g.Nodes()) { // coded lists hold each link once
+		g.out[u] = simple(nil, slices.Sorted(slices.Values(g.out[u])), u)
+	}
+	dir := t.TempDir()
+	w, err := webgraph.Create(filepath.Join(dir, "plain"), webgraph.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Abort()
+	for _, list := range g.out {
+		if err := w.Append(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.SetSites(g.hosts)
+	if err := w.Finish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var want []byte
+	for _, name := range []string{"plain", "coded"} {
+		stored, err := webgraph.Open(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stored.Close()
+		opt := Options{Seed: 7, Replications: 2, Workers: 3, Distances: DistanceOptions{Exact: -1, Log2Registers: 4, Runs: 1}, Clustering: ClusteringOptions{ExactLinks: -1, Wedges: 2000}}
+		a, err := Analyse(t.Context(), stored, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Seconds = nil
+		got, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want != nil && !bytes.Equal(got, want) {
+			t.Errorf("plain:\n%s\ncoded:\n%s", want, got)
+		}
+		if want = got; name == "plain" {
+			if err := webgraph.Code(t.Context(), stored, filepath.Join(dir, "coded"), webgraph.Options{}); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

@@ -62,6 +62,7 @@ func searchAll(ctx context.Context, g Graph, workers int, tell Progress) (*Dista
 	blocks := (n + 63) / 64                   // small units: a search may take long
 	err := parallelUnits(ctx, blocks, workers, tell, func(w, b int) {
 		seen := make([]uint32, n)
+		g := view(g)
 		var queue, later []uint32
 		for s := b * 64; s < min((b+1)*64, n) && ctx.Err() == nil; s++ {
 			mark := uint32(s - b*64 + 1)

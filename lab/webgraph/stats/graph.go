@@ -15,12 +15,23 @@ import (
 )
 
 // Graph is a directed graph with links both ways. Out(u) is in any order, In(u)
-// ascending; both may hold repeats. The slices are read, not kept.
-type Graph interface {
+// ascending; both may hold repeats. The slices are read, not kept, and are no
+// longer used when the next of the same direction is asked for. Methods may be
+// called concurrently unless there is a method View, as of a webgraph.Graph whose
+// links are coded: then each goroutine takes a view of its own.
+type Graph = interface {
 	Nodes() int
 	Links() int64
 	Out(u uint32) []uint32
 	In(u uint32) []uint32
+}
+
+// view returns the graph for the use of one goroutine.
+func view(g Graph) Graph {
+	if v, ok := g.(interface{ View() Graph }); ok {
+		return v.View()
+	}
+	return g
 }
 
 // Hosts is a graph whose pages are grouped: host i holds consecutive pages.

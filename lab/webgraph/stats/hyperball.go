@@ -110,20 +110,24 @@ func average(all []Distances) Distances {
 
 // balls are the counters of all pages for some t and for t+1: m bytes a page.
 type balls struct {
-	g          Graph
-	m, workers int
-	now, next  []byte
-	changed    set // pages whose counter grew in the last round
-	growing    set
-	sums       []float64 // estimates summed by block of pages
-	power      [65]float64
-	empty      []float64 // m sigma(empty registers / m)
-	scale      float64
+	views     []Graph // of the workers
+	n, m      int
+	workers   int
+	now, next []byte
+	changed   set // pages whose counter grew in the last round
+	growing   set
+	sums      []float64 // estimates summed by block of pages
+	power     [65]float64
+	empty     []float64 // m sigma(empty registers / m)
+	scale     float64
 }
 
 func newBalls(g Graph, log2m int, seed uint64, workers int) *balls {
 	n, m := g.Nodes(), 1<<log2m
-	b := &balls{g: g, m: m, workers: workers, now: make([]byte, n*m), next: make([]byte, n*m), changed: newSet(n), growing: newSet(n)}
+	b := &balls{n: n, m: m, workers: max(1, workers), now: make([]byte, n*m), next: make([]byte, n*m), changed: newSet(n), growing: newSet(n)}
+	for range b.workers {
+		b.views = append(b.views, view(g))
+	}
 	for k := range b.power {
 		b.power[k] = math.Ldexp(1, -k)
 	}
@@ -184,14 +188,15 @@ func (b *balls) estimate(registers []byte) float64 {
 // whether any ball grew.
 func (b *balls) grow(ctx context.Context) (sum float64, grew bool, err error) {
 	clear(b.growing)
-	n, m := b.g.Nodes(), b.m
-	err = parallel(ctx, n, b.workers, nil, func(_, from, to int) {
+	n, m := b.n, b.m
+	err = parallel(ctx, n, b.workers, nil, func(w, from, to int) {
+		g := b.views[w]
 		for u := from; u < to; u++ {
 			own := b.next[u*m : (u+1)*m]
 			was := b.now[u*m : (u+1)*m]
 			copy(own, was)
 			grown := false
-			for _, v := range b.g.Out(uint32(u)) {
+			for _, v := range g.Out(uint32(u)) {
 				if b.changed.has(v) && widen(own, b.now[int(v)*m:(int(v)+1)*m]) {
 					grown = true
 				}

@@ -44,7 +44,7 @@ func neighbourCounts(ctx context.Context, g Graph, workers int, tell Progress) (
 	counts := make([]uint32, g.Nodes())
 	readers := make([]reader, max(1, workers))
 	for w := range readers {
-		readers[w].g = g
+		readers[w].g = view(g)
 	}
 	err := parallel(ctx, len(counts), workers, tell, func(w, from, to int) {
 		for u := from; u < to; u++ {
