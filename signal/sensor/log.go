@@ -164,7 +164,7 @@ func (s *Sensor) Look(l Line) {
 		tag := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(l.ETag, "W/"), `"`), "-gzip")
 		s.served(l.URI, "", l.ETag, xxhash.Sum64String(tag+"\x00"+l.LastModified), 0)
 	case http.StatusNotFound, http.StatusGone:
-		s.gone(l.URI)
+		s.failed(l.URI, http.StatusNotFound, "deleted")
 	}
 }
 

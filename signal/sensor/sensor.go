@@ -27,15 +27,17 @@ type Sensor struct {
 	to   func(signal.Event)
 	max  int
 
+	errors bool
+
 	mu   sync.Mutex
 	seen map[uint64]page
 }
 
 // page is what the table keeps of an address.
 type page struct {
-	digest uint64
-	runs   uint8 // answers in a row that differed from the one before
-	told   int64 // Unix time of the last event
+	digest uint64 // of the body, or the status of an answer without one
+	runs   uint8  // answers in a row that differed from the one before
+	told   int64  // Unix time of the last event
 }
 
 const (
@@ -77,62 +79,78 @@ func (s *Sensor) Wrap(next http.Handler) http.Handler {
 			}
 			s.served(address, h.Get("Content-Encoding"), h.Get("ETag"), t.digest.Sum64(), t.size)
 		case http.StatusNotFound, http.StatusGone:
-			s.gone(address)
+			s.failed(address, http.StatusNotFound, "deleted")
+		default:
+			if s.errors && (t.status == http.StatusForbidden || t.status >= 500) {
+				s.failed(address, t.status, "updated")
+			}
 		}
 	})
 }
 
+// TellErrors makes the sensor tell of answers 403 and 5xx to pages that it knows,
+// too, and of their end: for experiments. In earnest a server in trouble would
+// have all of its pages fetched. Call it before Wrap.
+func (s *Sensor) TellErrors() { s.errors = true }
+
 // served notes an answer. Encodings are told apart, for the same page has other
 // bytes in each.
 func (s *Sensor) served(address, encoding, etag string, digest uint64, size int64) {
-	key := xxhash.Sum64String(address + "\x00" + encoding)
 	now := time.Now()
 	s.mu.Lock()
-	p, known := s.seen[key]
-	if known && p.digest == digest {
-		if p.runs > 0 {
-			p.runs = 0
-			s.seen[key] = p
-		}
-		s.mu.Unlock()
-		return
-	}
-	prev := p.digest
-	p.digest = digest
-	if !known {
-		s.room()
-		s.seen[key] = p
-		s.mu.Unlock()
-		return
-	}
-	p.runs = min(p.runs+1, noisy)
-	tell := p.runs < noisy || now.Unix()-p.told >= quiet
-	if tell {
-		p.told = now.Unix()
-	}
-	s.seen[key] = p
+	prev, tell := s.note(keyOf(address, encoding), digest, now, true)
 	s.mu.Unlock()
 	if tell {
 		s.to(signal.Event{URL: s.base + address, Event: "updated", Digest: text(digest), Prev: text(prev), ETag: etag, Size: size, Seen: now})
 	}
 }
 
-// gone tells of a page that was served before.
-func (s *Sensor) gone(address string) {
-	s.mu.Lock()
+// failed notes an answer that brought no page. What is kept of the page, in any
+// encoding, becomes the status, so that its return is seen.
+func (s *Sensor) failed(address string, status int, event string) {
+	now := time.Now()
 	var prev uint64
-	known := false
+	tell := false
+	s.mu.Lock()
 	for _, encoding := range []string{"", "gzip", "br", "zstd", "deflate"} {
-		key := xxhash.Sum64String(address + "\x00" + encoding)
-		if p, ok := s.seen[key]; ok {
-			prev, known = p.digest, true
-			delete(s.seen, key)
+		if was, changed := s.note(keyOf(address, encoding), uint64(status), now, false); changed {
+			prev, tell = was, true
 		}
 	}
 	s.mu.Unlock()
-	if known {
-		s.to(signal.Event{URL: s.base + address, Event: "deleted", Prev: text(prev), Seen: time.Now()})
+	if tell {
+		s.to(signal.Event{URL: s.base + address, Event: event, Prev: text(prev), Seen: now})
 	}
+}
+
+func keyOf(address, encoding string) uint64 { return xxhash.Sum64String(address + "\x00" + encoding) }
+
+// note enters what an address answers now and reports what it did before and
+// whether that is to be told. An address that is not known is entered if add.
+func (s *Sensor) note(key, digest uint64, now time.Time, add bool) (prev uint64, tell bool) {
+	p, known := s.seen[key]
+	switch {
+	case !known:
+		if add {
+			s.room()
+			s.seen[key] = page{digest: digest}
+		}
+		return 0, false
+	case p.digest == digest:
+		if p.runs > 0 {
+			p.runs = 0
+			s.seen[key] = p
+		}
+		return 0, false
+	}
+	prev, p.digest = p.digest, digest
+	p.runs = min(p.runs+1, noisy)
+	tell = p.runs < noisy || now.Unix()-p.told >= quiet
+	if tell {
+		p.told = now.Unix()
+	}
+	s.seen[key] = p
+	return prev, tell
 }
 
 // room makes place for one more page, by forgetting any.
@@ -146,7 +164,13 @@ func (s *Sensor) room() {
 	}
 }
 
-func text(d uint64) string { return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, d)) }
+// text writes a digest; a status is none.
+func text(d uint64) string {
+	if d < 1000 {
+		return ""
+	}
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, d))
+}
 
 // tap digests what a handler writes. The zero digest is ready for use after
 // the first write.

@@ -48,7 +48,9 @@ func TestSensor(t *testing.T) {
 	t.Parallel()
 	var got collector
 	body, status, private := "one", 200, false
-	h := New("http://h.example/", 0, got.add).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	path := "/p?q=1"
+	s := New("http://h.example/", 0, got.add)
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if private {
 			w.Header().Set("Cache-Control", "private")
 		}
@@ -56,7 +58,7 @@ func TestSensor(t *testing.T) {
 		io.WriteString(w, body)
 	}))
 	get := func(method string, header ...string) {
-		r := httptest.NewRequest(method, "/p?q=1", nil)
+		r := httptest.NewRequest(method, path, nil)
 		for i := 0; i+1 < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -82,12 +84,19 @@ func TestSensor(t *testing.T) {
 		{"seen at last", func() { get("GET") }, "updated", false},
 		{"gone", func() { status = 404; get("GET") }, "deleted", false},
 		{"gone still", func() { get("GET") }, "", false},
+		{"back", func() { status = 200; get("GET") }, "updated", false},
+		{"gone again", func() { status = 410; get("GET") }, "deleted", false},
+		{"errors are told", func() { s.TellErrors(); status = 500; get("GET") }, "updated", false},
+		{"the same error", func() { get("GET") }, "", false},
+		{"another error", func() { status = 403; get("GET") }, "updated", false},
+		{"and its end", func() { status = 200; get("GET") }, "updated", false},
+		{"an unknown page in error", func() { path, status = "/q", 500; get("GET"); status = 200; get("GET"); path = "/p?q=1" }, "", false},
 	}
-	for _, s := range steps {
-		s.do()
+	for _, step := range steps {
+		step.do()
 		e := got.take()
-		if (s.want == "") != (len(e) == 0) || (s.want != "" && (len(e) != 1 || e[0].Event != s.want || e[0].URL != "http://h.example/p?q=1")) {
-			t.Errorf("%s: %+v", s.name, e)
+		if (step.want == "") != (len(e) == 0) || (step.want != "" && (len(e) != 1 || e[0].Event != step.want || e[0].URL != "http://h.example/p?q=1")) {
+			t.Errorf("%s: %+v", step.name, e)
 		}
 	}
 }
