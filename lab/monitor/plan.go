@@ -162,7 +162,7 @@ func (p *plan) Start(s *Sim) {
 			p.history[i].Observe(clock(0), false)
 		}
 	}
-	each := (1. + downloadTime) / 2
+	each := (1. + DownloadTime) / 2
 	switch {
 	case p.line > 0:
 		var sum float64
@@ -171,7 +171,7 @@ func (p *plan) Start(s *Sim) {
 		}
 		each = max(1e-6, sum/float64(s.Pages())/s.rate)
 	case p.ask:
-		each = (1. + probeTime) / 2
+		each = (1. + ProbeTime) / 2
 	}
 	p.price(s, float64(p.size)/each)
 	for page := range uint32(s.Pages()) {

@@ -106,7 +106,7 @@ func TestPush(t *testing.T) {
 	t.Parallel()
 	f := mustField(t, field.Spec{PageCount: 2000, Length: 400_000, Changed: 8, Seed: 1})
 	all, half, sent := mustRun(t, "push:5", Config{Field: f}), mustRun(t, "push:5:0.5", Config{Field: f}), mustRun(t, "deliver", Config{Field: f})
-	if all.FreshnessMean < 99.9 || all.Delay.P50 > 30 || half.FreshnessMean > 85 || sent.FreshnessMean != 100 || sent.Delay.Max > downloadTime+1e-6 {
+	if all.FreshnessMean < 99.9 || all.Delay.P50 > 30 || half.FreshnessMean > 85 || sent.FreshnessMean != 100 || sent.Delay.Max > DownloadTime+1e-6 {
 		t.Errorf("all %+v\nhalf %+v\nsent %+v", all, half, sent)
 	}
 	sitemap, mobile := mustRun(t, "sitemap:2000:5", Config{Field: f}), mustRun(t, "mobile:2000:5", Config{Field: f})

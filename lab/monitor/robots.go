@@ -46,9 +46,9 @@ func readRobots(ask bool) func([]string) (func(field.Field) (Strategy, error), e
 				return nil, fmt.Errorf("%d robots for %d pages", k, n)
 			}
 			r := &robots{ask: ask, shares: make([]share, k)}
+			bounds := Shares(n, k)
 			for i := range r.shares {
-				first, end := uint32(i*n/k), uint32((i+1)*n/k)
-				r.shares[i] = share{first: first, next: first, end: end}
+				r.shares[i] = share{first: bounds[i], next: bounds[i], end: bounds[i+1]}
 			}
 			return r, nil
 		}, nil

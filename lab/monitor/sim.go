@@ -20,18 +20,11 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/rng"
-)
-
-// Times of the model, in units; draws are uniform integers from 1 to these.
-const (
-	downloadTime = 40
-	probeTime    = 3
 )
 
 // lineTime is the least time of a download over a line, a millisecond.
@@ -104,9 +97,7 @@ type Sim struct {
 	kinds   []field.Kind
 	unknown set       // stale pages; small enough for the nearest cache
 	since   []float64 // of stale pages: when the first change came that is not known
-	rand    *rand.ChaCha8
-	spare   uint64 // random bits not yet used, the lower 32 of them
-	left    bool
+	drawn   Durations
 	rate    float64 // bytes a unit of a line; 0: downloads take uniform times
 	news    bool    // the download that ended last brought a change
 	field   field.Field
@@ -128,17 +119,8 @@ func (s *Sim) Pages() int { return len(s.sizes) }
 // knows this only by asking: see After for the time that it takes.
 func (s *Sim) Stale(p uint32) bool { return s.unknown.has(p) }
 
-// uniform returns an integer from 1 to n, uniform but for n/2^32.
-func (s *Sim) uniform(n uint64) float64 {
-	if s.left = !s.left; s.left {
-		s.spare = s.rand.Uint64()
-		return float64(1 + s.spare>>32*n>>32)
-	}
-	return float64(1 + s.spare&math.MaxUint32*n>>32)
-}
-
 // Unit returns a random number in [0, 1).
-func (s *Sim) Unit() float64 { return rng.Unit(s.rand.Uint64()) }
+func (s *Sim) Unit() float64 { return rng.Unit(s.drawn.rand.Uint64()) }
 
 // After makes Done be called d units from now, with what the strategy says.
 func (s *Sim) After(d float64, what What, agent, page uint32) {
@@ -149,7 +131,7 @@ func (s *Sim) After(d float64, what What, agent, page uint32) {
 // changed, or when a sensor's alert of it has arrived.
 func (s *Sim) Probe(what What, agent, page uint32) {
 	s.meter.probes++
-	s.After(s.uniform(probeTime), what, agent, page)
+	s.After(s.drawn.Uniform(ProbeTime), what, agent, page)
 }
 
 // News tells whether the download by Download that ended last brought a change.
@@ -197,7 +179,7 @@ func (s *Sim) begin(e Event) {
 	if s.rate > 0 {
 		d = max(lineTime, float64(e.Size)/s.rate)
 	} else {
-		d = s.uniform(downloadTime)
+		d = s.drawn.Uniform(DownloadTime)
 	}
 	e.Time = s.now + d
 	s.meter.begin()
@@ -294,7 +276,7 @@ func newSim(c Config) (*Sim, error) {
 	n := c.Field.Pages()
 	s := &Sim{
 		horizon: c.Field.Horizon(), sizes: slices.Clone(c.Field.Sizes()), kinds: slices.Repeat([]field.Kind{field.Same}, n), since: make([]float64, n), unknown: newSet(n),
-		rand: rng.Source(c.Seed, "durations", c.Number, c.Replication), field: c.Field, log: c.Log, strategy: strategy,
+		drawn: NewDurations(c.Seed, c.Number, c.Replication), field: c.Field, log: c.Log, strategy: strategy,
 	}
 	if l, ok := strategy.(lined); ok {
 		s.rate = l.Line() * field.Unit

@@ -184,7 +184,7 @@ func TestBooksBalance(t *testing.T) {
 
 // little checks the integral of stale resources. For a strategy that knows from
 // the start of a download, what the ledger is told comes later by the download, at
-// most downloadTime for each detection, and a change in mid-download escapes it:
+// most DownloadTime for each detection, and a change in mid-download escapes it:
 // there the model written a second time is the better check.
 func little(t *testing.T, f field.Field, l *ledger, r *Result) {
 	t.Helper()
@@ -193,7 +193,7 @@ func little(t *testing.T, f field.Field, l *ledger, r *Result) {
 	area := (1 - r.FreshnessMean/100) * whole
 	slack, escaped := 1e-9*whole, 1e-9*whole
 	if len(r.Cycles) == 0 {
-		slack, escaped = downloadTime*float64(r.Detected), .01*whole
+		slack, escaped = DownloadTime*float64(r.Detected), .01*whole
 	}
 	if area > l.area+escaped || area < l.area-slack {
 		t.Errorf("sum of stale times %.6g, integral of stale resources %.6g", area, l.area)
@@ -296,7 +296,7 @@ func TestChangeInMidDownload(t *testing.T) {
 	}
 	// Errors take no time and no bytes, and are learned.
 	f.changes[0].Kind = field.Missing
-	if r := mustRun(t, "plain:1", Config{Field: f}); r.Detected != 1 || r.StaleEnd != 0 || r.Delay.Max > downloadTime {
+	if r := mustRun(t, "plain:1", Config{Field: f}); r.Detected != 1 || r.StaleEnd != 0 || r.Delay.Max > DownloadTime {
 		t.Errorf("%+v", r)
 	}
 	if r := mustRun(t, "sensor", Config{Field: f}); r.Bytes != 0 || r.Detected != 1 || r.MaxInProgress != 0 || r.Delay.Max < 11 || r.Delay.Max > 13 {

@@ -18,7 +18,7 @@ import (
 const readTimeout = 2 * time.Minute
 
 // httpServer returns a server of one listener.
-func (s *Server) httpServer(h http.HandlerFunc) *http.Server {
+func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: readTimeout, IdleTimeout: readTimeout,
 		BaseContext: func(net.Listener) context.Context { return s.ctx },

@@ -62,6 +62,10 @@ type Config struct {
 	// its own.
 	Answer netip.Addr
 
+	// Wrap puts something around all that answers, e.g. a model of time or a module
+	// in the server; nil: nothing.
+	Wrap func(http.Handler) http.Handler
+
 	Truth *truth.Log   // nil: no log
 	Log   *slog.Logger // of the server's own troubles; nil: none
 }
@@ -69,13 +73,14 @@ type Config struct {
 // Server serves a web. Make it with New, end it with Close.
 type Server struct {
 	*Web
-	cfg   Config
-	ca    *authority
-	close []func() error // in reverse order
-	tasks sync.WaitGroup
-	ctx   context.Context // ends with the server; its goroutines wait on it
-	stop  context.CancelFunc
-	log   *slog.Logger
+	cfg     Config
+	ca      *authority
+	close   []func() error // in reverse order
+	tasks   sync.WaitGroup
+	ctx     context.Context // ends with the server; its goroutines wait on it
+	stop    context.CancelFunc
+	log     *slog.Logger
+	answers http.Handler
 
 	http, https, proxy    net.Listener // nil where there is none
 	dns                   *dns.Server
@@ -150,6 +155,10 @@ func New(cfg Config) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	s.answers = http.HandlerFunc(s.handle)
+	if cfg.Wrap != nil {
+		s.answers = cfg.Wrap(s.answers)
+	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	if err := s.listen(); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -165,28 +174,28 @@ func (s *Server) listen() (err error) {
 		if s.http, err = listenTCP("HTTP", s.cfg.HTTP); err != nil {
 			return err
 		}
-		s.serve(s.httpServer(s.handle), s.http, false)
+		s.serve(s.httpServer(s.answers), s.http, false)
 	}
 	if s.cfg.HTTPS != "" {
 		if s.https, err = listenTCP("HTTPS", s.cfg.HTTPS); err != nil {
 			return err
 		}
-		s.serve(s.httpServer(s.handle), s.https, true)
+		s.serve(s.httpServer(s.answers), s.https, true)
 	}
 	if s.cfg.Proxy != "" {
 		if s.proxy, err = listenTCP("proxy", s.cfg.Proxy); err != nil {
 			return err
 		}
 		s.tunnelHTTP, s.tunnelTLS = newQueue(s.proxy.Addr()), newQueue(s.proxy.Addr())
-		s.serve(s.httpServer(s.handle), s.tunnelHTTP, false)
-		s.serve(s.httpServer(s.handle), s.tunnelTLS, true)
-		s.serve(s.httpServer(func(rw http.ResponseWriter, req *http.Request) {
+		s.serve(s.httpServer(s.answers), s.tunnelHTTP, false)
+		s.serve(s.httpServer(s.answers), s.tunnelTLS, true)
+		s.serve(s.httpServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 			if req.Method == http.MethodConnect {
 				s.connect(rw, req)
 				return
 			}
-			s.handle(rw, req) // the absolute form of the target names the host
-		}), s.proxy, false)
+			s.answers.ServeHTTP(rw, req) // the absolute form of the target names the host
+		})), s.proxy, false)
 	}
 	if s.cfg.DNS != "" {
 		if s.dns, err = dns.Listen(s.cfg.DNS, s.zone()); err != nil {
