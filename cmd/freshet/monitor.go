@@ -14,18 +14,19 @@ import (
 )
 
 type monitorCmd struct {
-	Field  monitorFieldCmd  `cmd:"" help:"Make a field from laws, or import one from access logs or our own log of visits."`
-	Run    monitorRunCmd    `cmd:"" help:"Simulate one way of watching one field."`
-	Sweep  monitorSweepCmd  `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
-	Report monitorReportCmd `cmd:"" help:"Tables, ranking, correlations and one HTML file of a sweep's results."`
+	Field   monitorFieldCmd   `cmd:"" help:"Make a field from laws, or import one from access logs or our own log of visits."`
+	Run     monitorRunCmd     `cmd:"" help:"Simulate one way of watching one field."`
+	Emulate monitorEmulateCmd `cmd:"" help:"Let the live robot watch a field that is served in accelerated time, and compare with the simulator."`
+	Sweep   monitorSweepCmd   `cmd:"" help:"Simulate every variant on every field of a plan; goes on where it was stopped."`
+	Report  monitorReportCmd  `cmd:"" help:"Tables, ranking, correlations and one HTML file of a sweep's results."`
 }
 
-// fieldFlags make a field from laws.
+// fieldFlags make a field from laws. The commands set the defaults.
 type fieldFlags struct {
-	Pages         int     `help:"Number of resources." default:"100000"`
-	Time          float64 `help:"Length in units of 100 ms." default:"8640000"`
-	Changes       float64 `help:"Mean change events of a resource within the time." default:"1"`
-	Requests      float64 `help:"Mean visitor requests of a resource within the time." default:"1"`
+	Pages         int     `help:"Number of resources." default:"${pages}"`
+	Time          float64 `help:"Length in units of 100 ms." default:"${units}"`
+	Changes       float64 `help:"Mean change events of a resource within the time." default:"${changes}"`
+	Requests      float64 `help:"Mean visitor requests of a resource within the time." default:"${requests}"`
 	Law           string  `help:"Law of the gaps between changes: ${laws}." default:"exponential"`
 	RequestLaw    string  `help:"Law of the gaps between requests." default:"exponential"`
 	Spread        string  `help:"Law of change rates across resources (default: all equal)." placeholder:"LAW"`
@@ -71,12 +72,12 @@ func (c *fieldFlags) field() (field.Field, error) {
 }
 
 type monitorRunCmd struct {
-	fieldFlags
-	Variant string  `help:"Way of watching: ${variants}." required:""`
-	Field   string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
-	Warmup  float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
-	Series  string  `help:"Also write the series as CSV to this file." type:"path" placeholder:"FILE"`
-	Log     string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
+	fieldFlags `set:"pages=100000" set:"units=8640000" set:"changes=1" set:"requests=1"`
+	Variant    string  `help:"Way of watching: ${variants}." required:""`
+	Field      string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
+	Warmup     float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
+	Series     string  `help:"Also write the series as CSV to this file." type:"path" placeholder:"FILE"`
+	Log        string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
 }
 
 // Run simulates.
@@ -85,7 +86,7 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return usageError{err}
 	}
-	f, err := c.load()
+	f, err := c.load(c.Field)
 	if err != nil {
 		return err
 	}
@@ -129,10 +130,10 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
 	return nil
 }
 
-// load reads or makes the field.
-func (c *monitorRunCmd) load() (field.Field, error) {
-	if c.Field != "" {
-		return readField(c.Field)
+// load reads the field from a file, or makes it if that is "".
+func (c *fieldFlags) load(file string) (field.Field, error) {
+	if file != "" {
+		return readField(file)
 	}
 	return c.field()
 }

@@ -16,14 +16,14 @@ import (
 )
 
 type monitorFieldCmd struct {
-	fieldFlags
-	Out     string   `help:"Field file to write: .csv or .parquet." short:"o" required:"" type:"path" placeholder:"FILE"`
-	From    string   `help:"What the input files are: log (access logs in Common or Combined Log Format, .gz too), visits (of freshet export changes) or field (another field file)." enum:"log,visits,field" default:"log"`
-	Sort    bool     `help:"Sort entries that are out of order instead of refusing them."`
-	Lenient bool     `help:"Pass over lines that are none of an access log, and count them."`
-	Robots  []string `help:"Agents with these words are no visitors; what they saw still tells of changes." default:"bot,crawl,spider,slurp"`
-	Length  float64  `help:"Horizon in units after the first entry (default: a second after the last)."`
-	Input   []string `arg:"" optional:"" help:"Files to import; without them the field is made from laws." type:"path"`
+	fieldFlags `set:"pages=100000" set:"units=8640000" set:"changes=1" set:"requests=1"`
+	Out        string   `help:"Field file to write: .csv or .parquet." short:"o" required:"" type:"path" placeholder:"FILE"`
+	From       string   `help:"What the input files are: log (access logs in Common or Combined Log Format, .gz too), visits (of freshet export changes) or field (another field file)." enum:"log,visits,field" default:"log"`
+	Sort       bool     `help:"Sort entries that are out of order instead of refusing them."`
+	Lenient    bool     `help:"Pass over lines that are none of an access log, and count them."`
+	Robots     []string `help:"Agents with these words are no visitors; what they saw still tells of changes." default:"bot,crawl,spider,slurp"`
+	Length     float64  `help:"Horizon in units after the first entry (default: a second after the last)."`
+	Input      []string `arg:"" optional:"" help:"Files to import; without them the field is made from laws." type:"path"`
 }
 
 // fieldSummary is the JSON of monitor field.

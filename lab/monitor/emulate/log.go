@@ -40,12 +40,15 @@ func (r *run) read(file *os.File, start time.Time) ([]monitor.Fetch, error) {
 		}
 		v := r.fetch(&rec, start)
 		if r.robots > 0 {
-			v.Begin = min(busy[v.Agent], v.Known)
+			v.Begin = min(busy[v.Agent]+moment, v.Known)
 			busy[v.Agent] = v.End
 		}
 		out = append(out, v)
 	}
 }
+
+// moment is a time so short that it only orders.
+const moment = 1e-6
 
 // fetch turns a record into a visit. The log tells when the page was looked up,
 // behind the pace: that is when what the robot learned was true.
