@@ -14,7 +14,7 @@ import (
 //
 // First stands a hash table of 63-bit prints. As long as all URLs fit, it knows
 // everything: two URLs share a print with probability 2^-63. When it is full, a
-// new print takes the place of one that was not asked for lately (second
+// new print takes the place of one near it that was not asked for lately (second
 // chance, Corbató 1968), and from then on Bloom filters hold every URL, too: a
 // URL in none of them is new, without a look at the disk; one that is only in
 // them may be known. So the links of the hosts at work are answered by the table,
@@ -40,7 +40,6 @@ type shard struct {
 	mu    sync.Mutex
 	slots []uint64 // prints, the lowest bit says asked for lately; 0 is free
 	n     int
-	hand  int      // where the search for a print to leave out goes on
 	known []filter // of all URLs once the table was full, each twice as large
 	bytes int
 }
@@ -180,7 +179,7 @@ func (sh *shard) insert(p uint64) {
 		if sh.known == nil {
 			sh.fillFilter()
 		}
-		sh.evict()
+		sh.evict(p)
 		i = sh.find(p)
 	}
 	sh.slots[i] = p
@@ -197,20 +196,21 @@ func (sh *shard) fillFilter() {
 	}
 }
 
-// evict takes out the next print that was not asked for since the hand passed
-// it last.
-func (sh *shard) evict() {
-	for ; ; sh.hand++ {
-		if sh.hand >= len(sh.slots) {
-			sh.hand = 0
-		}
-		switch q := sh.slots[sh.hand]; {
+// evict takes out a print that was not asked for since the search last passed
+// it. The search begins where p belongs: a hand that goes round the table would
+// leave room behind it, and crowd what is before it into one long run.
+func (sh *shard) evict(p uint64) {
+	for i := sh.home(p); ; {
+		switch q := sh.slots[i]; {
 		case q == 0:
 		case q&1 != 0:
-			sh.slots[sh.hand] = q &^ 1
+			sh.slots[i] = q &^ 1
 		default:
-			sh.remove(sh.hand)
+			sh.remove(i)
 			return
+		}
+		if i++; i == len(sh.slots) {
+			i = 0
 		}
 	}
 }
