@@ -15,6 +15,7 @@ import (
 // others wait.
 const (
 	takePages   = 64
+	takeFew     = 4
 	commitPages = 64
 	commitTime  = 250 * time.Millisecond
 	hostSlice   = 20 * time.Second
@@ -67,11 +68,9 @@ func (a *agent) work(ctx context.Context) (err error) {
 	defer func() {
 		a.homecoming(ctx)
 		stop()
-		if cerr := a.commit(quiet); err == nil {
-			err = cerr
-		}
-		if rerr := a.robot.config.Store.Release(quiet, a.lease); err == nil {
-			err = rerr
+		a.robot.leave(a.id) // what remains is writing: the next agent need not wait for it
+		if ferr := a.end(quiet); err == nil {
+			err = ferr
 		}
 	}()
 	ip := a.address(ctx)
@@ -81,7 +80,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 	}
 	defer a.robot.places.leave(ip, a.robot.config.PerAddress)
 	for ctx.Err() == nil && time.Now().Before(deadline) {
-		pages, err := a.robot.config.Store.Take(ctx, a.lease, takePages, time.Now())
+		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), time.Now())
 		if err != nil {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
@@ -101,6 +100,15 @@ func (a *agent) work(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// appetite is how many pages to take: few of a host that rests for so long after
+// each that the agent goes, since the others would be read for nothing.
+func (a *agent) appetite() int {
+	if a.host.Delay > patience {
+		return takeFew
+	}
+	return takePages
 }
 
 // address returns the public IP address of the host, or "".
@@ -165,6 +173,9 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	r.budget.wait(ctx)
 	a.visit(ctx, p, u)
 	a.comeback(ctx)
+	if time.Until(a.host.Next) > patience { // the end of the work commits
+		return false, nil
+	}
 	if len(a.batch.Visits) >= commitPages || time.Since(a.last) > commitTime {
 		return true, a.commit(context.WithoutCancel(ctx))
 	}
@@ -191,7 +202,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 // commit makes bodies, then records, durable.
-func (a *agent) commit(ctx context.Context) error {
+func (a *agent) commit(ctx context.Context) error { return a.write(ctx, a.robot.config.Store.Commit) }
+
+// end is commit, and gives the host back.
+func (a *agent) end(ctx context.Context) error {
+	if f, ok := a.robot.config.Store.(store.Finisher); ok {
+		return a.write(ctx, f.Finish)
+	}
+	err := a.commit(ctx)
+	if rerr := a.robot.config.Store.Release(ctx, a.lease); err == nil {
+		err = rerr
+	}
+	return err
+}
+
+func (a *agent) write(ctx context.Context, write func(context.Context, *store.Lease, *store.Batch) (int, error)) error {
 	if a.robot.config.Archive != nil && len(a.batch.Visits) > 0 {
 		if err := a.robot.config.Archive.Sync(); err != nil {
 			return err
@@ -206,7 +231,7 @@ func (a *agent) commit(ctx context.Context) error {
 	if err := a.hasten(ctx, a.batch.Visits, false); err != nil {
 		return err
 	}
-	added, err := a.robot.config.Store.Commit(ctx, a.lease, &a.batch)
+	added, err := write(ctx, a.lease, &a.batch)
 	if err == nil {
 		err = a.hasten(ctx, a.batch.Visits, true)
 	}

@@ -118,6 +118,7 @@ type Robot struct {
 	live    map[int]*Agent
 	next    int
 	resting int // agents that only wait for the browser
+	writing int // agents that have let go of their hosts and write what they learned
 	paused  bool
 	drain   bool
 	ended   bool  // a run with Once left nothing to visit
@@ -183,6 +184,8 @@ func New(c Config) *Robot {
 const (
 	// patience is how long an agent waits for its host's time before it lets go.
 	patience = 300 * time.Millisecond
+	// maxWriting is how many agents may write while the next ones work.
+	maxWriting = 256
 	// idlePoll bounds how long the dispatcher sleeps without being woken.
 	idlePoll = 500 * time.Millisecond
 )
@@ -236,8 +239,8 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		}
 		return idle, nil
 	}
-	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed()
-	idle := len(r.live) == 0
+	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed() && r.writing < maxWriting
+	idle := len(r.live)+r.writing == 0
 	r.mu.Unlock()
 	if err := r.space(); err != nil {
 		if r.config.Once && idle {
@@ -269,7 +272,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 	}
 	id := r.register(lease)
 	agents.Go(func() {
-		defer r.unregister(id)
+		defer r.gone()
 		a := agent{robot: r, id: id, lease: lease}
 		if err := a.work(ctx); err != nil {
 			if errors.Is(err, store.ErrLease) || ctx.Err() != nil {
@@ -299,7 +302,7 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 		return false, nil
 	}
 	r.mu.Lock()
-	idle := len(r.live) == 0
+	idle := len(r.live)+r.writing == 0
 	r.mu.Unlock()
 	if !idle || r.renders.due() {
 		return false, nil
@@ -358,9 +361,19 @@ func (r *Robot) register(l *store.Lease) int {
 	return r.next
 }
 
-func (r *Robot) unregister(id int) {
+// leave takes an agent out of the registry, that only has to write.
+func (r *Robot) leave(id int) {
 	r.mu.Lock()
 	delete(r.live, id)
+	r.writing++
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// gone notes that it has written.
+func (r *Robot) gone() {
+	r.mu.Lock()
+	r.writing--
 	r.mu.Unlock()
 	r.Wake()
 }

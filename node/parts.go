@@ -86,13 +86,17 @@ func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string,
 	if p.id, err = identify(p.Dir, c.Node); err != nil {
 		return "", err
 	}
-	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents)})
+	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents), Gather: gather})
 	if err != nil {
 		return "", err
 	}
 	p.Store = p.Shared
 	return p.id.filePrefix(), nil
 }
+
+// gather is for how long writes of agents are gathered: short beside the rest of
+// a host, long enough for several of them.
+const gather = 40 * time.Millisecond
 
 // connections are enough for the agents to commit without waiting long: they
 // spend most of their time waiting for servers.

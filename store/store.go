@@ -221,6 +221,13 @@ var (
 	ErrVersion = errors.New("written by another version")
 )
 
+// Finisher is a Store that writes a batch and gives the host back in one step.
+type Finisher interface {
+	// Finish is Commit and Release. After an error the host is given back unless
+	// the lease is lost.
+	Finish(ctx context.Context, l *Lease, b *Batch) (added int, err error)
+}
+
 // Store is the whole contract. All methods may be called from any goroutine.
 type Store interface {
 	// Add queues the URLs that are not known yet and returns how many those

@@ -25,6 +25,7 @@ type benchCmd struct {
 	Share    benchShareCmd    `cmd:"" help:"Scan shares, search files, and schedule scans, beside a plain walk, rclone and plocate where installed."`
 	Agents   benchAgentsCmd   `cmd:"" help:"Crawl a web of scripts and static sites with more and more fetch and render agents; judge what is rendered; compare with a loop of one tab a page."`
 	Seen     benchSeenCmd     `cmd:"" help:"Fill the set of known URLs of one machine: time, memory, disk, exactness."`
+	Nodes    benchNodesCmd    `cmd:"" help:"Crawl a web with more and more agents and processes that share a PostgreSQL database: rate, CPU of each part, commits."`
 	Site     benchSiteCmd     `cmd:"" hidden:"" help:"Serve the closed site."`
 	Bare     benchBareCmd     `cmd:"" hidden:"" help:"Crawl it with a bare loop."`
 }

@@ -150,7 +150,7 @@ func newFleet(t *testing.T, database string, pages, sites uint64, latency, lease
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.web, err = testweb.New(testweb.Config{Pages: pages, Layout: even{pages, sites}, Seed: 5, Behaviours: b, Proxy: "127.0.0.1:0", Truth: f.log})
+	f.web, err = testweb.New(testweb.Config{Pages: pages, Layout: testweb.Even{Pages: pages, Sites: sites}, Seed: 5, Behaviours: b, Proxy: "127.0.0.1:0", Truth: f.log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,18 +160,6 @@ func newFleet(t *testing.T, database string, pages, sites uint64, latency, lease
 	}
 	t.Cleanup(func() { f.store.Close() })
 	return f
-}
-
-// even is a layout of hosts of one size: no test waits for the politeness that
-// a great one is owed.
-type even struct{ pages, hosts uint64 }
-
-func (e even) Hosts() uint64 { return e.hosts }
-
-func (e even) Host(page uint64) uint64 { return page / (e.pages / e.hosts) }
-
-func (e even) Span(host uint64) (first, pages uint64) {
-	return host * (e.pages / e.hosts), e.pages / e.hosts
 }
 
 // start starts a node, or starts it again on its data directory.

@@ -20,6 +20,21 @@ type Layout interface {
 	Span(host uint64) (first, pages uint64)
 }
 
+// Even is a layout of hosts of one size; Pages is a multiple of Sites.
+type Even struct{ Pages, Sites uint64 }
+
+// Hosts implements Layout.
+func (e Even) Hosts() uint64 { return e.Sites }
+
+// Host implements Layout.
+func (e Even) Host(page uint64) uint64 { return page / (e.Pages / e.Sites) }
+
+// Span implements Layout.
+func (e Even) Span(host uint64) (first, pages uint64) {
+	each := e.Pages / e.Sites
+	return host * each, each
+}
+
 // sizeExponent is the exponent of the number of pages of a site (Huberman and
 // Adamic, Nature 401, 1999: 1.8 to 1.9 measured; 2.1 keeps the mean finite).
 const sizeExponent = 2.1

@@ -3,103 +3,135 @@ package postgres
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/weburl"
 )
 
 // Add implements store.Store.
 func (s *Store) Add(ctx context.Context, found []store.Found) (int, error) {
-	var b batch
-	b.found(found, s.known)
-	if len(b.fresh)+len(b.moves) == 0 {
+	var p part
+	p.found(found, s.known)
+	if p.idle() {
 		return 0, nil
 	}
-	var w writer
-	err := s.tx(ctx, func(tx pgx.Tx) error {
-		w = writer{tx: tx, b: &b}
-		return w.write(ctx)
-	})
+	err := s.write(ctx, []*part{&p})
 	if err != nil {
 		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
 	}
-	s.known.add(b.keys)
-	return int(w.sum.urls), nil
+	s.known.add(p.keys)
+	return int(p.added), nil
 }
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, l *store.Lease, in *store.Batch) (int, error) {
+	return s.commit(ctx, l, in, false)
+}
+
+// Finish implements store.Finisher. Nobody waits for the host, so that a moment
+// passes until what other agents finish is written along.
+func (s *Store) Finish(ctx context.Context, l *store.Lease, in *store.Batch) (int, error) {
+	return s.commit(ctx, l, in, true)
+}
+
+func (s *Store) commit(ctx context.Context, l *store.Lease, in *store.Batch, release bool) (int, error) {
 	h, work, err := s.lease(l)
 	if err != nil {
 		return 0, err
 	}
 	fail := func(err error) (int, error) {
-		return 0, s.lost(h, fmt.Errorf("store: commit %d pages of %s: %w", len(in.Visits), l.Host.Name, err))
+		err = s.lost(h, fmt.Errorf("store: commit %d pages of %s: %w", len(in.Visits), l.Host.Name, err))
+		if release { // best effort: the lease ends by itself
+			_ = s.Release(ctx, l)
+		}
+		return 0, err
 	}
-	var b batch
-	b.found(in.Found, s.known)
+	p := &part{own: &h, next: millis(in.Host.Next), release: release}
+	p.found(in.Found, s.known)
 	s.mu.Lock()
-	err = b.visited(in.Visits, h, work.taken)
-	number := work.batch + 1
+	err = p.visited(in.Visits, h, work.taken)
+	p.number = work.batch + 1
 	s.mu.Unlock()
 	if err != nil {
 		return fail(err)
 	}
-	record, err := json.Marshal(&in.Host)
-	if err != nil {
+	if p.record, err = json.Marshal(&in.Host); err != nil {
 		return fail(err)
 	}
-	var w writer
-	err = s.tx(ctx, func(tx pgx.Tx) error {
-		w = writer{tx: tx, b: &b, own: &h, number: number, record: record, next: millis(in.Host.Next), lane: s.config.Node}
-		return w.write(ctx)
-	})
-	if err != nil {
+	if err := s.commits.do(ctx, p, !release); err != nil {
 		return fail(err)
 	}
-	s.known.add(b.keys)
+	if p.err != nil {
+		return fail(p.err)
+	}
+	s.known.add(p.keys)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	work.batch = number
-	for _, r := range b.visits {
+	work.batch = p.number
+	for _, r := range p.visits {
 		delete(work.taken, join(r.host, r.url))
 	}
-	return int(w.sum.urls), nil
+	if release {
+		delete(s.held, h)
+	}
+	return int(p.added), nil
+}
+
+// writeAll writes the parts of many callers in one transaction; where that
+// cannot be done, each in its own, so that nobody fails by what another wants
+// written.
+func (s *Store) writeAll(ctx context.Context, parts []*part) error {
+	err := s.write(ctx, parts)
+	if err == nil || len(parts) == 1 || passing(err) || ctx.Err() != nil {
+		return err
+	}
+	for _, p := range parts {
+		p.err = s.write(ctx, []*part{p})
+	}
+	return nil
+}
+
+// write is one transaction. Parts whose lease is lost have ErrLease in err; all
+// others are written.
+func (s *Store) write(ctx context.Context, parts []*part) error {
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		for _, p := range parts {
+			p.done, p.err, p.added = false, nil, 0
+		}
+		w := writer{tx: tx, parts: parts, lane: s.config.Node, leased: map[int64]*part{}, b: merge(parts)}
+		for _, p := range parts {
+			if p.own != nil {
+				w.leased[p.own.host] = p
+			}
+		}
+		return w.write(ctx)
+	})
+	if err == nil && len(parts) == 1 {
+		return parts[0].err
+	}
+	return err
 }
 
 // writer is one transaction.
 type writer struct {
-	tx pgx.Tx
-	b  *batch
-
-	own    *held // nil for Add
-	number int64
-	record []byte
-	next   int64
+	tx     pgx.Tx
 	lane   string
-
-	done  bool // the batch was committed before, by an attempt whose answer was lost
-	hosts map[int64]*locked
-	sum   tally
-}
-
-// locked is a host's row under a lock.
-type locked struct {
-	fresh  bool
-	leased int64
-	ready  int64
-	next   int64
+	parts  []*part
+	leased map[int64]*part // parts with a lease by host
+	b      *batch
+	hosts  map[int64]*locked
+	sum    tally
 }
 
 func (w *writer) write(ctx context.Context) error {
-	if err := w.lock(ctx); err != nil || w.done {
+	if err := w.lock(ctx); err != nil {
 		return err
+	}
+	w.valid()
+	if len(w.parts) == 0 {
+		return nil
 	}
 	wake, err := w.queue(ctx)
 	if err != nil {
@@ -107,319 +139,159 @@ func (w *writer) write(ctx context.Context) error {
 	}
 	var q pgx.Batch
 	w.wake(&q, wake)
-	if w.own != nil {
-		w.visits(&q)
-		w.log(&q)
-		q.Queue("update hosts set record = $2, next = $3, batch = $4, added = $5 where host = $1", w.own.host, w.record, w.next, w.number, w.sum.urls)
-	}
-	w.count(&q)
+	w.visits(&q)
+	w.log(&q)
+	w.leases(&q)
+	w.sum.count(&q)
 	return w.tx.SendBatch(ctx, &q).Close()
 }
 
-const (
-	lockOwn    = "select token, leased, batch, added from hosts where host = $1 for update"
-	lockShared = "select host, fresh, leased, ready, next from hosts where host = any($1) order by host for share"
-	lockWrite  = "select host, fresh, leased, ready, next from hosts where host = any($1) order by host for update"
-)
-
-// lock locks the rows of all hosts of the batch in the order of their keys: the
-// leased one and those that may have to be woken against everybody, the others
-// only against their own agent, who must not take them for exhausted while
-// pages are being queued.
-func (w *writer) lock(ctx context.Context) error {
-	var own int64
-	if w.own != nil {
-		own = w.own.host
-	}
-	foreign := w.b.hosts(own)
-	before := map[int64]bool{} // host -> fresh, as it was a moment ago
-	if len(foreign) > 0 {
-		rows, err := w.tx.Query(ctx, "select host, fresh from hosts where host = any($1)", foreign)
-		if err != nil {
-			return err
-		}
-		var host int64
-		var fresh bool
-		if _, err := pgx.ForEachRow(rows, []any{&host, &fresh}, func() error { before[host] = fresh; return nil }); err != nil {
-			return err
-		}
-	}
-	w.hosts = map[int64]*locked{}
-	var q pgx.Batch
-	queue := func(strong bool, run []int64) {
-		if len(run) == 0 {
-			return
-		}
-		statement := lockShared
-		if strong {
-			statement = lockWrite
-		}
-		q.Queue(statement, run).Query(w.locked(strong))
-	}
-	var run []int64
-	var strong bool
-	for _, h := range foreign {
-		fresh, known := before[h]
-		if !known {
-			continue
-		}
-		if w.own != nil && h > own {
-			queue(strong, run)
-			run = nil
-			w.lockOwn(&q)
-			own = never // once
-		}
-		if want := !fresh || w.b.moved[h]; want != strong {
-			queue(strong, run)
-			run, strong = nil, want
-		}
-		run = append(run, h)
-	}
-	queue(strong, run)
-	if w.own != nil && own != never {
-		w.lockOwn(&q)
-	}
-	return w.tx.SendBatch(ctx, &q).Close()
-}
-
-// lockOwn checks the fencing token under the lock that keeps it as it is.
-func (w *writer) lockOwn(q *pgx.Batch) {
-	q.Queue(lockOwn, w.own.host).QueryRow(func(r pgx.Row) error {
-		var token, leased, batch, added int64
-		if err := r.Scan(&token, &leased, &batch, &added); errors.Is(err, pgx.ErrNoRows) {
-			return store.ErrLease
-		} else if err != nil {
-			return err
-		}
-		if uint64(token) != w.own.token || leased == 0 {
-			return store.ErrLease
-		}
-		if batch == w.number {
-			w.done, w.sum.urls = true, added
-		}
-		return nil
-	})
-}
-
-// locked reads rows of hosts; a host that fell idle before a shared lock was
-// had needs the other kind.
-func (w *writer) locked(strong bool) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		var host int64
-		var l locked
-		_, err := pgx.ForEachRow(rows, []any{&host, &l.fresh, &l.leased, &l.ready, &l.next}, func() error {
-			if !strong && !l.fresh {
-				return errAgain
+// valid drops the parts that are not to be written: those that have been, and
+// those whose lease is lost.
+func (w *writer) valid() {
+	kept := make([]*part, 0, len(w.parts))
+	for _, p := range w.parts {
+		if p.own != nil {
+			l := w.hosts[p.own.host]
+			switch {
+			case l == nil || uint64(l.token) != p.own.token:
+				p.err = store.ErrLease
+			case l.batch == p.number:
+				p.done, p.added = true, l.added
+			case l.leased == 0:
+				p.err = store.ErrLease
 			}
-			row := l
-			w.hosts[host] = &row
-			return nil
-		})
-		return err
-	}
-}
-
-const (
-	insertHosts = `
-insert into hosts (host, name, fresh, ready, turn)
-select host, name, true, 0, $3 from unnest($1::bigint[], $2::text[]) as t (host, name)
-on conflict (host) do nothing`
-	insertPages = `
-with new as (
-	insert into pages (host, url, depth, ord, address, origin)
-	select host, url, depth, ord, address, origin
-	from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::text[], $6::text[]) as t (host, url, depth, ord, address, origin)
-	on conflict (host, url) do nothing
-	returning host
-)
-select host, count(*) from new group by host`
-	hastenPages = `
-update pages p set due = t.due from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as t (host, url, due)
-where p.host = t.host and p.url = t.url and t.due > 0 and p.due > t.due and p.ord = 0
-returning p.host, p.due`
-	promotePages = `
-update pages p set ord = t.ord from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as t (host, url, ord)
-where p.host = t.host and p.url = t.url and t.ord > 0 and p.ord > t.ord`
-)
-
-// queue inserts what is new and moves what is known, and tells from when on
-// idle hosts have something to visit: 0 for new pages.
-func (w *writer) queue(ctx context.Context) (wake map[int64]int64, err error) {
-	wake = map[int64]int64{}
-	var q pgx.Batch
-	var hosts []int64
-	var names []string
-	own := int64(never)
-	if w.own != nil {
-		own = w.own.host
-	}
-	for _, h := range w.b.hosts(own) {
-		// A host with nothing but moves has nothing to move if it is not known.
-		if w.hosts[h] == nil && w.queues(h) {
-			hosts, names = append(hosts, h), append(names, w.b.names[h])
+		}
+		if p.err == nil && !p.done {
+			kept = append(kept, p)
 		}
 	}
-	inserted := int64(0)
-	if len(hosts) > 0 {
-		w.sum.hosts = int64(len(hosts))
-		q.Queue(insertHosts, hosts, names, time.Now().UnixMicro())
-	}
-	if f := w.b.fresh; len(f) > 0 {
-		q.Queue(
-			insertPages, column(f, func(r *row) int64 { return r.host }), column(f, func(r *row) int64 { return r.url }), column(f, func(r *row) int32 { return r.depth }),
-			column(f, func(r *row) int64 { return r.ord }), column(f, func(r *row) string { return r.address }), column(f, func(r *row) string { return r.origin }),
-		)
-	}
-	if m := w.b.moves; len(m) > 0 {
-		h, u := column(m, func(m *move) int64 { return m.host }), column(m, func(m *move) int64 { return m.url })
-		q.Queue(hastenPages, h, u, column(m, func(m *move) int64 { return m.due }))
-		q.Queue(promotePages, h, u, column(m, func(m *move) int64 { return m.ord }))
-	}
-	if q.Len() == 0 {
-		return wake, nil
-	}
-	res := w.tx.SendBatch(ctx, &q)
-	defer func() { err = errors.Join(err, res.Close()) }()
-	if len(hosts) > 0 {
-		tag, err := res.Exec()
-		if err != nil {
-			return nil, err
-		}
-		if inserted = tag.RowsAffected(); inserted < int64(len(hosts)) {
-			return nil, errAgain // another queued pages of the same new host first
-		}
-	}
-	var host, n int64
-	if len(w.b.fresh) > 0 {
-		rows, err := res.Query()
-		if err != nil {
-			return nil, err
-		}
-		if _, err := pgx.ForEachRow(rows, []any{&host, &n}, func() error { w.sum.urls += n; wake[host] = 0; return nil }); err != nil {
-			return nil, err
-		}
-		w.sum.fresh += w.sum.urls
-	}
-	if len(w.b.moves) > 0 {
-		rows, err := res.Query()
-		if err != nil {
-			return nil, err
-		}
-		_, err = pgx.ForEachRow(rows, []any{&host, &n}, func() error {
-			if due, ok := wake[host]; !ok || n < due {
-				wake[host] = n
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return wake, nil
-}
-
-// queues reports whether pages of a host are to be inserted.
-func (w *writer) queues(host int64) bool {
-	_, found := slices.BinarySearchFunc(w.b.fresh, host, func(r row, h int64) int {
-		switch {
-		case r.host < h:
-			return -1
-		case r.host > h:
-			return 1
-		}
-		return 0
-	})
-	return found
-}
-
-// wake lets idle hosts be claimed.
-func (w *writer) wake(q *pgx.Batch, wake map[int64]int64) {
-	for host, due := range wake {
-		l := w.hosts[host]
-		if l == nil || l.fresh && l.leased == 0 { // leased by this batch, inserted by it, or awake
-			continue
-		}
-		fresh, ready := l.fresh || due == 0, l.ready
-		if l.leased == 0 {
-			ready = min(ready, max(l.next, due))
-		}
-		if fresh != l.fresh || ready != l.ready {
-			q.Queue("update hosts set fresh = $2, ready = $3 where host = $1", host, fresh, ready)
-		}
+	if len(kept) < len(w.parts) {
+		w.parts, w.b = kept, merge(kept)
 	}
 }
 
 const (
 	updatePages = `
 update pages p set state = t.state, ord = t.ord, due = t.due, record = t.record
-from unnest($2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[]) as t (url, state, ord, due, record)
-where p.host = $1 and p.url = t.url`
+from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[]) as t (host, url, state, ord, due, record)
+where p.host = t.host and p.url = t.url`
 	insertLinks = `
 insert into links (host, url, targets)
-select $1, url, targets from unnest($2::bigint[], $3::bytea[]) as t (url, targets)
+select host, url, targets from unnest($1::bigint[], $2::bigint[], $3::bytea[]) as t (host, url, targets)
 on conflict (host, url) do update set targets = excluded.targets`
 	insertVisits = `
 insert into visits (at, host, url, changed, status, bytes, took)
-select at, $1, url, changed, status, bytes, took
-from unnest($2::bigint[], $3::bigint[], $4::boolean[], $5::integer[], $6::bigint[], $7::bigint[]) as t (at, url, changed, status, bytes, took)
+select at, host, url, changed, status, bytes, took
+from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::integer[], $6::bigint[], $7::bigint[]) as t (at, host, url, changed, status, bytes, took)
 on conflict (at, host, url) do nothing`
 	insertInbox = `
 insert into inbox (host, url, lane, at, n)
-select $1, url, $4, at, n from unnest($2::bigint[], $3::bigint[], $5::integer[]) as t (url, at, n)
+select host, url, $3, at, n from unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::integer[]) as t (host, url, at, n)
 on conflict (host, url) do update set lane = excluded.lane, at = excluded.at, n = excluded.n`
 	insertTally = `
 insert into tally (id, hosts, urls, fresh, ok, redirect, gone, blocked, failed, excluded)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	updateHosts = `
+update hosts h set record = t.record, next = t.next, batch = t.number, added = t.added
+from unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[]) as t (host, record, next, number, added)
+where h.host = t.host`
+	// finishHosts is updateHosts and the end of the leases; the transaction sees
+	// what it has queued itself, and holds the locks that keep others from queueing.
+	finishHosts = `
+update hosts h set record = q.record, next = q.next, batch = q.number, added = q.added, leased = 0, node = '', turn = $6, fresh = q.fresh,
+	ready = case when q.fresh then q.next when q.due is null then $7 else greatest(q.next, q.due) end
+from (select t.host, t.record, t.next, t.number, t.added, exists (select 1 from pages p where p.host = t.host and p.ord > 0) as fresh,
+	(select min(p.due) from pages p where p.host = t.host and p.due > 0) as due
+	from unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bigint[]) as t (host, record, next, number, added)) q
+where h.host = q.host`
 )
 
 // visits writes the records of visited pages.
 func (w *writer) visits(q *pgx.Batch) {
-	v := w.b.visits
+	var v []row
+	for _, p := range w.parts {
+		for i := range p.visits {
+			w.sum.visit(&p.visits[i], p.was[i])
+		}
+		v = append(v, p.visits...)
+	}
 	if len(v) == 0 {
 		return
 	}
-	for i := range v {
-		w.sum.visit(&v[i], w.b.was[i])
-	}
 	q.Queue(
-		updatePages, w.own.host, column(v, func(r *row) int64 { return r.url }), column(v, func(r *row) int16 { return r.state }),
+		updatePages, column(v, func(r *row) int64 { return r.host }), column(v, func(r *row) int64 { return r.url }), column(v, func(r *row) int16 { return r.state }),
 		column(v, func(r *row) int64 { return r.ord }), column(v, func(r *row) int64 { return r.due }), column(v, func(r *row) []byte { return r.record }),
 	).Exec(expect(int64(len(v))))
 }
 
+// entry is a visit in the log.
+type entry struct {
+	host, url int64
+	n         int
+	visit     *store.Visit
+}
+
 // log writes links and feed of what changed, and the history of requests.
 func (w *writer) log(q *pgx.Batch) {
-	visit := func(i *int) *store.Visit { return &w.b.source[*i] }
-	url := func(i *int) int64 {
-		u, err := weburl.Parse(visit(i).Page.URL)
-		if err != nil {
-			return 0 // rowOf has parsed it before
+	var changed, logged []entry
+	for _, p := range w.parts {
+		for _, i := range p.changed {
+			changed = append(changed, entry{p.own.host, p.urls[i], i, &p.source[i]})
 		}
-		_, key := split(u.Key())
-		return key
+		for _, i := range p.logged {
+			logged = append(logged, entry{p.own.host, p.urls[i], i, &p.source[i]})
+		}
 	}
-	if c := w.b.changed; len(c) > 0 {
-		urls := column(c, url)
-		q.Queue(insertLinks, w.own.host, urls, column(c, func(i *int) []byte {
-			targets := make([]byte, 0, 16*len(visit(i).Links))
-			for _, k := range visit(i).Links {
+	host, url := func(e *entry) int64 { return e.host }, func(e *entry) int64 { return e.url }
+	if c := changed; len(c) > 0 {
+		hosts, urls := column(c, host), column(c, url)
+		q.Queue(insertLinks, hosts, urls, column(c, func(e *entry) []byte {
+			targets := make([]byte, 0, 16*len(e.visit.Links))
+			for _, k := range e.visit.Links {
 				targets = append(targets, k[:]...)
 			}
 			return targets
 		}))
-		q.Queue(insertInbox, w.own.host, urls, column(c, func(i *int) int64 { return arrived(visit(i)) }), w.lane, column(c, func(i *int) int32 { return int32(*i) }))
+		q.Queue(insertInbox, hosts, urls, w.lane, column(c, func(e *entry) int64 { return arrived(e.visit) }), column(c, func(e *entry) int32 { return int32(e.n) }))
 	}
-	if g := w.b.logged; len(g) > 0 {
+	if g := logged; len(g) > 0 {
 		q.Queue(
-			insertVisits, w.own.host, column(g, func(i *int) int64 { return millis(visit(i).Arrived) }), column(g, url), column(g, func(i *int) bool { return visit(i).Changed }),
-			column(g, func(i *int) int32 { return int32(visit(i).Page.Status) }), column(g, func(i *int) int64 { return visit(i).Page.Bytes }),
-			column(g, func(i *int) int64 { return int64(visit(i).Took) }),
+			insertVisits, column(g, func(e *entry) int64 { return millis(e.visit.Arrived) }), column(g, host), column(g, url), column(g, func(e *entry) bool { return e.visit.Changed }),
+			column(g, func(e *entry) int32 { return int32(e.visit.Page.Status) }), column(g, func(e *entry) int64 { return e.visit.Page.Bytes }),
+			column(g, func(e *entry) int64 { return int64(e.visit.Took) }),
 		)
 	}
 }
 
-func (w *writer) count(q *pgx.Batch) {
-	t := &w.sum
+// leases writes the records of the leased hosts and gives back those that are
+// done with.
+func (w *writer) leases(q *pgx.Batch) {
+	var going, ending []*part
+	for _, p := range w.parts {
+		switch {
+		case p.own == nil:
+		case p.release:
+			ending = append(ending, p)
+		default:
+			going = append(going, p)
+		}
+	}
+	columns := func(parts []*part) []any {
+		return []any{
+			column(parts, func(p **part) int64 { return (*p).own.host }), column(parts, func(p **part) []byte { return (*p).record }), column(parts, func(p **part) int64 { return (*p).next }),
+			column(parts, func(p **part) int64 { return (*p).number }), column(parts, func(p **part) int64 { return (*p).added }),
+		}
+	}
+	if len(going) > 0 {
+		q.Queue(updateHosts, columns(going)...)
+	}
+	if len(ending) > 0 {
+		q.Queue(finishHosts, append(columns(ending), turn(), int64(never))...)
+	}
+}
+
+func (t *tally) count(q *pgx.Batch) {
 	if *t == (tally{}) {
 		return
 	}

@@ -10,29 +10,40 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// batch is what one transaction writes, gathered in columns as the statements
-// take them. Rows are sorted by key, so that transactions lock in one order.
-type batch struct {
+// part is what one caller wants written: URLs found and, under a lease, visits
+// and the host's record. Rows are sorted by key, so that transactions lock in
+// one order.
+type part struct {
+	own     *held // nil for Add
+	number  int64 // of the batch under its lease
+	record  []byte
+	next    int64
+	release bool // give the host back
+
 	keys  []weburl.Key // every URL found, stored when the transaction is
 	names map[int64]string
-	moved map[int64]bool // hosts with pages to be moved forward
+	fresh []row  // URLs that may be new
+	moves []move // known pages to be moved forward
 
-	fresh  []row  // URLs that may be new
-	moves  []move // known pages to be moved forward
-	visits []row
-	was    []place // of the visits
-
-	changed []int // visits that changed
-	logged  []int // visits that were requests
+	visits  []row
+	was     []place // of the visits
 	source  []store.Visit
+	urls    []int64 // keys of source
+	changed []int   // visits that changed
+	logged  []int   // visits that were requests
+
+	// What came of it.
+	done  bool // the batch was committed before, by an attempt whose answer was lost
+	err   error
+	added int64 // URLs that were new
 }
 
-// move asks for a page to stand earlier in its queue.
+// move asks for a page to stand earlier in its queue; 0 asks nothing.
 type move struct{ host, url, ord, due int64 }
 
 // found gathers URLs, leaving out those known to be stored.
-func (b *batch) found(found []store.Found, known *known) {
-	b.names, b.moved = map[int64]string{}, map[int64]bool{}
+func (p *part) found(found []store.Found, known *known) {
+	p.names = map[int64]string{}
 	seen := map[weburl.Key]bool{}
 	for i := range found {
 		f := &found[i]
@@ -43,25 +54,22 @@ func (b *batch) found(found []store.Found, known *known) {
 			if f.Promote {
 				m.ord = order(f.Order)
 			}
-			b.moves = append(b.moves, m)
-			b.moved[host] = true
-			b.names[host] = f.URL.Host()
+			p.moves = append(p.moves, m)
+			p.names[host] = f.URL.Host()
 		}
 		if seen[k] || known.has(k) {
 			continue
 		}
 		seen[k] = true
-		b.keys = append(b.keys, k)
-		b.names[host] = f.URL.Host()
-		b.fresh = append(b.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: order(f.Order), address: f.URL.String(), origin: f.From})
+		p.keys = append(p.keys, k)
+		p.names[host] = f.URL.Host()
+		p.fresh = append(p.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: order(f.Order), address: f.URL.String(), origin: f.From})
 	}
-	slices.SortFunc(b.fresh, func(a, c row) int { return cmp.Or(cmp.Compare(a.host, c.host), cmp.Compare(a.url, c.url)) })
-	slices.SortFunc(b.moves, func(a, c move) int { return cmp.Or(cmp.Compare(a.host, c.host), cmp.Compare(a.url, c.url)) })
 }
 
 // visited gathers the visits of a leased host.
-func (b *batch) visited(visits []store.Visit, h held, taken map[weburl.Key]place) error {
-	b.source = visits
+func (p *part) visited(visits []store.Visit, h held, taken map[weburl.Key]place) error {
+	p.source, p.urls = visits, make([]int64, len(visits))
 	order := make([]int, len(visits))
 	rows := make([]row, len(visits))
 	for i := range visits {
@@ -75,35 +83,111 @@ func (b *batch) visited(visits []store.Visit, h held, taken map[weburl.Key]place
 		if _, out := taken[join(r.host, r.url)]; !out {
 			return fmt.Errorf("%s was not taken: %w", visits[i].Page.URL, errInput)
 		}
-		rows[i], order[i] = r, i
+		rows[i], order[i], p.urls[i] = r, i, r.url
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rows[i].url, rows[j].url) })
 	for n, i := range order {
 		if n > 0 && rows[i].url == rows[order[n-1]].url {
 			return fmt.Errorf("%s is twice in a batch: %w", visits[i].Page.URL, errInput)
 		}
-		b.visits = append(b.visits, rows[i])
-		b.was = append(b.was, taken[join(rows[i].host, rows[i].url)])
+		p.visits = append(p.visits, rows[i])
+		p.was = append(p.was, taken[join(rows[i].host, rows[i].url)])
 		if visits[i].Changed {
-			b.changed = append(b.changed, i)
+			p.changed = append(p.changed, i)
 		}
 		if !visits[i].Arrived.IsZero() {
-			b.logged = append(b.logged, i)
+			p.logged = append(p.logged, i)
 		}
 	}
 	return nil
 }
 
-// hosts lists the hosts that the batch touches beside the leased one, sorted.
-func (b *batch) hosts(own int64) []int64 {
+// idle reports whether there is nothing to write.
+func (p *part) idle() bool { return p.own == nil && len(p.fresh)+len(p.moves) == 0 }
+
+// batch is what one transaction writes: the parts that are not done and have
+// not failed, in columns as the statements take them.
+type batch struct {
+	fresh []row
+	of    []*part // who found each of fresh first
+	moves []move
+	names map[int64]string
+	moved map[int64]bool // hosts with pages to be moved forward
+}
+
+// merge joins what parts found. A URL found by several counts for the first.
+func merge(parts []*part) *batch {
+	b := &batch{names: map[int64]string{}, moved: map[int64]bool{}}
+	type found struct {
+		row row
+		of  *part
+	}
+	var all []found
+	for _, p := range parts {
+		for _, r := range p.fresh {
+			all = append(all, found{r, p})
+		}
+		b.moves = append(b.moves, p.moves...)
+		for host, name := range p.names {
+			b.names[host] = name
+		}
+	}
+	slices.SortStableFunc(all, func(a, c found) int {
+		return cmp.Or(cmp.Compare(a.row.host, c.row.host), cmp.Compare(a.row.url, c.row.url))
+	})
+	for i := range all {
+		if i > 0 && all[i].row.host == all[i-1].row.host && all[i].row.url == all[i-1].row.url {
+			continue
+		}
+		b.fresh, b.of = append(b.fresh, all[i].row), append(b.of, all[i].of)
+	}
+	slices.SortFunc(b.moves, func(a, c move) int { return cmp.Or(cmp.Compare(a.host, c.host), cmp.Compare(a.url, c.url)) })
+	once := b.moves[:0]
+	for _, m := range b.moves {
+		b.moved[m.host] = true
+		if n := len(once) - 1; n >= 0 && once[n].host == m.host && once[n].url == m.url {
+			once[n].ord, once[n].due = first(once[n].ord, m.ord), first(once[n].due, m.due)
+			continue
+		}
+		once = append(once, m)
+	}
+	b.moves = once
+	return b
+}
+
+// first is the lesser of two that are not 0.
+func first(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// hosts lists the hosts on which something was found, sorted.
+func (b *batch) hosts() []int64 {
 	out := make([]int64, 0, len(b.names))
 	for h := range b.names {
-		if h != own {
-			out = append(out, h)
-		}
+		out = append(out, h)
 	}
 	slices.Sort(out)
 	return out
+}
+
+// finder returns who found a URL that is in fresh.
+func (b *batch) finder(host, url int64) *part {
+	n, ok := slices.BinarySearchFunc(b.fresh, row{host: host, url: url}, func(r, key row) int {
+		return cmp.Or(cmp.Compare(r.host, key.host), cmp.Compare(r.url, key.url))
+	})
+	if !ok {
+		return nil
+	}
+	return b.of[n]
+}
+
+// queues reports whether pages of a host are to be inserted.
+func (b *batch) queues(host int64) bool {
+	_, found := slices.BinarySearchFunc(b.fresh, host, func(r row, h int64) int { return cmp.Compare(r.host, h) })
+	return found
 }
 
 // column makes an array of one field of some rows.

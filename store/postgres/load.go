@@ -121,7 +121,7 @@ func (s *Store) Load(ctx context.Context, p *store.Part) error {
 		for _, v := range p.Settings {
 			q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", v.Name, append([]byte{}, v.Value...))
 		}
-		(&writer{sum: sum}).count(&q)
+		sum.count(&q)
 		return tx.SendBatch(ctx, &q).Close()
 	})
 	if duplicate(err) {

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of CPU time in /proc (USER_HZ, 100 on all of Linux's
+// platforms that Go has).
+const tick = 0.01
+
+// sample is what CPU time the machine had used by a moment, of all it had, in
+// seconds.
+type sample struct {
+	at        time.Time
+	used, all float64
+}
+
+// watchMachine notes the machine's CPU time until the returned function is
+// called, which returns the notes.
+func watchMachine() func() []sample {
+	var out []sample
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		t := time.NewTicker(100 * time.Millisecond)
+		defer t.Stop()
+		for {
+			if s, ok := machineTime(); ok {
+				out = append(out, s)
+			}
+			select {
+			case <-stop:
+				return
+			case <-t.C:
+			}
+		}
+	}()
+	return func() []sample { close(stop); <-done; return out }
+}
+
+// machineTime reads the first line of /proc/stat.
+func machineTime() (s sample, ok bool) {
+	b, err := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(b), "\n")
+	f := strings.Fields(line)
+	if err != nil || len(f) < 9 || f[0] != "cpu" {
+		return s, false
+	}
+	s.at = time.Now()
+	for i, v := range f[1:9] { // user nice system idle iowait irq softirq steal
+		n, err := strconv.ParseFloat(v, 64)
+		if err != nil {
+			return s, false
+		}
+		s.all += n * tick
+		if i != 3 && i != 4 {
+			s.used += n * tick
+		}
+	}
+	return s, true
+}
+
+// busy is the share of CPU time that was used between two moments.
+func busy(all []sample, from, to time.Time) float64 {
+	var first, last *sample
+	for i := range all {
+		if all[i].at.Before(from) || all[i].at.After(to) {
+			continue
+		}
+		if first == nil {
+			first = &all[i]
+		}
+		last = &all[i]
+	}
+	if first == nil || last.all <= first.all {
+		return 0
+	}
+	return (last.used - first.used) / (last.all - first.all)
+}
+
+// serverTime is the CPU time of a database server on this machine, in seconds:
+// of the process that started the backend, all it has started, and those that
+// have ended. It is 0 where there is no such process.
+func serverTime(backend int) float64 {
+	parent, _, ok := processTime(backend)
+	if !ok {
+		return 0
+	}
+	// Another machine's number may be anybody's here.
+	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(backend), "comm"))
+	if err != nil || !strings.HasPrefix(string(name), "postgres") {
+		return 0
+	}
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return 0
+	}
+	var sum float64
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(d))
+		if err != nil {
+			continue
+		}
+		if p, t, ok := processTime(pid); ok && (pid == parent || p == parent) {
+			sum += t
+		}
+	}
+	return sum
+}
+
+// processTime reads a process's parent and CPU time with that of its children
+// that have ended.
+func processTime(pid int) (parent int, seconds float64, ok bool) {
+	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	_, rest, found := strings.Cut(string(b), ") ")
+	f := strings.Fields(rest)
+	if err != nil || !found || len(f) < 15 {
+		return 0, 0, false
+	}
+	parent, err = strconv.Atoi(f[1])
+	for _, v := range f[11:15] { // utime stime cutime cstime
+		n, e := strconv.ParseFloat(v, 64)
+		if e != nil {
+			return 0, 0, false
+		}
+		seconds += n * tick
+	}
+	return parent, seconds, err == nil
+}
