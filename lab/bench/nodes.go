@@ -123,7 +123,7 @@ func (n *Nodes) serve(file *os.File) (*testweb.Server, *truth.Log, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := behaviour.Parse("", []byte("latency: {median: "+n.Latency.String()+"}"))
+	b, err := behaviour.Parse("", []byte("latency: {median: "+n.Latency.String()+", spread: 1.3}"))
 	if err != nil {
 		return nil, nil, err
 	}
