@@ -95,6 +95,7 @@ func (s *Store) reheap(h *host) {
 func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.setBack(now)
 	s.expire(now)
 	if len(s.ready) == 0 {
 		return nil, time.Time{}, nil
@@ -116,8 +117,42 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 		s.drop(h)
 		return nil, time.Time{}, fmt.Errorf("store: claim %s: %w", h.name, err)
 	}
-	l.Host.Name = h.name
+	l.Host.Name, l.Host.Next = h.name, h.next
 	return l, time.Time{}, nil
+}
+
+// A host rests no longer than longestRest, which is far more than any server may
+// ask for; where it would, the clock was set back.
+const (
+	longestRest = 25 * time.Hour
+	setBackRest = time.Minute
+)
+
+// setBack notices when the clock was set back: hosts that were asked while it was
+// ahead would rest until it is there again. The caller holds mu.
+func (s *Store) setBack(now time.Time) {
+	now = now.Round(0) // what the clock shows, not the time that passed
+	if back := now.Add(time.Minute).Before(s.clock); !back {
+		if now.After(s.clock) {
+			s.clock = now
+		}
+		return
+	}
+	s.clock = now
+	for _, h := range s.hosts {
+		if h.shorten(now) {
+			s.reheap(h)
+		}
+	}
+}
+
+// shorten bounds a host's rest; it reports whether that was needed.
+func (h *host) shorten(now time.Time) bool {
+	if h.next.Before(now.Add(longestRest)) {
+		return false
+	}
+	h.next = now.Add(setBackRest)
+	return true
 }
 
 // expire ends leases that ran out. The caller holds mu.

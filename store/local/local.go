@@ -72,7 +72,8 @@ type Store struct {
 	leases  map[*host]struct{}
 	token   uint64
 	seq     uint64
-	moves   uint64 // odd while a batch moves pages in their queues
+	clock   time.Time // the latest that Claim was told
+	moves   uint64    // odd while a batch moves pages in their queues
 	stats   store.Stats
 	closing bool
 }
@@ -168,12 +169,14 @@ func (s *Store) load() error {
 }
 
 func (s *Store) loadHosts() error {
+	now := time.Now()
 	return s.scan([]byte{hostSpace}, func(k, v []byte) error {
 		var rec store.Host
 		if err := json.Unmarshal(v, &rec); err != nil {
 			return fmt.Errorf("host record %x: %w", k, err)
 		}
 		h := &host{key: hostKey(k[spaceLength:]), name: rec.Name, next: rec.Next, at: -1}
+		h.shorten(now)
 		s.hosts[h.key] = h
 		s.stats.Hosts++
 		return nil

@@ -56,6 +56,69 @@ func TestOpenErrors(t *testing.T) {
 	}
 }
 
+// A host that was asked while the clock was a year ahead can be asked again soon
+// after the clock was set right, in this process and in the next.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, now := context.Background(), time.Now()
+	ahead := now.Add(365 * 24 * time.Hour)
+	for i := range 3 {
+		u, err := weburl.Parse(fmt.Sprintf("http://a/%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Add(ctx, []store.Found{{URL: u}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	askHost := func(s *Store) {
+		t.Helper()
+		l, _, err := s.Claim(ctx, "n", ahead, time.Minute)
+		if err != nil || l == nil {
+			t.Fatalf("claim %v, %v", l, err)
+		}
+		l.Host.Next = ahead.Add(time.Second)
+		_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host})
+		if err := errors.Join(err, s.Release(ctx, l)); err != nil {
+			t.Fatal(err)
+		}
+		ahead = ahead.Add(time.Hour)
+	}
+	soon := now.Add(setBackRest + 10*time.Second)
+	again := func(s *Store, when string) {
+		t.Helper()
+		l, next, err := s.Claim(ctx, "n", now, time.Minute)
+		if l != nil || err != nil || next.After(soon) {
+			t.Errorf("%s: claimed %v, next %v, %v", when, l, next, err)
+		}
+		if l, _, err = s.Claim(ctx, "n", soon, time.Minute); err != nil || l == nil {
+			t.Fatalf("%s: not claimed, %v", when, err)
+		}
+		if l.Host.Next.After(soon) {
+			t.Errorf("%s: the lease rests until %v", when, l.Host.Next)
+		}
+		if err := s.Release(ctx, l); err != nil {
+			t.Error(err)
+		}
+	}
+	askHost(s)
+	again(s, "same process")
+	askHost(s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Config{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	again(s, "next process")
+}
+
 // While agents visit pages others move them in their queues. In the end each page
 // stands in the one place that its record names.
 func TestMovesBesideVisits(t *testing.T) {
