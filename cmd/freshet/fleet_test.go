@@ -321,7 +321,7 @@ func (f *fleet) check(mostAgain int) {
 	if err := f.log.Flush(); err != nil {
 		f.t.Fatal(err)
 	}
-	card, err := score.Read(f.reader(), score.Options{})
+	card, err := score.Read(f.t.Context(), f.reader(), score.Options{})
 	if err != nil {
 		f.t.Fatal(err)
 	}

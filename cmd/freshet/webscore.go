@@ -75,7 +75,10 @@ func (c *webScoreCmd) read(ctx context.Context, g *globals, path string) (*score
 	if err := c.web(ctx, g, &opt, path, &r.Head); err != nil {
 		return nil, err
 	}
-	card, err := score.Read(r, opt)
+	card, err := score.Read(ctx, r, opt)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, usagef("%s: %w", path, err)
 	}

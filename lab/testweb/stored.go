@@ -2,6 +2,7 @@ package testweb
 
 import (
 	"github.com/freshet/freshet/lab/webgraph"
+	"github.com/freshet/freshet/lab/webgraph/rank"
 )
 
 // folder is a stored graph.
@@ -13,6 +14,9 @@ type folder struct {
 type sites struct {
 	folder
 }
+
+// Linked returns the graph that is stored, with its links both ways.
+func (f folder) Linked() rank.Graph { return f.g }
 
 // FromStored returns the graph of a test web that is a stored graph. If that has
 // sites the result is a Layout, too: the sites are the hosts.

@@ -55,7 +55,7 @@ func TestVisitorsPassTheSensor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	card, err := score.Read(r, score.Options{})
+	card, err := score.Read(t.Context(), r, score.Options{})
 	if err != nil || card.Requests != 1 || card.Visits < visits {
 		t.Errorf("card %+v, %v; want one request of the robot", card, err)
 	}

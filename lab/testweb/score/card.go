@@ -8,6 +8,7 @@
 package score
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -88,7 +89,7 @@ type Options struct {
 const freshnessSteps = 20
 
 // Read judges the log that r reads.
-func Read(r *truth.Reader, opt Options) (*Card, error) {
+func Read(ctx context.Context, r *truth.Reader, opt Options) (*Card, error) {
 	b := newBook()
 	for {
 		rec, err := r.Read()
@@ -119,7 +120,7 @@ func Read(r *truth.Reader, opt Options) (*Card, error) {
 	}
 	b.close()
 	if opt.Graph != nil {
-		if err := b.order(opt); err != nil {
+		if err := b.order(ctx, opt); err != nil {
 			return nil, err
 		}
 	}

@@ -1,6 +1,7 @@
 package score
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -9,15 +10,16 @@ import (
 	"github.com/freshet/freshet/lab/webgraph/rank"
 )
 
-// MaxOrder is the greatest web whose order is judged: PageRank needs 12 bytes a
-// page and a pass over all links for each of some fifty rounds.
+// MaxOrder is the greatest web whose order is judged: PageRank needs 16 bytes a
+// page, 8 a link where the graph is not stored both ways, and a pass over all
+// links for each of some fifty rounds.
 const MaxOrder = 20_000_000
 
 // marks are the shares of the web at which the gathered PageRank is read.
 var marks = [...]float64{.01, .05, .1, .25, .5, .75, 1}
 
 // order judges the order of first visits.
-func (b *book) order(opt Options) error {
+func (b *book) order(ctx context.Context, opt Options) error {
 	c, g := &b.card, opt.Graph
 	n := g.Nodes()
 	if n > MaxOrder {
@@ -43,7 +45,10 @@ func (b *book) order(opt Options) error {
 			c.Obtainable = opt.Obtainable(uint64(visited[0]))
 		}
 	}
-	ranks := PageRank(g)
+	ranks, err := PageRank(ctx, g)
+	if err != nil {
+		return err
+	}
 	gathered, i := 0., 0
 	for _, m := range marks {
 		for ; i < len(visited) && float64(i) < m*float64(n); i++ {
@@ -82,51 +87,6 @@ func reachable(g Graph, from uint64) uint64 {
 		}
 	}
 	return n
-}
-
-// The usual damping (Page et al. 1998), and when to stop.
-const (
-	damping   = .85
-	tolerance = 1e-9 // of the sum of changes
-	rounds    = 200
-)
-
-// PageRank returns the PageRank of every page: the stationary share of a surfer
-// who follows a link with probability .85 and else jumps anywhere, as he does
-// from pages without links. The ranks sum to 1.
-func PageRank(g Graph) []float64 {
-	n := g.Nodes()
-	ranks, next := make([]float64, n), make([]float64, n)
-	for i := range ranks {
-		ranks[i] = 1 / float64(n)
-	}
-	var buf []uint64
-	for range rounds {
-		lost := 0.
-		clear(next)
-		for u := range n {
-			buf = g.Successors(u, buf[:0])
-			if len(buf) == 0 {
-				lost += ranks[u]
-				continue
-			}
-			each := ranks[u] / float64(len(buf))
-			for _, v := range buf {
-				next[v] += each
-			}
-		}
-		jump := (1 - damping + damping*lost) / float64(n)
-		change := 0.
-		for i := range next {
-			next[i] = jump + damping*next[i]
-			change += math.Abs(next[i] - ranks[i])
-		}
-		ranks, next = next, ranks
-		if change < tolerance {
-			break
-		}
-	}
-	return ranks
 }
 
 // Falling returns Kendall's tau-b between a sequence and its falling order: 1 if

@@ -2,6 +2,7 @@ package score
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -43,7 +44,7 @@ func card(t *testing.T, opt Options, pages uint64, records ...truth.Record) *Car
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Read(r, opt)
+	c, err := Read(t.Context(), r, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,8 +144,8 @@ func TestOrder(t *testing.T) {
 	}
 	// r0 = .15/n + .85 (1-r0)
 	r0 := (.15/n + .85) / 1.85
-	if got := PageRank(g)[0]; math.Abs(got-r0) > 1e-8 {
-		t.Fatalf("PageRank of the centre %g, want %g", got, r0)
+	if got, err := PageRank(t.Context(), g); err != nil || math.Abs(got[0]-r0) > 1e-8 {
+		t.Fatalf("PageRank of the centre %g, want %g; %v", got[0], r0, err)
 	}
 	c := card(t, Options{Graph: g, Obtainable: func(from uint64) uint64 { return 40 + from }}, n, shown(0, 0), shown(1, 1), shown(2, 2))
 	if math.Abs(c.PageRankAt["0.01"]-r0) > 1e-8 || math.Abs(c.PageRankAt["1"]-r0-2*(1-r0)/(n-1)) > 1e-8 {
@@ -171,7 +172,10 @@ func TestPageRankSolves(t *testing.T) {
 				g[u] = append(g[u], uint64(rapid.IntRange(0, n-1).Draw(t, "to")))
 			}
 		}
-		r := PageRank(g)
+		r, err := PageRank(context.Background(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
 		want := make([]float64, n)
 		for u, out := range g {
 			for v := range want {
@@ -234,14 +238,14 @@ func TestErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(r, Options{Agent: "x"}); err == nil || !strings.Contains(err.Error(), `no request of an agent with "x"`) {
+	if _, err := Read(t.Context(), r, Options{Agent: "x"}); err == nil || !strings.Contains(err.Error(), `no request of an agent with "x"`) {
 		t.Errorf("empty log: %v", err)
 	}
 	line := `{"time":"2026-01-02T03:04:05Z","host":"h","path":"/","method":"GET","status":200,"bytes":1,"agent":"","page":99,"conditional":false}`
 	if r, err = truth.NewReader(strings.NewReader(line)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Read(r, Options{Graph: links{nil}}); err == nil || !strings.Contains(err.Error(), "another web") {
+	if _, err := Read(t.Context(), r, Options{Graph: links{nil}}); err == nil || !strings.Contains(err.Error(), "another web") {
 		t.Errorf("page outside the web: %v", err)
 	}
 }
