@@ -66,6 +66,14 @@ func (s set) spread(ctx context.Context, n int, next func(u uint32) []uint32, bl
 	return nil
 }
 
+// size returns the number of pages of s.
+func (s set) size() (n int64) {
+	for _, w := range s {
+		n += int64(bits.OnesCount64(w))
+	}
+	return n
+}
+
 // pages appends the pages of s to buf in ascending order.
 func (s set) pages(buf []uint32) []uint32 {
 	for i, w := range s {

@@ -15,6 +15,11 @@ import (
 // of pages that reach the same core overlap, so their sum is off by nearly as
 // much, which is why runs with independent hashes are averaged and the standard
 // errors are taken from their spread.
+//
+// What is known exactly is used: in a web with a great core all its pages reach the
+// same pages, and counting those takes two searches. A run is scaled so that it has
+// that number right, which leaves of the error what the wider balls do not share
+// with the widest.
 
 // hyperBalls averages runs.
 func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress) (*Distances, error) {
@@ -35,6 +40,10 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 	need := 2 * int64(n) << opt.Log2Registers
 	if opt.Log2Registers < 4 || opt.Log2Registers > 12 || need > opt.Memory {
 		return nil, fmt.Errorf("distances: %d registers a page for %d pages take %d MB, %d MB are allowed; give fewer registers (16 at least) or more memory", 1<<opt.Log2Registers, n, need>>20, opt.Memory>>20)
+	}
+	whole, err := findReach(ctx, g)
+	if err != nil {
+		return nil, err
 	}
 	var all []Distances
 	cut := false
@@ -59,6 +68,9 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 				tell(int64(25*r+min(len(pairs), 25)), int64(25*opt.Runs))
 			}
 		}
+		if !cut {
+			b.scaled(pairs, whole)
+		}
 		all = append(all, summary(pairs, n))
 	}
 	d := average(all)
@@ -68,6 +80,40 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 		d.ReachableError, d.MeanError, d.EffectiveError, d.EfficiencyError = e*d.Reachable, e*d.Mean, e*d.Effective, e*d.Efficiency
 	}
 	return &d, nil
+}
+
+// reach is what the pages of the core reach.
+type reach struct {
+	page  uint32 // one of them
+	pages int64  // that they reach, themselves included; 0: the core is too small to matter
+}
+
+// findReach counts what the core reaches.
+func findReach(ctx context.Context, g Graph) (reach, error) {
+	core, err := around(ctx, g)
+	if err != nil {
+		return reach{}, err
+	}
+	pages := core.pages(nil)
+	if len(pages)*10 < g.Nodes() {
+		return reach{}, nil
+	}
+	if err := core.spread(ctx, g.Nodes(), g.Out, nil); err != nil {
+		return reach{}, err
+	}
+	return reach{pages[0], core.size()}, nil
+}
+
+// scaled multiplies the pairs of a run by the error of its widest ball.
+func (b *balls) scaled(pairs []float64, whole reach) {
+	if whole.pages == 0 {
+		return
+	}
+	u := int(whole.page)
+	f := float64(whole.pages) / b.estimate(b.now[u*b.m:(u+1)*b.m])
+	for t := 1; t < len(pairs); t++ {
+		pairs[t] = max(pairs[t]*f, pairs[t-1])
+	}
 }
 
 // average returns the means of runs with their standard errors.
