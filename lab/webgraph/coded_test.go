@@ -169,3 +169,87 @@ func forge(t *testing.T, dir, name string, b []byte) {
 		t.Fatal(err)
 	}
 }
+
+// Whatever is changed in a folder, with its checksums mended or not, plain or
+// coded: it is refused, or its links stay inside the web.
+func FuzzFolder(f *testing.F) {
+	out := ascending(300, 13)
+	dir := f.TempDir()
+	w, err := Create(filepath.Join(dir, "plain"), Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, list := range out {
+		if err := w.Append(list); err != nil {
+			f.Fatal(err)
+		}
+	}
+	w.SetSites([]uint32{0, 7, 200})
+	names := make([]string, len(out))
+	names[5] = "http://a.example/"
+	w.SetNames(names)
+	if err := errors.Join(w.Finish(f.Context()), SetColumn(filepath.Join(dir, "plain"), "age", make([]uint8, len(out)))); err != nil {
+		f.Fatal(err)
+	}
+	plain, err := Open(filepath.Join(dir, "plain"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := errors.Join(Code(f.Context(), plain, filepath.Join(dir, "coded"), Options{}), plain.Close()); err != nil {
+		f.Fatal(err)
+	}
+	for file := range uint8(16) {
+		f.Add(file, uint32(8*file), uint8(1), true)
+		f.Add(file, uint32(100), uint8(255), false)
+	}
+	f.Fuzz(func(t *testing.T, file uint8, at uint32, xor uint8, forged bool) {
+		of := filepath.Join(dir, []string{"plain", "coded"}[file&1])
+		m, err := readMeta(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := t.TempDir()
+		names := []string{metaFile}
+		for _, f := range m.Files {
+			names = append(names, f.Name)
+		}
+		changed := names[int(file>>1)%len(names)]
+		for _, name := range names {
+			b, err := os.ReadFile(filepath.Join(of, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if name == changed && len(b) > 0 {
+				if int(at) >= len(b) {
+					b = b[:int(at)%len(b)]
+				} else {
+					b[at] ^= xor
+				}
+			}
+			if err := os.WriteFile(filepath.Join(to, name), b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if name == changed && forged && name != metaFile {
+				forge(t, to, name, b)
+			}
+		}
+		g, err := Open(to)
+		if err != nil {
+			return
+		}
+		defer g.Close()
+		for u := range uint32(g.Nodes()) {
+			_ = g.Name(u)
+			for _, list := range [][]uint32{g.Out(u), g.In(u)} {
+				for _, v := range list {
+					if int(v) >= g.Nodes() {
+						t.Fatalf("page %d and page %d of %d", u, v, g.Nodes())
+					}
+				}
+			}
+			if g.Sites() > 0 && g.Site(u) >= g.Sites() {
+				t.Fatalf("page %d is on site %d of %d", u, g.Site(u), g.Sites())
+			}
+		}
+	})
+}

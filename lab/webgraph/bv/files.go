@@ -32,8 +32,14 @@ func Open(base string) (*File, error) {
 	}
 	defer g.Close()
 	st, err := g.Stat()
-	if err != nil || st.Size() == 0 {
-		return f, err
+	if err != nil {
+		return nil, err
+	}
+	if f.Nodes > 8*st.Size() { // a list has one bit at least
+		return nil, fmt.Errorf("%s.graph: damaged: %d bytes for %d pages, which %s.properties tells", base, st.Size(), f.Nodes, base)
+	}
+	if st.Size() == 0 {
+		return f, nil
 	}
 	if f.graph, err = unix.Mmap(int(g.Fd()), 0, int(st.Size()), unix.PROT_READ, unix.MAP_SHARED); err != nil {
 		return nil, fmt.Errorf("map %s.graph into memory: %w", base, err)

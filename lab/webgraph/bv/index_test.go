@@ -1,6 +1,7 @@
 package bv
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -99,4 +100,49 @@ func BenchmarkIndex(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// However lists and their places are damaged, an index is refused or its lists are
+// refused or stay inside the graph.
+func FuzzIndex(f *testing.F) {
+	base := written(f, Default(), similar(200, 3))
+	var files [2][]byte
+	for i, ext := range []string{".graph", ".offsets"} {
+		b, err := os.ReadFile(base + ext)
+		if err != nil {
+			f.Fatal(err)
+		}
+		files[i] = b
+	}
+	whole, err := Open(base)
+	if err != nil {
+		f.Fatal(err)
+	}
+	p := whole.Properties
+	if err := whole.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(files[0], files[1])
+	f.Add(files[0][:len(files[0])/2], files[1])
+	f.Add(files[1], files[0])
+	f.Add([]byte{0x80}, []byte{0})
+	f.Fuzz(func(t *testing.T, graph, offsets []byte) {
+		x := &Index{f: &File{Properties: p, graph: graph}}
+		if x.readOffsets(offsets) != nil {
+			return
+		}
+		r := x.NewReader()
+		for u := range uint32(p.Nodes) {
+			list, err := r.Out(u)
+			var format *FormatError
+			if err != nil && !errors.As(err, &format) {
+				t.Fatal(err)
+			}
+			for _, v := range list {
+				if int64(v) >= p.Nodes {
+					t.Fatalf("page %d links to page %d of %d", u, v, p.Nodes)
+				}
+			}
+		}
+	})
 }
