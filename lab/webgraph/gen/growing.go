@@ -51,7 +51,7 @@ func (g *growth) degree(u uint64) int {
 	case u == 0:
 		return 0
 	case g.law != nil:
-		return int(g.law.Draw(g.src.Uint64()))
+		return int(min(uint64(g.law.Draw(g.src.Uint64())), u)) // as many as there are pages to link to
 	}
 	return int(g.start(u+1) - g.start(u))
 }
@@ -138,13 +138,18 @@ func (g *growth) prototype(u uint64) (at, end uint64) {
 // preferential is the model of Barabasi and Albert with targets drawn in
 // proportion to (number of links to a page) + A, by the method of Batagelj and
 // Brandes (2005): the target of an earlier link, drawn evenly, is a page drawn in
-// proportion to the links to it. The exponent is 2 + A/m with m links a page.
+// proportion to the links to it. The exponent is 2 + A/m with m links a page. Where
+// the numbers of links are drawn, m is their mean so far: one early page with very
+// many would else change A/m for all that come later.
 func preferential(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	g := newGrowth(p, "ba")
 	attract := p.Params["A"]
 	return g.each(ctx, s, progress, func(u uint64, degree int) {
 		before := uint64(len(g.links))
 		weight := attract * float64(u)
+		if g.law != nil {
+			weight *= float64(before) / (g.mean * float64(u))
+		}
 		fresh := uint32(min(weight/(weight+float64(before))*(1<<32), 1<<32-1))
 		for range degree {
 			x := g.src.Uint64()

@@ -62,6 +62,10 @@ const (
 // twentieth of the pages.
 const maxOut = 1 << 16
 
+// greatestOut returns the greatest number of links of a page in a web: one page
+// with a good part of all links would shape the others' numbers of links.
+func greatestOut(nodes uint64) uint32 { return uint32(min(nodes-1, maxOut, max(nodes/20, 64))) }
+
 // HostLocalOptions are what a HostLocal web is asked to be. What is 0 has the
 // default, or what is next to it that can be had.
 type HostLocalOptions struct {
@@ -128,7 +132,7 @@ const countable = 1 << 20
 // a few pages with very many links weigh much, its mean is set so that what is
 // drawn has the mean that is asked for.
 func (h *HostLocal) drawDegrees(o HostLocalOptions) (err error) {
-	most := uint32(min(o.Nodes-1, maxOut, max(o.Nodes/20, 64)))
+	most := greatestOut(o.Nodes)
 	mean := o.Degree
 	for range 4 {
 		if h.degrees, err = NewLaw(o.Out, mean, 0, most); err != nil {

@@ -176,7 +176,7 @@ func (p *Plan) drawDegrees(exponent float64) (err error) {
 	}
 	p.Out = exponent
 	mean := float64(p.Links) / float64(p.Nodes-1)
-	if p.law, err = NewLaw(exponent, mean, 1, uint32(min(p.Nodes-1, maxOut))); err != nil {
+	if p.law, err = NewLaw(exponent, mean, 1, greatestOut(uint64(p.Nodes))); err != nil {
 		return fmt.Errorf("links of a page: %w", err)
 	}
 	p.Params["degree_scale"] = p.law.Scale
