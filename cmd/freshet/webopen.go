@@ -16,11 +16,12 @@ const treeModel = "tree"
 
 // virtualWeb says how the graph of a computed web is made.
 type virtualWeb struct {
-	Model  string  `help:"Links of the computed web: host-local (as web gen makes it) or tree (simple and small)." enum:"host-local,tree" default:"host-local"`
-	In     float64 `name:"in-exponent" help:"Exponent of the number of links to a page (default 2.1)." placeholder:"G"`
-	Out    float64 `name:"out-exponent" help:"Exponent of the number of links of a page (default 2.72)." placeholder:"G"`
-	Intra  float64 `name:"intra-host" help:"Share of the links that stay on the site (default 0.8)." placeholder:"P"`
-	Degree float64 `help:"Mean number of links of a page (default 8)." placeholder:"K"`
+	Model  string    `help:"Links of the computed web: host-local (as web gen makes it) or tree (simple and small)." enum:"host-local,tree" default:"host-local"`
+	In     float64   `name:"in-exponent" help:"Exponent of the number of links to a page (default 2.1)." placeholder:"G"`
+	Out    float64   `name:"out-exponent" help:"Exponent of the number of links of a page (default 2.72)." placeholder:"G"`
+	Intra  float64   `name:"intra-host" help:"Share of the links that stay on the site (default 0.8)." placeholder:"P"`
+	Tie    []float64 `name:"bow-tie" help:"Shares of the pages in the largest strong component, IN and OUT (default 0.513,0.32,0.061)." placeholder:"SCC,IN,OUT"`
+	Degree float64   `help:"Mean number of links of a page (default 8)." placeholder:"K"`
 }
 
 // graph returns the graph of a computed web of cfg.Pages pages on cfg.Sites sites;
@@ -36,7 +37,11 @@ func (v virtualWeb) graph(cfg *testweb.Config) (testweb.Graph, error) {
 	if err != nil {
 		return nil, usagef("web serve: %w", err)
 	}
-	o := gen.HostLocalOptions{Nodes: cfg.Pages, Degree: v.Degree, In: v.In, Out: v.Out, Intra: v.Intra, Seed: cfg.Seed}
+	tie, err := bowTie(v.Tie)
+	if err != nil {
+		return nil, err
+	}
+	o := gen.HostLocalOptions{Nodes: cfg.Pages, Degree: v.Degree, In: v.In, Out: v.Out, Intra: v.Intra, BowTie: tie, Seed: cfg.Seed}
 	g, err := gen.NewHostLocal(o, layout)
 	if err != nil {
 		return nil, usagef("web serve: %w", err)
@@ -50,7 +55,7 @@ func servedGraph(h *truth.Head, cfg *testweb.Config) (testweb.Graph, error) {
 	if h.Model == "" {
 		return nil, nil
 	}
-	g, err := virtualWeb{Model: h.Model, In: h.In, Out: h.Out, Intra: h.Intra, Degree: h.Degree}.graph(cfg)
+	g, err := virtualWeb{Model: h.Model, In: h.In, Out: h.Out, Intra: h.Intra, Tie: h.BowTie, Degree: h.Degree}.graph(cfg)
 	if err != nil {
 		return nil, err
 	}

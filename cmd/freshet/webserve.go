@@ -242,7 +242,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 		Parent: cfg.Names.Domain(), Dotted: cfg.Names.Dotted, TimeScale: cfg.TimeScale, Behaviours: c.behavioursText, Interval: c.Changes.Seconds(), Field: c.Field,
 	}
 	if c.Virtual > 0 && c.Model != treeModel {
-		head.Model, head.In, head.Out, head.Intra, head.Degree = c.Model, c.In, c.Out, c.Intra, c.Degree
+		head.Model, head.In, head.Out, head.Intra, head.BowTie, head.Degree = c.Model, c.In, c.Out, c.Intra, c.Tie, c.Degree
 	}
 	log, err := truth.NewLog(f, head)
 	if err != nil {

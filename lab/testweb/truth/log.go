@@ -12,22 +12,23 @@ import (
 // the same pages, links and changes to be computed again.
 type Head struct {
 	Record
-	Pages      uint64  `json:"pages"`
-	Hosts      uint64  `json:"hosts"`
-	Seed       uint64  `json:"seed"`
-	Graph      string  `json:"graph,omitempty"` // folder or file of the stored graph
-	Model      string  `json:"model,omitempty"` // of a computed graph, where it is not the tree
-	In         float64 `json:"in_exponent,omitempty"`
-	Out        float64 `json:"out_exponent,omitempty"`
-	Intra      float64 `json:"intra_host,omitempty"` // as configured
-	Degree     float64 `json:"degree,omitempty"`
-	Sites      uint64  `json:"sites,omitempty"`      // as configured
-	Parent     string  `json:"parent,omitempty"`     // domain of all hosts
-	Dotted     bool    `json:"dotted,omitempty"`     // form of the names
-	TimeScale  float64 `json:"time_scale,omitempty"` // seconds of the web in one of the clock
-	Behaviours string  `json:"behaviours,omitempty"` // of the servers, in YAML
-	Interval   float64 `json:"interval,omitempty"`   // time between changes of a page of median rate, in seconds of the web
-	Field      string  `json:"field,omitempty"`      // file of the field that pages follow instead
+	Pages      uint64    `json:"pages"`
+	Hosts      uint64    `json:"hosts"`
+	Seed       uint64    `json:"seed"`
+	Graph      string    `json:"graph,omitempty"` // folder or file of the stored graph
+	Model      string    `json:"model,omitempty"` // of a computed graph, where it is not the tree
+	In         float64   `json:"in_exponent,omitempty"`
+	Out        float64   `json:"out_exponent,omitempty"`
+	Intra      float64   `json:"intra_host,omitempty"` // as configured
+	BowTie     []float64 `json:"bow_tie,omitempty"`    // shares of SCC, IN and OUT, as configured
+	Degree     float64   `json:"degree,omitempty"`
+	Sites      uint64    `json:"sites,omitempty"`      // as configured
+	Parent     string    `json:"parent,omitempty"`     // domain of all hosts
+	Dotted     bool      `json:"dotted,omitempty"`     // form of the names
+	TimeScale  float64   `json:"time_scale,omitempty"` // seconds of the web in one of the clock
+	Behaviours string    `json:"behaviours,omitempty"` // of the servers, in YAML
+	Interval   float64   `json:"interval,omitempty"`   // time between changes of a page of median rate, in seconds of the web
+	Field      string    `json:"field,omitempty"`      // file of the field that pages follow instead
 }
 
 // flushEvery is how much of the log the death of the process may cost.

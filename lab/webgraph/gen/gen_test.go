@@ -100,8 +100,6 @@ func TestExponents(t *testing.T) {
 		{Spec{Model: "ba", In: 2.5, Out: 2.4}, 4, 3, 30, .08},
 		{Spec{Model: "alpha-beta", In: 2.1, Out: 2.72}, .5, .8, 30, .06},
 		{Spec{Model: "alpha-beta", In: 2.38, Out: 2.5}, .6, .7, 30, .06},
-		{Spec{Model: "host-local"}, 0, 5.8, 150, .2},
-		{Spec{Model: "host-local", In: 2.4, Out: 2.4, Intra: .6}, 0, 3, 150, .25},
 	} {
 		t.Run(fmt.Sprintf("%s %g %g", tt.Model, tt.In, tt.Out), func(t *testing.T) {
 			t.Parallel()

@@ -36,6 +36,7 @@ type Spec struct {
 	In, Out float64
 	Intra   float64 // share of links on the site, 0 where nothing is asked
 	Sites   int64   // number of sites, 0: one for 64 pages
+	BowTie  BowTie  // all 0: DefaultBowTie, of models that have a choice
 	Seed    uint64
 }
 
@@ -52,6 +53,8 @@ type Plan struct {
 	In    float64 `json:"in_exponent,omitempty"`
 	Out   float64 `json:"out_exponent,omitempty"`
 	Intra float64 `json:"intra_host,omitempty"`
+	// BowTie is what is aimed at, of models that have a choice.
+	BowTie *BowTie `json:"bow_tie,omitempty"`
 
 	law   *Law // of the links of a page, nil: as equal as can be
 	sites Table
@@ -120,6 +123,9 @@ func (s Spec) Plan() (*Plan, error) {
 		case !(asked.value > 2) || asked.value > maxExponent:
 			return nil, rangeError(asked.what, asked.value, s.Model)
 		}
+	}
+	if s.BowTie != (BowTie{}) && !m.intra {
+		return nil, fmt.Errorf("bow-tie: the model %s has none to choose; host-local has", s.Model)
 	}
 	if s.Nodes < 2 || s.Nodes > webgraph.MaxNodes {
 		return nil, fmt.Errorf("%d pages: want 2 to %d", s.Nodes, uint64(webgraph.MaxNodes))
@@ -198,16 +204,19 @@ func planHostLocal(p *Plan, s Spec) (err error) {
 	if sites < 0 || sites > p.Nodes {
 		return fmt.Errorf("%d sites: want 1 to one a page, %d", s.Sites, p.Nodes)
 	}
-	if p.sites, _, err = drawSites(p.Nodes, sites, p.In, p.Seed); err != nil {
+	o := HostLocalOptions{
+		Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: p.In, Out: p.Out, Intra: s.Intra, BowTie: s.BowTie, Seed: p.Seed,
+	}.withDefaults()
+	if err := o.BowTie.check(); err != nil {
 		return err
 	}
-	o := HostLocalOptions{
-		Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: p.In, Out: p.Out, Intra: s.Intra, Seed: p.Seed,
+	if p.sites, err = drawSites(p.Nodes, sites, siteExponent, o.BowTie.classShares(o.BowTie.leaves()), p.Seed); err != nil {
+		return err
 	}
 	if p.web, err = NewHostLocal(o, p.sites); err != nil {
 		return err
 	}
-	p.Intra, p.Params = p.web.intra, p.web.Params()
+	p.Intra, p.Params, p.BowTie = p.web.intra, p.web.Params(), &o.BowTie
 	p.Params["sites"] = float64(p.sites.Hosts())
 	return nil
 }

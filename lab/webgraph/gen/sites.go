@@ -41,19 +41,26 @@ const pagesPerSite = 64
 // Adamic, Nature 401, 1999). None has more than a hundredth of all pages, or in
 // small webs forty times the mean and a quarter of the pages, so that no site is
 // the web.
-func drawSites(pages, sites int64, exponent float64, seed uint64) (Table, *Law, error) {
+//
+// Their order is that of classes with the shares given.
+func drawSites(pages, sites int64, exponent float64, share [siteClasses]float64, seed uint64) (Table, error) {
 	mean := float64(pages) / float64(sites)
 	most := min(pages, max(pages/100, min(pages/4, int64(40*mean)), int64(mean)+1))
 	law, err := NewLaw(exponent, mean, 1, uint32(most))
 	if err != nil {
-		return nil, nil, fmt.Errorf("sizes of sites: %w", err)
+		return nil, fmt.Errorf("sizes of sites: %w", err)
 	}
 	src := rng.Source(seed, "sites")
-	t := make(Table, 1, sites+sites/8+2)
+	sizes := make([]uint32, 0, sites+sites/8+2)
 	for at := int64(0); at < pages; {
-		n := int64(law.Draw(src.Uint64()))
-		at = min(at+n, pages)
-		t = append(t, uint32(at))
+		n := min(int64(law.Draw(src.Uint64())), pages-at)
+		sizes = append(sizes, uint32(n))
+		at += n
 	}
-	return t, law, nil
+	arrange(sizes, share)
+	t := make(Table, 1, len(sizes)+1)
+	for i, n := range sizes {
+		t = append(t, t[i]+n)
+	}
+	return t, nil
 }

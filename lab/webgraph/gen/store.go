@@ -83,15 +83,13 @@ type job struct {
 
 // fill computes a block.
 func (h *HostLocal) fill(j job) {
-	site := h.layout.Host(j.from)
-	first, pages := h.layout.Span(site)
+	at := h.placeOf(h.layout.Host(j.from))
 	var buf []uint64
 	for u := j.from; u < j.to; u++ {
-		if u-first >= pages {
-			site++
-			first, pages = h.layout.Span(site)
+		if u-at.first >= at.pages {
+			at = h.placeOf(at.site + 1)
 		}
-		buf = h.successors(u, first, pages, buf[:0])
+		buf = h.successors(u, &at, buf[:0])
 		for _, v := range buf {
 			j.block.links = append(j.block.links, uint32(v))
 		}

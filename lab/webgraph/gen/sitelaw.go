@@ -1,0 +1,212 @@
+package gen
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+)
+
+// siteLaw says how the links within a site of about so many pages are spread over
+// its documents, so that the numbers of links to its pages have a power law, cut
+// off at the size of the site: W(r) links to the document of rank r. Documents are
+// ranked as they are numbered: the home page, then the tree level by level.
+//
+// W is what the quantiles of the law say. One link comes from the parent in the
+// tree, to parents those of children that link up; the rest, W less these, is drawn.
+//
+// The law is the same for all sites. A site of few pages cannot have pages with many
+// links from within, so fewer of its links stay (mean). And only large sites have
+// pages with very many, so the law of one site has a smaller exponent than the web
+// is to have: fitQuantiles finds it.
+type siteLaw struct {
+	home uint32   // share of the documents that link to the home page and not to their parent, in units of 2^-32
+	rank []uint32 // quantiles, by mass: where the documents are that have the first i-th part of the drawn links
+	edge []uint32 // edge[j]: share of the drawn links that go to documents of level j and higher
+	mean float64  // of the links from within to a page
+	stay float64  // mean in units of the links of a page: the share that is to stay on the site
+}
+
+// lawCells is the number of cells of the table of quantiles of a siteLaw.
+const lawCells = 1 << 10
+
+// perOctave is how many site laws there are for sizes between a number and twice
+// that; sizes in between have the law of the next smaller.
+const perOctave = 2
+
+// sizeClass returns the number of the law of a site.
+func sizeClass(pages uint64) int {
+	octave := bits.Len64(pages) - 1
+	half := 0
+	if octave > 0 && float64(pages) >= math.Sqrt2*float64(uint64(1)<<octave) {
+		half = 1
+	}
+	return octave*perOctave + half
+}
+
+// smallest returns the least size of a class.
+func smallest(class int) float64 {
+	return math.Ceil(math.Pow(2, float64(class)/perOctave))
+}
+
+// siteExponent is the exponent of the sizes of sites.
+const siteExponent = 2.1
+
+// quantiles are W of sites of any size: a share beyond[i] of the documents is to have
+// degree[i] links from the site or more, if the site has as many pages.
+type quantiles struct{ degree, beyond []float64 }
+
+func (w quantiles) at(r, pages float64) float64 {
+	q := (r + .5) / pages
+	i := sort.Search(len(w.beyond), func(i int) bool { return w.beyond[i] < q })
+	d := w.degree[max(i-1, 0)]
+	if i > 0 && i < len(w.beyond) { // between two: a power
+		t := math.Log(w.beyond[i-1]/q) / math.Log(w.beyond[i-1]/w.beyond[i])
+		d *= math.Pow(w.degree[i]/d, t)
+	}
+	return min(d, pages-1)
+}
+
+// mean returns the mean of W over the documents of a site.
+func (w quantiles) mean(pages float64) float64 {
+	sum := 0.
+	for r := 0.; r < pages; {
+		step := min(math.Ceil((r+1)/30), pages-r)
+		sum += w.at(r+(step-1)/2, pages) * step
+		r += step
+	}
+	return sum / pages
+}
+
+// inClusters is how many times as far the law of links from other sites bends as
+// that of links of the same mean that come one by one: pages next to each other copy
+// them together. By measurement.
+const inClusters = 1.6
+
+// newQuantiles finds the law of one site with which all have so many links from
+// within in the mean, and together the law that is asked for: the share of pages
+// with d links or more falls as
+//
+//	(1 + (d-1)/s)^-(g-1) less what links from other sites make, (1 + d/t)^-(g-1),
+//
+// t in proportion to their mean, outer. Sites of d pages or less have none, so the
+// law of those that are larger is that divided by the share of pages on them. s is
+// found by the mean. weight is the share of the pages on sites of each size class.
+func newQuantiles(exponent, inner, outer float64, weight []float64) quantiles {
+	size := func(d float64) (share float64) { // of the pages on sites where a page can have d links
+		for k := len(weight) - 1; k >= 0 && smallest(k)-1 >= d; k-- {
+			share += weight[k]
+		}
+		return share
+	}
+	w := quantiles{degree: []float64{1}}
+	for last := 1.; size(last) > 0; {
+		last = max(last+1, math.Round(last*1.05))
+		w.degree = append(w.degree, last)
+	}
+	share := make([]float64, len(w.degree))
+	for i, d := range w.degree {
+		share[i] = size(d)
+	}
+	t := max(inClusters*(exponent-2)*outer, 1e-3)
+	set := func(s float64) (mean float64) {
+		w.beyond = w.beyond[:0]
+		before, last := 0., 1.
+		for i, d := range w.degree {
+			if share[i] == 0 {
+				break
+			}
+			all := max(math.Pow(1+(d-1)/s, -(exponent-1))-math.Pow(1+d/t, -(exponent-1)), 1e-9)
+			last = min(last, max(all/share[i], 1e-12))
+			w.beyond = append(w.beyond, last)
+			mean += (d - before) * last * share[i]
+			before = d
+		}
+		return mean
+	}
+	lo, hi := 1e-3, 1e5
+	for hi > lo*1.0001 {
+		if mid := math.Sqrt(lo * hi); set(mid) < inner {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	w.beyond[0] = 1 // each has the link of its parent
+	w.degree = w.degree[:len(w.beyond)]
+	return w
+}
+
+// newSiteLaw makes the law of sites of so many pages.
+func newSiteLaw(pages float64, w quantiles, fan uint64) *siteLaw {
+	if pages < 3 {
+		return &siteLaw{home: math.MaxUint32, rank: make([]uint32, lawCells+1), edge: []uint32{math.MaxUint32}, mean: pages - 1}
+	}
+	want := func(r float64) float64 { return w.at(r, pages) }
+	l := &siteLaw{mean: w.mean(pages)}
+	home := min(want(0)/pages, 1)
+	l.home = uint32(min(home*(1<<32), math.MaxUint32))
+	// Ranks one by one, then by steps of a hundredth.
+	parents := (pages - 1) / float64(fan)
+	var end, mass []float64 // mass of the ranks 1 .. end
+	sum := 0.
+	for r := 1.; r < pages; {
+		step := math.Ceil(r / 100)
+		step = min(step, pages-r)
+		w := want(r + (step-1)/2)
+		free := w - 1
+		if r < parents {
+			free -= float64(fan) * (1 - home)
+		}
+		sum += max(free, 1e-3*w) * step
+		r += step
+		end, mass = append(end, r), append(mass, sum)
+	}
+	l.rank = make([]uint32, lawCells+1)
+	for i := range l.rank {
+		m := sum * float64(i) / lawCells
+		k := min(sort.SearchFloat64s(mass, m), len(mass)-1)
+		from, below := 1., 0.
+		if k > 0 {
+			from, below = end[k-1], mass[k-1]
+		}
+		r := from + (end[k]-from)*(m-below)/(mass[k]-below)
+		l.rank[i] = uint32(min((r-1)/(pages-1)*(1<<32), math.MaxUint32))
+	}
+	// Level j are the documents that so many blocks of 2^j pages link to in the mean:
+	// perTarget to twice that.
+	l.edge = []uint32{math.MaxUint32}
+	for j := 1; perTarget*math.Pow(2, float64(j)) <= want(1) && math.Pow(2, float64(j)) <= pages; j++ {
+		least := perTarget * math.Pow(2, float64(j))
+		k := sort.Search(len(end), func(k int) bool { return want(end[k]-1) < least })
+		if k == 0 {
+			break
+		}
+		l.edge = append(l.edge, uint32(min(mass[k-1]/sum*(1<<32), math.MaxUint32)))
+	}
+	return l
+}
+
+// perTarget is how many blocks of pages, at least, link to a document in the mean.
+// One would make numbers of links that are powers of two; many would leave pages
+// next to each other little in common.
+const perTarget = 2
+
+// level returns the level of a mass.
+func (l *siteLaw) level(mass uint32) (j int, low, high uint32) {
+	for j+1 < len(l.edge) && mass < l.edge[j+1] {
+		j++
+	}
+	if j+1 < len(l.edge) {
+		low = l.edge[j+1]
+	}
+	return j, low, l.edge[j]
+}
+
+// document returns the document, 1 or more, of a mass, on a site of pages >= 2.
+func (l *siteLaw) document(mass uint32, pages uint64) uint64 {
+	const cell = 32 - 10 // bits within a cell
+	i, rest := mass>>cell, uint64(mass&(1<<cell-1))
+	a, b := uint64(l.rank[i]), uint64(l.rank[i+1])
+	at := a<<cell + (b-a)*rest // of 2^(32+cell)
+	return 1 + below(at<<(32-cell), pages-1)
+}
