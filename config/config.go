@@ -32,6 +32,7 @@ type Config struct {
 	Index    Index         `yaml:"index" doc:"The text index and its ranking."`
 	Throttle Throttle      `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
 	Signals  Signals       `yaml:"signals" doc:"Who may tell that pages changed."`
+	Lab      Lab           `yaml:"lab" doc:"Computations of the lab that the console shows."`
 	Archive  Archive       `yaml:"archive" doc:"Bodies of fetched pages, as WARC files."`
 	Retain   Retention     `yaml:"retain" doc:"How long logs for calibration are kept."`
 }
@@ -133,6 +134,11 @@ type Signals struct {
 	Secrets  map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
 	Topics   []string          `yaml:"topics" doc:"Feeds and pages to subscribe to at their WebSub hubs."`
 	Callback string            `yaml:"callback" doc:"Address under which hubs reach this server, such as https://search.example.org."`
+}
+
+// Lab configures the console's page of sweeps of the simulator.
+type Lab struct {
+	Sweeps []string `yaml:"sweeps" doc:"Directories of results of freshet monitor sweep, or directories of such, where the console shows progress and can pause and stop."`
 }
 
 // Archive configures WARC files.

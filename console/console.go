@@ -135,6 +135,8 @@ type Config struct {
 	// Media plays files of shares at GET /play; nil plays nothing. Who may search
 	// may play.
 	Media http.HandlerFunc
+	// Lab shows computations of the lab at /lab; nil has no such page.
+	Lab Lab
 	// Clicked is told which results of searches browsers opened; nil is not.
 	Clicked func(url string)
 }
@@ -191,6 +193,12 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /status", s.operatorOnly(s.statusPage))
 	mux.Handle("GET /events", s.operatorOnly(s.events))
 	mux.Handle("POST /control", s.operatorOnly(s.controlForm))
+	if s.config.Lab != nil {
+		mux.Handle("GET /lab", s.operatorOnly(s.labPage))
+		mux.Handle("GET /lab/events", s.operatorOnly(s.labEvents))
+		mux.Handle("POST /lab", s.operatorOnly(s.labForm))
+		mux.Handle("GET /lab/report", s.operatorOnly(s.labReport))
+	}
 	mux.Handle("GET /api/search", s.open(s.apiSearch))
 	mux.HandleFunc("GET /api/openapi.json", s.static)
 	mux.Handle("GET /api/status", s.operatorOnly(s.apiStatus))

@@ -32,6 +32,8 @@ var functions = template.FuncMap{
 	"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
 	"short":   shortTime,
 	"clock":   progress.Clock,
+	"giga":    func(v float64) float64 { return v / 1e9 },
+	"spark":   spark,
 	"address": func(u string) template.URL { return template.URL(safeAddress(u)) },
 	"pretty":  prettyURL,
 }
@@ -297,13 +299,17 @@ func (s *Server) statusPage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The status cannot be read; the log says why.", http.StatusInternalServerError)
 		return
 	}
-	s.render(w, http.StatusOK, "status.html", map[string]any{"Title": s.config.Title, "S": st, "Login": len(s.auth.hash) > 0})
+	s.render(w, http.StatusOK, "status.html", map[string]any{"Title": s.config.Title, "S": st, "Login": len(s.auth.hash) > 0, "Lab": s.config.Lab != nil})
 }
 
-// events sends the status every second as server-sent events until the page is
-// left. The event is the inner HTML of the page's live part, so that the page
-// needs a few lines of script and no copy of the template.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	s.stream(w, r, "live", func(ctx context.Context) (any, error) { return s.operator.Status(ctx) })
+}
+
+// stream sends what view returns every second as server-sent events until the
+// page is left. The event is the inner HTML of the page's live part, so that the
+// page needs a few lines of script and no copy of the template.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, template string, view func(context.Context) (any, error)) {
 	rc := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -311,13 +317,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
-		st, err := s.operator.Status(r.Context())
+		v, err := view(r.Context())
 		if err != nil {
 			return
 		}
 		var b bytes.Buffer
-		if err := s.pages.ExecuteTemplate(&b, "live", st); err != nil {
-			s.log.Error("status page", "err", err)
+		if err := s.pages.ExecuteTemplate(&b, template, v); err != nil {
+			s.log.Error("live page", "template", template, "err", err)
 			return
 		}
 		data, err := json.Marshal(b.String())

@@ -59,6 +59,7 @@ type Node struct {
 	sources  []console.Source
 	fresh    freshness
 	throttle *throttle.Controller
+	lab      console.Lab
 }
 
 // Options are what a process may be told beside the configuration.
@@ -73,6 +74,8 @@ type Options struct {
 	// Ordering replaces the one that the configuration names (scripts are no
 	// business of this package).
 	Ordering crawl.Ordering
+	// Lab is shown in the console; nil is not.
+	Lab console.Lab
 	// Rates, if not nil, knows the change rates of pages, in changes a second: for
 	// experiments that leave out what must be learned.
 	Rates func(u weburl.URL) (rate float64, ok bool)
@@ -83,7 +86,7 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	for _, s := range c.Sources {
 		o.AllowPrivate = o.AllowPrivate || s.AllowPrivate
 	}
-	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates}
+	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates, lab: o.Lab}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -331,7 +334,7 @@ func (n *Node) listen(ctx context.Context, l net.Listener) error {
 		media = n.play
 	}
 	s, err := console.New(console.Config{
-		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media, Clicked: n.Clicked,
+		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media, Clicked: n.Clicked, Lab: n.lab,
 	}, finder, n, n, n.log, extra)
 	if err != nil {
 		return err

@@ -64,14 +64,14 @@ func (s *served) address() string {
 	return ""
 }
 
-// serveDemo runs freshet serve --demo inside the test.
-func serveDemo(t *testing.T, dir string) string {
+// serveDemo runs freshet serve --demo inside the test, with further arguments.
+func serveDemo(t *testing.T, dir string, more ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var out served
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, []string{"serve", "--demo", "--data", dir, "--listen", "127.0.0.1:0"}, strings.NewReader(""), &out, os.Stderr)
+		done <- run(ctx, append([]string{"serve", "--demo", "--data", dir, "--listen", "127.0.0.1:0"}, more...), strings.NewReader(""), &out, os.Stderr)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -132,17 +132,17 @@ func TestBrowser(t *testing.T) {
 	if before == after || !strings.Contains(after, "running") {
 		t.Errorf("the status page did not move: %.300s", after)
 	}
-	shoot(t, ctx, address)
+	shoot(t, ctx, address, map[string]string{"search": "/?q=the", "status": "/status"})
 }
 
-// shoot keeps pictures of the pages where $FRESHET_SHOTS says.
-func shoot(t *testing.T, ctx context.Context, address string) {
+// shoot keeps pictures of pages where $FRESHET_SHOTS says.
+func shoot(t *testing.T, ctx context.Context, address string, pages map[string]string) {
 	t.Helper()
 	dir := os.Getenv("FRESHET_SHOTS")
 	if dir == "" {
 		return
 	}
-	for name, page := range map[string]string{"search": "/?q=the", "status": "/status"} {
+	for name, page := range pages {
 		if err := chromedp.Do(ctx, chromedp.Navigate(address+page), chromedp.WaitVisible(chromedp.CSS("main"))); err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ type monitorSweepCmd struct {
 	Out     string `help:"Directory of the results." required:"" type:"path" placeholder:"DIR"`
 	Cell    string `help:"Only part i of n, for batch systems: the parts may share the directory." placeholder:"i/n"`
 	Workers int    `help:"Simulations at a time (default: one a core)."`
-	Watch   string `help:"Show progress in a browser at this loopback address, where the sweep can also be paused and stopped." placeholder:"127.0.0.1:PORT"`
+	Watch   string `help:"Show progress in a browser at this loopback address, where the sweep can also be paused and stopped; the console of freshet serve does so for the directories of lab.sweeps." placeholder:"127.0.0.1:PORT"`
 }
 
 // Run sweeps. An interrupt keeps the runs that have ended.
@@ -42,9 +42,7 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 	if g.Quiet {
 		line = progress.New(nil)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watch := &sweep.Watch{Stop: cancel}
+	watch := &sweep.Watch{}
 	if c.Watch != "" {
 		end, err := serveWatch(c.Watch, watch)
 		if err != nil {
@@ -53,16 +51,15 @@ func (c *monitorSweepCmd) Run(ctx context.Context, g *globals) error {
 		defer end()
 	}
 	sum, err := plan.Do(ctx, sweep.Config{
-		Text: text, Dir: c.Out, Base: filepath.Dir(c.Plan), Cell: cell, Workers: c.Workers, Wait: watch.Wait,
-		Progress: func(done, total int64, text string) {
-			line.Update(done, total, text)
-			watch.Update(done, total, text)
-		},
+		Text: text, Dir: c.Out, Base: filepath.Dir(c.Plan), Cell: cell, Workers: c.Workers, Watch: watch, Progress: line.Update,
 		Warn: func(s string) { fmt.Fprintln(g.stderr, "freshet:", s) },
 	})
 	switch {
 	case errors.Is(err, context.Canceled):
 		line.Done("stopped")
+		if watch.Stopped() {
+			return fmt.Errorf("stopped from outside after %d of %d runs; the same command goes on from there", sum.Kept+sum.Ran, sum.Runs)
+		}
 		return fmt.Errorf("stopped after %d of %d runs; the same command goes on from there", sum.Kept+sum.Ran, sum.Runs)
 	case errors.Is(err, sweep.ErrInput), errors.Is(err, field.ErrInput), errors.Is(err, monitor.ErrInput), errors.Is(err, os.ErrNotExist):
 		return usageError{err}

@@ -62,6 +62,9 @@ func (c *serveCmd) Run(ctx context.Context, g *globals) (err error) {
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	o.Ordering = ordering
+	if len(cfg.Lab.Sweeps) > 0 {
+		o.Lab = sweepsOf(cfg.Lab.Sweeps)
+	}
 	n, err := node.New(ctx, cfg, o)
 	if err != nil {
 		return err

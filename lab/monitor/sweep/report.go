@@ -167,14 +167,16 @@ func one(b bool) int {
 	return 0
 }
 
+// HTML returns the page that Write writes: one document that needs nothing else.
+func (r *Report) HTML() ([]byte, error) {
+	var page bytes.Buffer
+	err := r.page().Write(&page)
+	return page.Bytes(), err
+}
+
 // Write writes runs.csv, runs.parquet, ranking.csv, correlation.csv, report.html
 // and, where there are replications, paired.csv into dir.
 func (r *Report) Write(dir string) error {
-	var page bytes.Buffer
-	doc := r.page()
-	if err := doc.Write(&page); err != nil {
-		return err
-	}
 	files := []struct {
 		name string
 		make func() ([]byte, error)
@@ -183,7 +185,7 @@ func (r *Report) Write(dir string) error {
 		{"runs.parquet", func() ([]byte, error) { return parquetOf(r.rows) }},
 		{"ranking.csv", func() ([]byte, error) { return csvOf(r.ranking) }},
 		{"correlation.csv", func() ([]byte, error) { return csvOf(r.links) }},
-		{"report.html", func() ([]byte, error) { return page.Bytes(), nil }},
+		{"report.html", r.HTML},
 	}
 	for _, f := range files {
 		text, err := f.make()

@@ -59,7 +59,11 @@ func save(path string, r *Run) error {
 }
 
 // writeFile writes a file that takes its name when all of it is on the disk.
-func writeFile(path string, text []byte) (err error) {
+func writeFile(path string, text []byte) error { return replace(path, text, true) }
+
+// replace writes a file that takes its name when all of it is there; lasting is
+// to survive the machine too.
+func replace(path string, text []byte, lasting bool) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -72,7 +76,10 @@ func writeFile(path string, text []byte) (err error) {
 	if _, err := f.Write(text); err != nil {
 		return errors.Join(err, f.Close())
 	}
-	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
+	if lasting {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Chmod(0o644), f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(f.Name(), path)

@@ -47,8 +47,8 @@ type Config struct {
 	// Progress, if not nil, is told of every run that ended: how much of the
 	// work is done, of how much, and of what has just been done.
 	Progress func(done, total int64, text string)
-	// Wait, if not nil, is asked before each run; it returns when the run may begin.
-	Wait func(ctx context.Context) error
+	// Watch, if not nil, follows the sweep and can pause and stop it.
+	Watch *Watch
 	// Warn, if not nil, is told what was amiss but repaired.
 	Warn func(text string)
 }
@@ -66,10 +66,32 @@ type Summary struct {
 // Do runs what is not there yet. When the context ends, runs under way are
 // given up, those that ended are kept, and the error is the context's.
 func (p *Plan) Do(ctx context.Context, c Config) (*Summary, error) {
-	began := time.Now()
 	if err := claim(c.Dir, c.Text); err != nil {
 		return nil, err
 	}
+	if c.Watch == nil {
+		return p.sweep(ctx, c)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := c.Watch.begin(c.Dir, p, c.Cell, cancel); err != nil {
+		return nil, err
+	}
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Watch.follow(following)
+	}()
+	sum, err := p.sweep(ctx, c)
+	stop()
+	<-ended
+	return sum, errors.Join(err, c.Watch.end(err))
+}
+
+// sweep finds what is there and runs the rest.
+func (p *Plan) sweep(ctx context.Context, c Config) (*Summary, error) {
+	began := time.Now()
 	sum := &Summary{}
 	var todo []Job
 	var done, total int64
@@ -79,11 +101,14 @@ func (p *Plan) Do(ctx context.Context, c Config) (*Summary, error) {
 		}
 		sum.Runs++
 		total += j.weight()
-		_, err := load(c.Dir, j)
+		r, err := load(c.Dir, j)
 		switch {
 		case err == nil:
 			sum.Kept++
 			done += j.weight()
+			if c.Watch != nil {
+				c.Watch.count(r, false)
+			}
 			continue
 		case errors.Is(err, ErrDamaged):
 			sum.Damaged++
@@ -94,6 +119,9 @@ func (p *Plan) Do(ctx context.Context, c Config) (*Summary, error) {
 			return nil, err
 		}
 		todo = append(todo, j)
+	}
+	if c.Watch != nil {
+		c.Watch.work(done, total, sum.Runs, true)
 	}
 	err := p.run(ctx, c, todo, sum, done, total)
 	sum.Seconds = time.Since(began).Seconds()
@@ -124,8 +152,8 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 	for range min(workers, len(todo)) {
 		g.Go(func() error {
 			for j := range jobs {
-				if c.Wait != nil {
-					if err := c.Wait(ctx); err != nil {
+				if c.Watch != nil {
+					if err := c.Watch.wait(ctx); err != nil {
 						return err
 					}
 				}
@@ -140,6 +168,10 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 				sum.Ran++
 				sum.Events += r.Events
 				done += j.weight()
+				if c.Watch != nil {
+					c.Watch.count(r, true)
+					c.Watch.work(done, total, sum.Runs, false)
+				}
 				if c.Progress != nil {
 					c.Progress(done, total, fmt.Sprintf("%d of %d runs; field %d %s: %.2f %% fresh", sum.Kept+sum.Ran, sum.Runs, r.Field, r.Variant, r.FreshnessMean))
 				}

@@ -3,61 +3,205 @@ package sweep
 import (
 	"context"
 	"encoding/json"
-	"html/template"
-	"net"
-	"net/http"
-	"net/netip"
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/freshet/freshet/progress"
 )
 
-// Watch shows a sweep in a browser while it runs, and pauses, resumes or stops
-// it between two runs. Give its Update and Wait to Config; it is an
-// http.Handler for loopback addresses: GET / is the page, GET /status JSON,
-// POST /pause, /resume and /stop do what they say. The zero Watch is ready.
+// Watch follows a sweep while it runs and pauses, resumes or stops it, between
+// two runs. Give it to Config; it tells of the sweep in Status, in the status
+// file of the sweep's directory and, as an http.Handler, in a browser. The zero
+// Watch is ready.
 type Watch struct {
-	Stop func() // ends the sweep; nil: it cannot be stopped from here
-
 	mu      sync.Mutex
-	began   time.Time
-	state   State
-	ended   []string      // the last runs, newest first
+	dir     string
+	cell    Cell
+	status  Status
+	order   []string // variants of the plan
+	start   float64  // share that was done when it began
+	active  time.Duration
+	since   time.Time     // when it went on last
 	resumed chan struct{} // closed when a pause ends
+	cancel  context.CancelFunc
+	stopped bool
 }
 
-// State is what GET /status tells.
-type State struct {
-	Done   int64  `json:"done"`
-	Total  int64  `json:"total"`
-	Text   string `json:"text"`
-	Left   string `json:"left"` // time left, by what was done so far
-	Paused bool   `json:"paused"`
-}
-
-// lately is how many runs the page lists.
+// lately is how many runs are told of.
 const lately = 30
 
-// Update takes what Config.Progress is told.
-func (w *Watch) Update(done, total int64, text string) {
+// Status tells how the sweep stands.
+func (w *Watch) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.began.IsZero() {
-		w.began = time.Now()
-	}
-	w.state.Done, w.state.Total, w.state.Text = done, total, text
-	w.state.Left = progress.Format(done, total, time.Since(w.began))
-	w.ended = slices.Insert(w.ended, 0, text)
-	w.ended = w.ended[:min(len(w.ended), lately)]
+	return w.snapshot()
 }
 
-// Wait returns when the sweep is not paused, or with the context's error.
-func (w *Watch) Wait(ctx context.Context) error {
+// snapshot copies the status; w is locked.
+func (w *Watch) snapshot() Status {
+	s := w.status
+	s.Variants, s.Latest = slices.Clone(s.Variants), slices.Clone(s.Latest)
+	s.Updated = time.Now()
+	active := w.active
+	if s.State == Running {
+		active += time.Since(w.since)
+	}
+	if gain := s.Done - w.start; gain > 0 && s.State.Live() {
+		s.Left = time.Duration(float64(active) / gain * (1 - s.Done))
+	}
+	return s
+}
+
+// begin takes over a sweep whose context can be ended. An order of earlier is
+// forgotten, but for a pause that other cells obey just now.
+func (w *Watch) begin(dir string, p *Plan, cell Cell, cancel context.CancelFunc) error {
+	others, err := Statuses(dir)
+	if err != nil {
+		return err
+	}
+	obeyed := slices.ContainsFunc(others, func(s Status) bool { return s.State.Live() && s.Cell != cell.String() })
+	if o := asked(dir); o != "" && (o != Pause || !obeyed) {
+		if err := os.Remove(filepath.Join(dir, controlName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, statusDir), 0o755); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dir, w.cell, w.cancel, w.order = dir, cell, cancel, p.Variants
+	w.since = time.Now()
+	w.status = Status{Plan: p.Name, Cell: cell.String(), State: Running, Began: w.since}
+	return nil
+}
+
+// count adds a run that was there, or has ended now.
+func (w *Watch) count(r *Run, now bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status.Runs++
+	vs := w.status.Variants
+	i := slices.IndexFunc(vs, func(t Tally) bool { return t.Variant == r.Variant })
+	if i < 0 {
+		vs = append(vs, Tally{Variant: r.Variant})
+		slices.SortStableFunc(vs, func(a, b Tally) int {
+			return slices.Index(w.order, a.Variant) - slices.Index(w.order, b.Variant)
+		})
+		w.status.Variants = vs
+		i = slices.IndexFunc(vs, func(t Tally) bool { return t.Variant == r.Variant })
+	}
+	t := &vs[i]
+	t.Runs++
+	t.Freshness += (r.FreshnessMean - t.Freshness) / float64(t.Runs)
+	t.Bytes += (float64(r.Bytes) - t.Bytes) / float64(t.Runs)
+	if now {
+		w.status.Latest = slices.Insert(w.status.Latest, 0, endedOf(r))
+		w.status.Latest = w.status.Latest[:min(len(w.status.Latest), lately)]
+	}
+}
+
+// work says how much is done, of how many runs; first is the call before any
+// run is begun.
+func (w *Watch) work(done, total int64, of int, first bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.status.Done, w.status.Of = 1, of
+	if total > 0 {
+		w.status.Done = float64(done) / float64(total)
+	}
+	if first {
+		w.start = w.status.Done
+	}
+}
+
+// follow obeys the orders of the directory and writes the status there until the
+// context ends.
+func (w *Watch) follow(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		w.obey(asked(w.dir))
+		if n%2 == 0 {
+			_ = w.tell() // whoever watches sees that it is old; the results are what counts
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// tell writes the status file.
+func (w *Watch) tell() error {
+	text, err := json.Marshal(w.Status())
+	if err != nil {
+		return err
+	}
+	return replace(statusPath(w.dir, w.cell), append(text, '\n'), false)
+}
+
+// end tells how it ended.
+func (w *Watch) end(err error) error {
+	w.mu.Lock()
+	switch {
+	case err == nil:
+		w.status.State = Finished
+	case errors.Is(err, context.Canceled):
+		w.status.State = Stopped
+	default:
+		w.status.State, w.status.Problem = Failed, err.Error()
+	}
+	w.mu.Unlock()
+	return w.tell()
+}
+
+// obey does what was asked.
+func (w *Watch) obey(o Order) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case o == Stop && w.cancel != nil:
+		w.stopped = true
+		w.cancel()
+	case o == Pause && w.status.State == Running:
+		w.active += time.Since(w.since)
+		w.status.State, w.resumed = Paused, make(chan struct{})
+	case o != Pause && w.status.State == Paused:
+		w.since = time.Now()
+		w.status.State = Running
+		close(w.resumed)
+	}
+}
+
+// ask does what is asked in this process, and lets the other cells of the
+// directory know.
+func (w *Watch) ask(o Order) error {
+	w.mu.Lock()
+	dir := w.dir
+	w.mu.Unlock()
+	w.obey(o)
+	if dir == "" {
+		return nil
+	}
+	return Ask(dir, o)
+}
+
+// Stopped tells whether somebody asked it to stop.
+func (w *Watch) Stopped() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stopped
+}
+
+// wait returns when the sweep is not paused, or with the context's error.
+func (w *Watch) wait(ctx context.Context) error {
 	for {
 		w.mu.Lock()
-		paused, resumed := w.state.Paused, w.resumed
+		paused, resumed := w.status.State == Paused, w.resumed
 		w.mu.Unlock()
 		if !paused {
 			return ctx.Err()
@@ -68,87 +212,4 @@ func (w *Watch) Wait(ctx context.Context) error {
 		case <-resumed:
 		}
 	}
-}
-
-func (w *Watch) pause(on bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case on && !w.state.Paused:
-		w.resumed = make(chan struct{})
-	case !on && w.state.Paused:
-		close(w.resumed)
-	}
-	w.state.Paused = on
-}
-
-// State tells where the sweep stands.
-func (w *Watch) State() State {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.state
-}
-
-var watchPage = template.Must(template.New("watch").Parse(`<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="2"><title>Sweep</title>
-<style>body{font:16px system-ui;max-width:50em;margin:2em auto;padding:0 1em}progress{width:100%}form{display:inline}li{color:#555}</style>
-<h1>Sweep{{if .Paused}}, paused{{end}}</h1><progress value="{{.Done}}" max="{{.Total}}"></progress><p>{{.Left}}</p>
-{{if .Paused}}<form method="post" action="/resume"><button>Resume</button></form>{{else}}<form method="post" action="/pause"><button>Pause</button></form>{{end}}
-{{if .Stop}}<form method="post" action="/stop"><button>Stop (the same command goes on later)</button></form>{{end}}
-<ul>{{range .Ended}}<li>{{.}}</li>{{end}}</ul></html>
-`))
-
-// ServeHTTP implements http.Handler.
-func (w *Watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if !local(r) {
-		http.Error(rw, "from this machine only", http.StatusForbidden)
-		return
-	}
-	switch r.Method + " " + r.URL.Path {
-	case "GET /":
-		w.mu.Lock()
-		page := struct {
-			State
-			Ended []string
-			Stop  bool
-		}{w.state, slices.Clone(w.ended), w.Stop != nil}
-		w.mu.Unlock()
-		rw.Header().Set("Content-Type", "text/html; charset=utf-8")
-		rw.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'")
-		_ = watchPage.Execute(rw, page)
-	case "GET /status":
-		rw.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(rw).Encode(w.State())
-	case "POST /pause":
-		w.pause(true)
-		http.Redirect(rw, r, "/", http.StatusSeeOther)
-	case "POST /resume":
-		w.pause(false)
-		http.Redirect(rw, r, "/", http.StatusSeeOther)
-	case "POST /stop":
-		if w.Stop != nil {
-			w.Stop()
-		}
-		_, _ = rw.Write([]byte("stopping\n"))
-	default:
-		http.NotFound(rw, r)
-	}
-}
-
-// local reports whether a request comes from this machine, by its address and by
-// the name that was asked for, and not from a foreign page.
-func local(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() {
-		return false
-	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	name, err := netip.ParseAddr(host)
-	if host != "localhost" && (err != nil || !name.IsLoopback()) {
-		return false // a name that somebody points here
-	}
-	site := r.Header.Get("Sec-Fetch-Site")
-	return r.Method == http.MethodGet || site == "" || site == "same-origin" || site == "none"
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +15,14 @@ import (
 
 // A sweep is watched, paused between runs, resumed and stopped by requests of
 // this machine; others are refused.
-func TestWatch(t *testing.T) {
+func TestWatchPage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	w := &Watch{Stop: cancel}
+	w := &Watch{}
+	p := mustPlan(t, small)
+	dir := t.TempDir()
+	must(t, claim(dir, []byte(small)))
+	must(t, w.begin(dir, p, Cell{}, cancel))
 	ask := func(method, path string, change func(*http.Request)) (int, string) {
 		r := httptest.NewRequest(method, path, nil)
 		r.RemoteAddr, r.Host = "127.0.0.1:5", "127.0.0.1:8090"
@@ -27,24 +33,28 @@ func TestWatch(t *testing.T) {
 		w.ServeHTTP(rec, r)
 		return rec.Code, rec.Body.String()
 	}
-	w.Update(1, 4, "1 of 4 runs; plain:1 <b>")
-	if code, s := ask("GET", "/", nil); code != 200 || !strings.Contains(s, `max="4"`) || !strings.Contains(s, "&lt;b&gt;") {
+	w.work(1, 4, 4, true)
+	w.count(&Run{Factors: Factors{Field: 3, Pages: 9}, Variant: "plain:1 <b>"}, true)
+	if code, s := ask("GET", "/", nil); code != 200 || !strings.Contains(s, `value="0.25"`) || !strings.Contains(s, "&lt;b&gt;") {
 		t.Errorf("page: %d %s", code, s)
 	}
-	if err := w.Wait(ctx); err != nil {
+	if err := w.wait(ctx); err != nil {
 		t.Error(err)
 	}
 	ask("POST", "/pause", nil)
 	waited := make(chan error, 1)
-	go func() { waited <- w.Wait(ctx) }()
+	go func() { waited <- w.wait(ctx) }()
 	select {
 	case <-waited:
 		t.Fatal("went on while paused")
 	case <-time.After(30 * time.Millisecond):
 	}
-	var st State
-	if _, s := ask("GET", "/status", nil); json.Unmarshal([]byte(s), &st) != nil || !st.Paused || st.Done != 1 {
+	var st Status
+	if _, s := ask("GET", "/status", nil); json.Unmarshal([]byte(s), &st) != nil || st.State != Paused || st.Runs != 1 || st.Of != 4 {
 		t.Errorf("status %s", s)
+	}
+	if asked(dir) != Pause {
+		t.Error("the other cells are not told")
 	}
 	for name, change := range map[string]func(*http.Request){
 		"another machine":  func(r *http.Request) { r.RemoteAddr = "192.0.2.1:5" },
@@ -60,9 +70,75 @@ func TestWatch(t *testing.T) {
 		t.Error(err)
 	}
 	ask("POST", "/pause", nil)
-	go func() { waited <- w.Wait(ctx) }()
+	go func() { waited <- w.wait(ctx) }()
 	ask("POST", "/stop", nil)
-	if err := <-waited; !errors.Is(err, context.Canceled) {
+	if err := <-waited; !errors.Is(err, context.Canceled) || !w.Stopped() {
 		t.Errorf("stopped while paused: %v", err)
+	}
+}
+
+// endless is a plan of more runs than a test has time for.
+const endless = "pages: 3000\ntime: 400000\nchanges: [1, 2, 3, 4]\nrequests: 5\nvariants: [\"plain:1\", sensor]\nreplications: 500\n"
+
+// Another process sees how a sweep stands by its directory alone, and pauses,
+// resumes and stops it there.
+func TestWatchFromOutside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := mustPlan(t, endless)
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.Do(t.Context(), Config{Text: []byte(endless), Dir: dir, Cell: Cell{1, 2}, Watch: &Watch{}})
+		done <- err
+	}()
+	status := func() (s Status) {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			all, err := Statuses(dir)
+			must(t, err)
+			if len(all) == 1 {
+				return all[0]
+			}
+		}
+		t.Fatal("no status")
+		return s
+	}
+	until := func(what string, ok func(Status) bool) (s Status) {
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+			if s = status(); ok(s) {
+				return s
+			}
+		}
+		t.Fatalf("%s: %+v", what, s)
+		return s
+	}
+	s := until("it runs", func(s Status) bool { return s.Runs > 3 })
+	if s.State != Running || s.Cell != "1/2" || s.Of != 2000 || s.Left <= 0 || s.Done <= 0 || len(s.Variants) == 0 || len(s.Latest) == 0 || len(s.Latest[0].Curve) != curvePoints || s.Latest[0].Curve[0] != 100 {
+		t.Errorf("%+v", s)
+	}
+	if dirs := Directories([]string{filepath.Dir(dir)}); !slices.Contains(dirs, dir) {
+		t.Errorf("%s is not among %q", dir, dirs)
+	}
+	must(t, Ask(dir, Pause))
+	before := until("it pauses", func(s Status) bool { return s.State == Paused })
+	time.Sleep(1500 * time.Millisecond) // runs under way end
+	was := status().Runs
+	time.Sleep(1200 * time.Millisecond)
+	if now := status(); now.Runs != was || now.State != Paused || was < before.Runs {
+		t.Errorf("%d runs while paused, %d before", now.Runs, was)
+	}
+	must(t, Ask(dir, Resume))
+	until("it goes on", func(s Status) bool { return s.State == Running && s.Runs > was })
+	must(t, Ask(dir, Stop))
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+	if s := status(); s.State != Stopped || s.Runs < was {
+		t.Errorf("%+v", s)
+	}
+	if err := Ask(t.TempDir(), Stop); !errors.Is(err, ErrInput) {
+		t.Errorf("a directory of something else: %v", err)
+	}
+	if err := Ask(dir, "dance"); !errors.Is(err, ErrInput) {
+		t.Errorf("an unknown order: %v", err)
 	}
 }
