@@ -130,6 +130,30 @@ func (s *Schedule) reach(n Noisy, mu, d, threshold float64) float64 {
 	return w / d
 }
 
+// sweep looks at the next items after the threshold has fallen, and brings those
+// forward that are before the first.
+func (s *Schedule) sweep() {
+	for range sweepLooks {
+		if !s.sweeping || len(s.heap) == 0 {
+			return
+		}
+		if int(s.cursor) >= len(s.items) {
+			s.sweeping = false
+			s.tidy()
+			return
+		}
+		id := s.cursor
+		s.cursor++
+		if id == s.heap[0].ID {
+			continue
+		}
+		it := &s.items[id]
+		if at, up := s.moment(it); !up && max(at, it.last+s.least) < s.heap[0].At {
+			s.put(id)
+		}
+	}
+}
+
 // put files an item where it belongs; what was filed of it before is stale.
 func (s *Schedule) put(id uint32) { s.putAt(id, math.Inf(-1)) }
 

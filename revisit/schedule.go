@@ -36,6 +36,9 @@ type Schedule struct {
 	resting   due.Heap // visited a moment ago, by the end of their rest
 	least     float64  // rest after a visit
 	threshold float64
+	high      float64 // greatest threshold by which items are filed
+	sweeping  bool    // the threshold has fallen: items are looked at anew
+	cursor    uint32  // of those, the next one
 	began     bool
 	last      float64 // visit
 	gap       float64 // between visits, smoothed
@@ -80,6 +83,12 @@ const (
 	// comes up, and eased by what it falls with a visit.
 	refused = 1. / 64
 	eased   = 1. / 16
+	// fallen is the share of its height to which the threshold may fall before items
+	// filed by it are looked at anew, and sweepLooks how many with each visit: they
+	// would lie behind those that were visited since, filed by the lower one, and
+	// the same few would be visited again and again.
+	fallen     = .8
+	sweepLooks = 4
 	// refusals bounds the items of busy groups that one call of Next passes over.
 	refusals = 64
 )
@@ -198,6 +207,7 @@ func (s *Schedule) Start(budget float64) error {
 	}
 	_, high := bracket(total, budget)
 	s.threshold, s.began, s.gap = math.Exp2(high), true, 1/budget
+	s.high, s.sweeping = s.threshold, false
 	s.heap, s.given, s.resting = s.heap[:0], s.given[:0], s.resting[:0]
 	for i := range s.items {
 		at, up := s.moment(&s.items[i])
@@ -252,6 +262,7 @@ func (s *Schedule) Group(id uint32) uint32 { return s.items[id].group }
 func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 	s.begin()
 	s.revive(now)
+	s.sweep()
 	for tries := 0; len(s.heap) > 0; {
 		top := s.heap[0]
 		it := &s.items[top.ID]
@@ -361,6 +372,10 @@ func (s *Schedule) visit(it *scheduled, now, moment float64) {
 		}
 	case !math.IsInf(value, 0):
 		s.threshold += follow * (value - s.threshold)
+	}
+	s.high = max(s.high, s.threshold)
+	if !s.sweeping && s.threshold < fallen*s.high {
+		s.sweeping, s.cursor, s.high = true, 0, s.threshold
 	}
 	g.raise = max(1, g.raise*(1-eased))
 	it.last, it.evidence, s.last = now, 0, now

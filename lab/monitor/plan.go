@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,29 +13,30 @@ import (
 	"github.com/freshet/freshet/revisit"
 )
 
-// plan visits each resource at the rate that a policy of package revisit gives
-// it for the budget: the very code that the live robot runs. It either knows
-// the change rates of the field or estimates them from its visits.
+// plan visits the resource that a revisit.Schedule says is next: the very code
+// by which the live robot chooses. It either knows the change rates of the field
+// or estimates them from its visits. A rule of the schedule is followed as it
+// is, a policy of plans by the rates that it gives the resources for the budget.
 //
-// Downloaders never wait: the next visit is always of the resource whose turn
-// is first, also when that lies in the future, and a resource's turns are 1/rate
-// apart. So visits are in the ratios of the rates whatever the budget is worth;
-// the price of the policy is found anew every day for the visits that were
-// possible in the day before.
+// Downloaders never wait: the next visit is always of the resource whose moment
+// is first, also when that lies in the future. So visits are in the ratios of
+// the rates whatever the budget is worth; the price of a policy of plans is
+// found anew now and then, every day in the end, for the visits that were
+// possible since the last time.
 type plan struct {
 	crew
-	policy revisit.Policy
+	policy *revisit.Policy // nil for a rule of the schedule
 	ask    bool
 
 	rates   []float64        // real changes a second, if known
 	history []change.History // of visits, if learned
 
-	turns  turns
-	parked []uint32 // pages that the policy does not visit at the present price
-	tariff revisit.Tariff
-	memo   []float64 // rates of visits by change rate, at the present price; NaN: not asked yet
-	visits float64   // since the price was found
-	spin   int       // visits since one took time
+	schedule *revisit.Schedule
+	tariff   revisit.Tariff
+	memo     []float64 // rates of visits by change rate, at the present price; NaN: not asked yet
+	visits   float64   // since the price was found
+	every    float64   // for how long a price holds
+	spin     int       // visits since one took time
 }
 
 // What plans have under way beside downloads and probes.
@@ -43,8 +45,12 @@ const (
 	rested                    // a field with nothing but errors was waited out
 )
 
-// day is how often the price is found, in units.
-const day = 24 * 3600 / field.Unit
+// day is how often the price is found, in units; at first, while rates are not
+// known yet, after firstPrice, then after twice as long each time.
+const (
+	day        = 24 * 3600 / field.Unit
+	firstPrice = day / 64
+)
 
 // Change rates are rounded for the price, as the live robot does, to a quarter
 // of an octave, and for a page's own rate to a 32nd, which changes intervals
@@ -61,12 +67,12 @@ func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), e
 		if err != nil {
 			return nil, err
 		}
-		policy, ok := revisit.Policies()[args[0]]
-		if !ok {
-			return nil, fmt.Errorf("no policy %q; there are %s", args[0], strings.Join(revisit.Names(), ", "))
+		policy, rule, err := readPolicy(args[0])
+		if err != nil {
+			return nil, err
 		}
 		return func(f field.Field) (Strategy, error) {
-			p := &plan{crew: c, policy: policy, ask: ask, memo: make([]float64, 2*octave*fine+1)}
+			p := &plan{crew: c, policy: policy, ask: ask, memo: make([]float64, 2*octave*fine+1), schedule: revisit.NewSchedule(rule)}
 			if learn {
 				p.history = make([]change.History, f.Pages())
 			} else {
@@ -75,6 +81,22 @@ func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), e
 			return p, nil
 		}, nil
 	}
+}
+
+// readPolicy returns the policy of plans of a name, if it is one, and the rule
+// for the schedule.
+func readPolicy(name string) (*revisit.Policy, revisit.Rule, error) {
+	if p, ok := revisit.Policies()[name]; ok {
+		r, err := revisit.RuleOf("stride")
+		return &p, r, err
+	}
+	r, err := revisit.RuleOf(name)
+	if err != nil {
+		names := append(revisit.Names(), "greedy", "most-likely-changed", "sweep")
+		slices.Sort(names)
+		err = fmt.Errorf("no policy %q; there are %s", name, strings.Join(names, ", "))
+	}
+	return nil, r, err
 }
 
 // readVisits reads the arguments that follow the name of a policy or rule.
@@ -113,22 +135,26 @@ func (p *plan) rate(page uint32) float64 {
 	return p.history[page].Rate(change.DefaultPrior)
 }
 
-// interval returns the units between visits of a page: +Inf for none.
-func (p *plan) interval(page uint32) float64 {
+// pace is the rate by which the schedule goes: that of a page's changes, or of
+// the visits that a plan gives it.
+func (p *plan) pace(page uint32) float64 {
 	d := p.rate(page)
-	if d <= 0 {
-		return 1 / (p.tariff.Rate(revisit.Item{Importance: 1, Rate: d}) * field.Unit)
+	if p.policy == nil || d <= 0 {
+		return d
 	}
 	i := int(math.Round(math.Log2(d)*fine)) + octave*fine
 	i = min(max(i, 0), len(p.memo)-1)
 	if math.IsNaN(p.memo[i]) {
-		p.memo[i] = p.tariff.Rate(revisit.Item{Importance: 1, Rate: math.Exp2(float64(i-octave*fine) / fine)}) * field.Unit
+		p.memo[i] = p.tariff.Rate(revisit.Item{Importance: 1, Rate: math.Exp2(float64(i-octave*fine) / fine)})
 	}
-	return 1 / p.memo[i]
+	return p.memo[i]
 }
 
 // price finds what a visit costs when so many visits a unit are possible.
 func (p *plan) price(s *Sim, visits float64) {
+	if p.policy == nil {
+		return
+	}
 	counts := map[int]float64{}
 	for page := range uint32(s.Pages()) {
 		if d := p.rate(page); d > 0 {
@@ -149,13 +175,13 @@ func (p *plan) price(s *Sim, visits float64) {
 			kinds, numbers = append(kinds, revisit.Item{Importance: 1, Rate: math.Exp2(float64(k) / coarse)}), append(numbers, n)
 		}
 	}
-	if t, err := revisit.NewTariff(p.policy, kinds, numbers, visits/field.Unit); err == nil {
+	if t, err := revisit.NewTariff(*p.policy, kinds, numbers, visits/field.Unit); err == nil {
 		p.tariff = t
 	}
 }
 
-// Start finds the first price for visits of mean length and gives every page a
-// first turn within its interval.
+// Start finds the first price for visits of mean length and files every page as
+// if it had been visited at some moment of its turn.
 func (p *plan) Start(s *Sim) {
 	if p.history != nil {
 		for i := range p.history {
@@ -173,34 +199,39 @@ func (p *plan) Start(s *Sim) {
 	case p.ask:
 		each = (1. + ProbeTime) / 2
 	}
-	p.price(s, float64(p.size)/each)
+	visits := float64(p.size) / each
+	p.price(s, visits)
+	turn := float64(s.Pages()) / visits * field.Unit // of all pages alike
 	for page := range uint32(s.Pages()) {
-		p.turn(page, 0, s.Unit())
+		f, ago := p.pace(page), turn
+		if p.policy != nil && f > 0 {
+			ago = 1 / f
+		}
+		must(p.schedule.Add(1, f, -ago*s.Unit()))
 	}
-	s.After(day, priced, 0, 0)
+	_ = p.schedule.Start(visits / field.Unit) // visits is positive
+	p.every = firstPrice
+	s.After(p.every, priced, 0, 0)
 	p.visit(s)
 }
 
-// turn gives a page its next turn: part of its interval after a moment.
-func (p *plan) turn(page uint32, after, part float64) {
-	if v := p.interval(page); v < math.Inf(1) {
-		p.turns.push(after+v*part, page)
-		return
+// must is for items whose numbers cannot be wrong.
+func must(_ uint32, err error) {
+	if err != nil {
+		panic(fmt.Sprintf("monitor: schedule: %v", err))
 	}
-	p.parked = append(p.parked, page)
 }
 
 // Done goes on after a probe or a download, or finds the price anew.
 func (p *plan) Done(s *Sim, e Event) {
 	switch e.What {
 	case priced:
-		p.price(s, max(1, p.visits)/day)
-		pages := p.parked
-		p.parked = nil
-		for _, page := range pages {
-			p.turn(page, p.turns.now, s.Unit())
+		p.price(s, max(1, p.visits)/p.every)
+		for page := range uint32(s.Pages()) {
+			p.set(page)
 		}
-		s.After(day, priced, 0, 0)
+		p.every = min(2*p.every, day)
+		s.After(p.every, priced, 0, 0)
 	case rested:
 		p.busy--
 	case asked:
@@ -217,19 +248,32 @@ func (p *plan) Done(s *Sim, e Event) {
 	p.visit(s)
 }
 
+// set tells the schedule of a page's new pace.
+func (p *plan) set(page uint32) {
+	f := p.pace(page)
+	if _, was, _, _ := p.schedule.Known(page); math.Abs(was-f) > .01*was {
+		if err := p.schedule.Set(page, 1, f); err != nil {
+			panic(fmt.Sprintf("monitor: schedule: %v", err))
+		}
+	}
+}
+
 // seen ends a visit.
 func (p *plan) seen(s *Sim, page uint32, news bool) {
 	p.visits++
 	if p.history != nil {
 		p.history[page].Observe(clock(s.Now()), news)
+		p.set(page)
 	}
-	p.turn(page, p.turns.now, 1)
 }
 
 // visit puts every free downloader to work.
 func (p *plan) visit(s *Sim) {
-	for p.spin = 0; p.free() && p.turns.any(); {
-		page := p.turns.pop()
+	for p.spin = 0; p.free(); {
+		page, ok := p.schedule.Next(s.Now() * field.Unit)
+		if !ok {
+			return
+		}
 		if p.ask {
 			s.Probe(asked, 0, page)
 			p.busy++
