@@ -21,6 +21,7 @@ type benchFreshCmd struct {
 	Warm     time.Duration `help:"Time in which the robot learns." default:"40s"`
 	Measure  time.Duration `help:"Time in which freshness is measured." default:"60s"`
 	Seed     uint64        `help:"Of the site's history." default:"1"`
+	Known    bool          `help:"The robot is told the change rates: what learning costs is left out."`
 	Policies []string      `help:"Which policies take their turns (default: all)."`
 }
 
@@ -36,7 +37,7 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
 		}
 	}
 	e, err := fresh.Open(fresh.Config{
-		Pages: c.Pages, Hosts: c.Hosts, Slowest: c.Slowest, Budget: c.Budget, Warm: c.Warm, Measure: c.Measure, Seed: c.Seed,
+		Pages: c.Pages, Hosts: c.Hosts, Slowest: c.Slowest, Budget: c.Budget, Warm: c.Warm, Measure: c.Measure, Seed: c.Seed, Known: c.Known,
 		Log: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
@@ -60,19 +61,25 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
 		rows = append(rows, row)
 	}
 	if g.JSON {
-		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "slowest": c.Slowest, "measured": c.Measure.Seconds(), "rows": rows})
+		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "slowest": c.Slowest, "warm": c.Warm.Seconds(), "measured": c.Measure.Seconds(), "rows": rows})
 	}
 	w := tabwriter.NewWriter(g.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "policy\tfreshness\tsimulated\ttheory\tage, s\trequests/s\t")
+	fmt.Fprintln(w, "policy\tfreshness\tsimulated\ttheory\tage, s\tsimulated\ttheory\trequests/s\tsays of itself\tage, s\tin quarters\t")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.1f\t%.1f\t\n", r.Policy, r.Freshness, fraction(r.Simulated), fraction(r.Predicted), r.Age, r.Requests)
+		simulated, simulatedAge := outcome(r.Simulated)
+		theory, theoryAge := outcome(r.Theory)
+		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.1f\t%s\t%s\t%.1f\t%.3f\t%.1f\t%.3f\t\n", r.Policy, r.Freshness, simulated, theory, r.Age, simulatedAge, theoryAge, r.Requests, r.Estimated, r.EstimatedAge, r.Parts)
 	}
 	return w.Flush()
 }
 
-func fraction(v *float64) string {
-	if v == nil {
-		return "-"
+// outcome is text of what may not be known.
+func outcome(o *fresh.Outcome) (freshness, age string) {
+	switch {
+	case o == nil:
+		return "-", "-"
+	case o.Age == nil:
+		return fmt.Sprintf("%.3f", o.Freshness), "no bound"
 	}
-	return fmt.Sprintf("%.3f", *v)
+	return fmt.Sprintf("%.3f", o.Freshness), fmt.Sprintf("%.1f", *o.Age)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Config struct {
 	Warm    time.Duration
 	Measure time.Duration
 	Seed    uint64
+	Known   bool   // the robot is told the change rates
 	Work    string // folder for the data directories
 	Log     *slog.Logger
 }
@@ -34,25 +36,39 @@ type Config struct {
 // Row is the outcome of one policy.
 type Row struct {
 	Policy    string  `json:"policy"`
-	Signals   bool    `json:"signals"`
-	Freshness float64 `json:"freshness"` // measured mean share of pages that are up to date
-	Age       float64 `json:"age"`       // measured mean age in seconds
-	Requests  float64 `json:"requests"`  // a second
-	// Predicted is the freshness by theory from the true rates, nil where there is
-	// no formula.
-	Predicted *float64 `json:"predicted,omitempty"`
-	// Simulated is that of the simulator, with known rates, on the same moments
-	// of change.
-	Simulated *float64 `json:"simulated,omitempty"`
+	Known     bool    `json:"known_rates"` // the robot was told the change rates
+	Freshness float64 `json:"freshness"`   // measured mean share of pages that are up to date
+	Age       float64 `json:"age"`         // measured mean age in seconds
+	Requests  float64 `json:"requests"`    // a second
+	// Estimated is what the robot's status page says of itself, in the mean.
+	Estimated    float64 `json:"estimated_freshness"`
+	EstimatedAge float64 `json:"estimated_age"`
+	// Theory is by formula from the true rates, nil where there is none.
+	Theory *Outcome `json:"theory,omitempty"`
+	// Simulated is of the simulator, with known rates, on the same moments of
+	// change, nil where it has no such policy.
+	Simulated *Outcome `json:"simulated,omitempty"`
+	// Parts are the freshness in equal parts of the time that was measured.
+	Parts []float64 `json:"parts,omitempty"`
 }
 
-// Signalled is the name of the row where each change is signalled.
-const Signalled = "fixed-optimal+signals"
+// Outcome is how fresh a site is kept. Age is +Inf by theory where pages are
+// never visited: the robot then shows what the pages' last visits left.
+type Outcome struct {
+	Freshness float64  `json:"freshness"`
+	Age       *float64 `json:"age,omitempty"` // seconds; nil for no bound
+}
 
-// Names are the policies of an experiment, in the order in which theory expects
-// them, but for half-change, which has no budget but the limit.
+// Told is the end of the names of rows whose site tells of each change.
+const Told = "+signals"
+
+// Names are the rows of an experiment, in the order in which theory expects
+// them.
 func Names() []string {
-	return []string{"half-change", "proportional", "adaptive", "uniform", "no-starvation", "age-optimal", "random-optimal", "fixed-optimal", Signalled}
+	return []string{
+		"proportional", "most-likely-changed", "adaptive", "no-starvation", "sweep", "uniform", "age-optimal",
+		"random-optimal", "fixed-optimal", "greedy", "fixed-optimal" + Told, "greedy" + Told,
+	}
 }
 
 // Experiment is a site that is served while policies take their turns.
@@ -99,70 +115,107 @@ func (e *Experiment) Close() error {
 
 // Run lets the whole of serve (robot, store, indexer) keep the site fresh under
 // a policy, from nothing, and measures after the warm-up.
-func (e *Experiment) Run(ctx context.Context, policy string) (Row, error) {
-	row := Row{Policy: policy, Signals: policy == Signalled}
+func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
+	row := Row{Policy: name, Known: e.config.Known}
+	policy, told := strings.CutSuffix(name, Told)
 	dir, err := os.MkdirTemp(e.config.Work, "fresh-")
 	if err != nil {
 		return row, err
 	}
 	defer os.RemoveAll(dir)
+	e.site.reset()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	options := node.Options{Dir: dir, AllowPrivate: true, Log: e.config.Log}
+	if e.config.Known {
+		options.Rates = e.site.rate
+	}
+	n, err := node.New(ctx, e.settings(policy), options)
+	if err != nil {
+		return row, fmt.Errorf("%s: %w", name, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.Run(ctx, nil) }()
+	var beside sync.WaitGroup
+	if told {
+		beside.Go(func() { e.signal(ctx, n) })
+	}
+	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(ctx, n) })
+	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
+	defer t.Stop()
+	var stopped error
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+		stopped = ctx.Err()
+	case err := <-ended:
+		cancel()
+		beside.Wait()
+		return row, fmt.Errorf("%s: the robot ended: %w", name, errors.Join(err, ctx.Err()))
+	}
+	cancel()
+	beside.Wait()
+	if err := errors.Join(stopped, <-ended); err != nil {
+		return row, fmt.Errorf("%s: %w", name, err)
+	}
+	e.result(&row)
+	row.Theory = e.predict(policy, told)
+	row.Simulated, err = e.simulate(context.WithoutCancel(ctx), policy, told)
+	return row, err
+}
+
+// settings are those of the robot.
+func (e *Experiment) settings(policy string) *config.Config {
 	c := config.Default()
 	c.Console.Listen = "127.0.0.1:0"
 	c.Crawl.Policy, c.Crawl.Budget = policy, e.config.Budget
-	if row.Signals {
-		c.Crawl.Policy = "fixed-optimal"
-	}
 	c.Crawl.MinRevisit, c.Crawl.MaxRevisit = 10*time.Millisecond, 24*time.Hour
-	if _, planned := revisit.Policies()[c.Crawl.Policy]; !planned {
-		// They begin with intervals of days, which the experiment has no time for.
-		c.Crawl.MaxRevisit = time.Duration(3 * float64(e.config.Pages) / e.config.Budget * float64(time.Second))
-	}
 	c.Crawl.Agents = e.config.Hosts
 	for h := range e.config.Hosts {
 		c.Sources = append(c.Sources, config.Source{URL: fmt.Sprintf("http://127.0.0.%d:%d/", h+1, e.site.port), AllowPrivate: true})
 	}
-	e.site.reset()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	n, err := node.New(ctx, c, node.Options{Dir: dir, AllowPrivate: true, Log: e.config.Log})
-	if err != nil {
-		return row, fmt.Errorf("%s: %w", policy, err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx, nil) }()
-	var sender sync.WaitGroup
-	if row.Signals {
-		sender.Go(func() { e.signal(ctx, n) })
-	}
+	return c
+}
+
+// parts is into how many the time that is measured is divided, to show how a
+// robot that learns comes on.
+const parts = 4
+
+// result measures what the robot knew.
+func (e *Experiment) result(row *Row) {
 	warm, end := e.config.Warm.Seconds(), (e.config.Warm + e.config.Measure).Seconds()
-	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	case err := <-ended:
-		cancel()
-		sender.Wait()
-		return row, fmt.Errorf("%s: the robot ended: %w", policy, errors.Join(err, ctx.Err()))
-	}
-	stopped := ctx.Err()
-	cancel()
-	sender.Wait()
-	if err := errors.Join(stopped, <-ended); err != nil {
-		return row, fmt.Errorf("%s: %w", policy, err)
-	}
 	var requests int
 	row.Freshness, row.Age, requests = e.site.measure(warm, end)
 	row.Requests = float64(requests) / (end - warm)
-	row.Predicted = e.predict(policy)
-	if _, ok := revisit.Policies()[policy]; ok {
-		f, err := e.simulate(context.WithoutCancel(ctx), policy)
-		if err != nil {
-			return row, err
-		}
-		row.Simulated = &f
+	for i := range parts {
+		from := warm + (end-warm)*float64(i)/parts
+		f, _, _ := e.site.measure(from, from+(end-warm)/parts)
+		row.Parts = append(row.Parts, f)
 	}
-	return row, nil
+}
+
+// ask takes the mean of what the robot says of itself, over the time that is
+// measured.
+func (e *Experiment) ask(ctx context.Context, n *node.Node) (freshness, age float64) {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	count := 0.
+	for {
+		select {
+		case <-ctx.Done():
+			if count > 0 {
+				freshness, age = freshness/count, age/count
+			}
+			return freshness, age
+		case <-t.C:
+		}
+		if time.Since(e.site.began) < e.config.Warm {
+			continue
+		}
+		if s, err := n.Status(ctx); err == nil {
+			freshness, age, count = freshness+s.Freshness, age+s.Age.Seconds(), count+1
+		}
+	}
 }
 
 // signal tells the robot of changes as they happen.
@@ -193,22 +246,31 @@ func (e *Experiment) signal(ctx context.Context, n *node.Node) {
 	}
 }
 
-// predict is the freshness that theory gives a policy that knows the rates.
-func (e *Experiment) predict(policy string) *float64 {
-	p, ok := revisit.Policies()[policy]
-	if policy == Signalled {
-		p, ok = revisit.Policies()["fixed-optimal"]
+// predict is what theory gives a policy that knows the rates.
+func (e *Experiment) predict(policy string, told bool) *Outcome {
+	switch policy { // what they come to
+	case "greedy":
+		policy = "fixed-optimal"
+	case "sweep":
+		policy = "uniform"
+	case "most-likely-changed": // visits where the chance of a change is the same for all
+		policy = "proportional"
 	}
+	p, ok := revisit.Policies()[policy]
 	if !ok {
 		return nil
 	}
 	items := make([]revisit.Item, len(e.site.rates))
 	for i, d := range e.site.rates {
-		items[i] = revisit.Item{Importance: 1, Rate: d, Signals: policy == Signalled}
+		items[i] = revisit.Item{Importance: 1, Rate: d, Signals: told}
 	}
 	plan, err := revisit.New(p, items, e.config.Budget)
 	if err != nil {
 		return nil
 	}
-	return &plan.Freshness
+	o := &Outcome{Freshness: plan.Freshness}
+	if !math.IsInf(plan.Age, 0) {
+		o.Age = &plan.Age
+	}
+	return o
 }

@@ -61,18 +61,46 @@ type silence struct{}
 func (silence) Read([]field.Request) int { return 0 }
 
 // simulate runs a policy that knows the rates in the simulator, on the site's
-// own history, and returns the mean freshness over the time that is measured.
-func (e *Experiment) simulate(ctx context.Context, policy string) (float64, error) {
-	v, err := monitor.Parse(fmt.Sprintf("plan:%s:%gkB/s", policy, e.config.Budget*pageSize/1000))
+// own history, and returns what it kept over the time that is measured.
+func (e *Experiment) simulate(ctx context.Context, policy string, told bool) (*Outcome, error) {
+	kind := "plan"
+	if told {
+		kind = "told"
+	}
+	v, err := monitor.Parse(fmt.Sprintf("%s:%s:%gkB/s", kind, policy, e.config.Budget*pageSize/1000))
 	if err != nil {
-		return 0, err
+		return nil, nil // it has no such policy
 	}
 	warm := e.config.Warm.Seconds()
-	r, err := monitor.Run(ctx, monitor.Config{
-		Field: newHistory(e.site, warm+e.config.Measure.Seconds()), Variant: v, Warmup: warm / field.Unit, Seed: e.config.Seed,
-	})
-	if err != nil {
-		return 0, fmt.Errorf("simulate %s: %w", policy, err)
+	end := warm + e.config.Measure.Seconds()
+	log := &deliveries{site: &site{rates: e.site.rates, changes: e.site.changes, told: make([][]delivery, len(e.site.rates))}, each: 1 / e.config.Budget}
+	for page := range log.site.told { // it begins with a copy of everything
+		log.site.told[page] = []delivery{{0, 0}}
 	}
-	return r.FreshnessMean / 100, nil
+	if _, err := monitor.Run(ctx, monitor.Config{Field: newHistory(e.site, end), Variant: v, Seed: e.config.Seed, Log: log}); err != nil {
+		return nil, fmt.Errorf("simulate %s: %w", policy, err)
+	}
+	o := &Outcome{Age: new(float64)}
+	o.Freshness, *o.Age, _ = log.site.measure(warm, end)
+	return o, nil
 }
+
+// deliveries notes what the simulated robot was told, so that it is measured as
+// the real one is.
+type deliveries struct {
+	site *site
+	each float64 // seconds that a download takes
+}
+
+// Fetched implements monitor.Log. The version is that of the download's
+// beginning.
+func (d *deliveries) Fetched(t float64, page, _ uint32, _ int64) {
+	at := t * field.Unit
+	d.site.told[page] = append(d.site.told[page], delivery{at, d.site.version(int(page), at-d.each)})
+}
+
+// Changed implements monitor.Log.
+func (*deliveries) Changed(float64, field.Change) {}
+
+// Learned implements monitor.Log.
+func (*deliveries) Learned(float64, uint32, float64) {}

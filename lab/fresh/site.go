@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/weburl"
 )
 
 // site serves pages that change at moments drawn before.
@@ -62,6 +63,15 @@ func (s *site) reset() {
 // address of a page; hosts are 127.0.0.1, 127.0.0.2 ...
 func (s *site) address(page int) string {
 	return fmt.Sprintf("http://127.0.0.%d:%d/%d", 1+page%s.hosts, s.port, page)
+}
+
+// rate is the change rate of a page; the lists of pages never change.
+func (s *site) rate(u weburl.URL) (float64, bool) {
+	page, err := strconv.Atoi(strings.TrimPrefix(u.Target(), "/"))
+	if err != nil || page < 0 || page >= len(s.rates) {
+		return 1e-9, true
+	}
+	return s.rates[page], true
 }
 
 // version counts the changes of a page up to a time.

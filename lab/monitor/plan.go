@@ -30,6 +30,8 @@ type plan struct {
 
 	rates   []float64        // real changes a second, if known
 	history []change.History // of visits, if learned
+	paces   []float64        // one over the adaptive intervals, with their last visits
+	seenAt  []float64        // seconds
 
 	schedule *revisit.Schedule
 	tariff   revisit.Tariff
@@ -73,9 +75,12 @@ func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), e
 		}
 		return func(f field.Field) (Strategy, error) {
 			p := &plan{crew: c, policy: policy, ask: ask, memo: make([]float64, 2*octave*fine+1), schedule: revisit.NewSchedule(rule)}
-			if learn {
+			switch {
+			case args[0] == adaptive:
+				p.seenAt, p.paces = make([]float64, f.Pages()), make([]float64, f.Pages())
+			case learn:
 				p.history = make([]change.History, f.Pages())
-			} else {
+			default:
 				p.rates = perSecond(f)
 			}
 			return p, nil
@@ -90,14 +95,21 @@ func readPolicy(name string) (*revisit.Policy, revisit.Rule, error) {
 		r, err := revisit.RuleOf("stride")
 		return &p, r, err
 	}
-	r, err := revisit.RuleOf(name)
-	if err != nil {
-		names := append(revisit.Names(), "greedy", "most-likely-changed", "sweep")
+	rule := name
+	if name == adaptive {
+		rule = "stride"
+	}
+	r, err := revisit.RuleOf(rule)
+	if err != nil || name == "stride" {
+		names := append(revisit.Names(), adaptive, "greedy", "most-likely-changed", "sweep")
 		slices.Sort(names)
 		err = fmt.Errorf("no policy %q; there are %s", name, strings.Join(names, ", "))
 	}
 	return nil, r, err
 }
+
+// adaptive is the name of the rule of revisit.Adaptive, which learns by itself.
+const adaptive = "adaptive"
 
 // readVisits reads the arguments that follow the name of a policy or rule.
 func readVisits(args []string) (c crew, ask bool, err error) {
@@ -138,6 +150,9 @@ func (p *plan) rate(page uint32) float64 {
 // pace is the rate by which the schedule goes: that of a page's changes, or of
 // the visits that a plan gives it.
 func (p *plan) pace(page uint32) float64 {
+	if p.paces != nil {
+		return p.paces[page]
+	}
 	d := p.rate(page)
 	if p.policy == nil || d <= 0 {
 		return d
@@ -202,6 +217,9 @@ func (p *plan) Start(s *Sim) {
 	visits := float64(p.size) / each
 	p.price(s, visits)
 	turn := float64(s.Pages()) / visits * field.Unit // of all pages alike
+	for i := range p.paces {
+		p.paces[i] = 1 / turn
+	}
 	for page := range uint32(s.Pages()) {
 		f, ago := p.pace(page), turn
 		if p.policy != nil && f > 0 {
@@ -263,6 +281,14 @@ func (p *plan) seen(s *Sim, page uint32, news bool) {
 	p.visits++
 	if p.history != nil {
 		p.history[page].Observe(clock(s.Now()), news)
+		p.set(page)
+	}
+	if p.paces != nil {
+		now := s.Now() * field.Unit
+		if since := now - p.seenAt[page]; since > 0 {
+			p.paces[page] = 1 / revisit.Adaptive{}.Next(since, news)
+		}
+		p.seenAt[page] = now
 		p.set(page)
 	}
 }
