@@ -225,7 +225,7 @@ func (p *plan) Start(s *Sim) {
 		if p.policy != nil && f > 0 {
 			ago = 1 / f
 		}
-		must(p.schedule.Add(1, f, -ago*s.Unit()))
+		filed(p.schedule.Add(1, f, -ago*s.Unit()))
 	}
 	_ = p.schedule.Start(visits / field.Unit) // visits is positive
 	p.every = firstPrice
@@ -233,8 +233,8 @@ func (p *plan) Start(s *Sim) {
 	p.visit(s)
 }
 
-// must is for items whose numbers cannot be wrong.
-func must(_ uint32, err error) {
+// filed is for items whose numbers cannot be wrong.
+func filed(_ uint32, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("monitor: schedule: %v", err))
 	}
