@@ -95,6 +95,11 @@ func TestAnswers(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s %s: %v", network, tt.name, err)
 			}
+			for _, rr := range append(r.Answer, r.Ns...) {
+				if rr.Header().Ttl != DefaultTTL {
+					t.Errorf("%s %s: time to live %d", network, tt.name, rr.Header().Ttl)
+				}
+			}
 			if got := data(r); r.Rcode != tt.rcode || got != tt.want || !r.Authoritative || r.IsEdns0() == nil {
 				t.Errorf("%s %s %s: %s %q, want %s %q", network, tt.name, dns.TypeToString[tt.qtype], dns.RcodeToString[r.Rcode], got, dns.RcodeToString[tt.rcode], tt.want)
 			}

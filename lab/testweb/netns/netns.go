@@ -53,7 +53,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 0, explain(err)
+		return 0, explain(proc, "make a user, network and mount namespace", err)
 	}
 	err := cmd.Wait()
 	var exit *exec.ExitError
@@ -72,27 +72,42 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 // remaining names the ways to serve a robot that need no namespace.
 const remaining = "the ways that remain: --proxy ADDR (a forward proxy with CONNECT), or --dns ADDR --answer 127.0.0.1 with --http 127.0.0.1:PORT"
 
-// explain turns the error of making namespaces into advice.
-func explain(err error) error {
+// settings are the kernel's that restrict namespaces: the value that does, and
+// what lifts it.
+var settings = []struct{ file, value, advice string }{
+	{"kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
+	{"kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
+	{"user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=1000"},
+	{"user/max_net_namespaces", "0", "sysctl user.max_net_namespaces=1000"},
+	{"user/max_mnt_namespaces", "0", "sysctl user.max_mnt_namespaces=1000"},
+}
+
+// proc is where the kernel shows its settings.
+const proc = "/proc/sys"
+
+// explain turns the error of making namespaces, or of the first privileged act
+// in them, into advice. Some systems let anybody make a user namespace and then
+// deny what it is for.
+func explain(proc, what string, err error) error {
 	var why []string
-	for file, advice := range map[string]string{
-		"/proc/sys/kernel/unprivileged_userns_clone":             "sysctl kernel.unprivileged_userns_clone=1",
-		"/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "sysctl kernel.apparmor_restrict_unprivileged_userns=0",
-		"/proc/sys/user/max_user_namespaces":                     "sysctl user.max_user_namespaces=1000",
-	} {
-		b, readErr := os.ReadFile(file)
-		v := strings.TrimSpace(string(b))
-		if readErr != nil {
-			continue
-		}
-		if v == "0" != strings.Contains(file, "apparmor") {
-			why = append(why, fmt.Sprintf("%s is %s; the administrator may allow it by `%s`", file, v, advice))
+	for _, s := range settings {
+		b, readErr := os.ReadFile(filepath.Join(proc, s.file))
+		if v := strings.TrimSpace(string(b)); readErr == nil && v == s.value {
+			why = append(why, fmt.Sprintf("%s/%s is %s; the administrator may allow it by `%s`", proc, s.file, v, s.advice))
 		}
 	}
 	if len(why) == 0 {
 		why = append(why, "the kernel or the container that this runs in restricts user namespaces")
 	}
-	return fmt.Errorf("make a user, network and mount namespace: %w: %s; %s", err, strings.Join(why, "; "), remaining)
+	return fmt.Errorf("%s: %w: %s; %s", what, err, strings.Join(why, "; "), remaining)
+}
+
+// denied explains an error that says that a right is missing.
+func denied(what string, err error) error {
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return explain(proc, what, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // Files are the contents that the command finds in place of the machine's.
@@ -109,7 +124,7 @@ func Prepare() error {
 		return fmt.Errorf("prepare the namespace: %w", err)
 	}
 	if err := loopback(); err != nil {
-		return err
+		return denied("switch lo on in the namespace", err)
 	}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		err := localDefault(family)
@@ -117,11 +132,11 @@ func Prepare() error {
 			continue // a kernel without IPv6 serves IPv4
 		}
 		if err != nil {
-			return err
+			return denied("route all addresses to lo", err)
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make the mounts private: %w", err)
+		return denied("make the mounts private", err)
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package netns
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -24,13 +26,45 @@ func TestRouteMessage(t *testing.T) {
 // Whatever forbids namespaces, the error names the ways that remain.
 func TestErrorNamesTheWaysThatRemain(t *testing.T) {
 	t.Parallel()
-	err := explain(unix.EPERM)
-	if !errors.Is(err, unix.EPERM) {
-		t.Errorf("%v hides its cause", err)
+	for _, err := range []error{explain(t.TempDir(), "make", unix.EPERM), denied("mount", unix.EPERM)} {
+		if !errors.Is(err, unix.EPERM) {
+			t.Errorf("%v hides its cause", err)
+		}
+		for _, way := range []string{"--proxy", "--dns", "--answer"} {
+			if !strings.Contains(err.Error(), way) {
+				t.Errorf("%v does not name %s", err, way)
+			}
+		}
 	}
-	for _, way := range []string{"--proxy", "--dns", "--answer"} {
-		if !strings.Contains(err.Error(), way) {
-			t.Errorf("%v does not name %s", err, way)
+	if err := denied("mount", unix.ENOENT); strings.Contains(err.Error(), "--proxy") {
+		t.Errorf("%v is not for want of a right", err)
+	}
+}
+
+// The setting that restricts, of those that systems have, is named with what
+// lifts it; the others are not.
+func TestErrorNamesTheSetting(t *testing.T) {
+	t.Parallel()
+	for _, restricting := range settings {
+		dir := t.TempDir()
+		for _, s := range settings {
+			value := map[string]string{"0": "1", "1": "0"}[s.value]
+			if s == restricting {
+				value = s.value
+			}
+			name := filepath.Join(dir, s.file)
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(value+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		text := explain(dir, "make", unix.EPERM).Error()
+		for _, s := range settings {
+			if named := strings.Contains(text, s.advice); named != (s == restricting) {
+				t.Errorf("%s restricts, %s is named: %v: %s", restricting.file, s.file, named, text)
+			}
 		}
 	}
 }

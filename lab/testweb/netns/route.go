@@ -3,7 +3,6 @@ package netns
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"net"
 
 	"golang.org/x/sys/unix"
@@ -13,16 +12,16 @@ import (
 func loopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("switch lo on: %w", err)
+		return err
 	}
 	defer unix.Close(fd)
 	ifr, err := unix.NewIfreq("lo")
 	if err != nil {
-		return fmt.Errorf("switch lo on: %w", err)
+		return err
 	}
 	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
 	if err := unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr); err != nil {
-		return fmt.Errorf("switch lo on: %w", err)
+		return err
 	}
 	return nil
 }
@@ -33,26 +32,26 @@ func loopback() error {
 func localDefault(family uint8) error {
 	lo, err := net.InterfaceByName("lo")
 	if err != nil {
-		return fmt.Errorf("route all addresses to lo: %w", err)
+		return err
 	}
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
-		return fmt.Errorf("route all addresses to lo: %w", err)
+		return err
 	}
 	defer unix.Close(fd)
 	if err := unix.Sendto(fd, routeMessage(family, uint32(lo.Index)), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return fmt.Errorf("route all addresses to lo: %w", err)
+		return err
 	}
 	buf := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, buf, 0)
 	if err != nil {
-		return fmt.Errorf("route all addresses to lo: %w", err)
+		return err
 	}
 	if n < unix.NLMSG_HDRLEN+4 || binary.NativeEndian.Uint16(buf[4:]) != unix.NLMSG_ERROR {
-		return errors.New("route all addresses to lo: the kernel's answer is no acknowledgement")
+		return errors.New("the kernel's answer is no acknowledgement")
 	}
 	if code := int32(binary.NativeEndian.Uint32(buf[unix.NLMSG_HDRLEN:])); code != 0 {
-		return fmt.Errorf("route all addresses to lo: %w", unix.Errno(-code))
+		return unix.Errno(-code)
 	}
 	return nil
 }
