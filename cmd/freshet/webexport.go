@@ -41,22 +41,11 @@ func (c *webExportCmd) Run(ctx context.Context, g *globals) error {
 	}
 	defer graph.Close()
 	var a exportAnswer
-	switch c.Format {
-	case "tsv":
-		a.Files = []string{c.Out + ".tsv"}
-		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteEdges(w[0], graph, 0, graph.Nodes()) })
-	case "ascii":
-		a.Files = []string{c.Out + ".graph-txt"}
-		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteASCII(w[0], graph) })
-	case "records":
-		a.Files = []string{c.Out + ".nodes", c.Out + ".links"}
-		err = writeWhole(a.Files, func(w []io.Writer) error { return format.WriteFixed(w[0], w[1], graph) })
-	case "bv":
-		a.Files = []string{c.Out + ".graph", c.Out + ".offsets", c.Out + ".properties"}
-		a.BitsPerLink, err = c.bv(ctx, g, graph)
-	case "coded":
-		a.BitsPerLink, err = c.coded(ctx, g, graph)
+	if c.Format == "coded" {
 		a.Files = []string{c.Out}
+		a.BitsPerLink, err = c.coded(ctx, g, graph)
+	} else {
+		a.Files, a.BitsPerLink, err = c.files(ctx, g, graph)
 	}
 	if err != nil {
 		return fmt.Errorf("web export: %w", err)
@@ -79,23 +68,52 @@ func (c *webExportCmd) Run(ctx context.Context, g *globals) error {
 	return err
 }
 
-// bv writes the files of the WebGraph framework.
-func (c *webExportCmd) bv(ctx context.Context, g *globals, graph *webgraph.Graph) (float64, error) {
-	if !graph.Meta().Sorted {
-		return 0, usagef("%s: the links of its pages do not ascend, each once, as this format needs; import it with --simple", c.Dir)
-	}
-	if c.Chain < 0 || c.Chain > 1<<20 {
-		return 0, usagef("--chain %d: 0 to %d", c.Chain, 1<<20)
-	}
-	p := bv.Default()
-	p.MaxRef = c.Chain
+// files writes the files of a format and returns their names and, of coded lists,
+// the bits a link.
+func (c *webExportCmd) files(ctx context.Context, g *globals, graph *webgraph.Graph) (names []string, bitsPerLink float64, err error) {
+	view := graph.View()
+	nodes, links := int64(graph.Nodes()), graph.Links()
+	digits := int64(len(strconv.FormatInt(nodes-1, 10)))
 	show, end := g.graphProgress()
 	defer end()
-	bits, err := bv.Write(c.Out, p, graph, func(done int64) error {
-		show("coded", done, int64(graph.Nodes()))
+	var need int64 // about so many bytes
+	var write func(w []io.Writer) error
+	switch c.Format {
+	case "tsv":
+		names, need = []string{c.Out + ".tsv"}, links*(2*digits+2)
+		write = func(w []io.Writer) error { return format.WriteEdges(w[0], view, 0, int(nodes)) }
+	case "ascii":
+		names, need = []string{c.Out + ".graph-txt"}, nodes+links*(digits+1)
+		write = func(w []io.Writer) error { return format.WriteASCII(w[0], view) }
+	case "records":
+		names, need = []string{c.Out + ".nodes", c.Out + ".links"}, 32*nodes+16*links
+		write = func(w []io.Writer) error { return format.WriteFixed(w[0], w[1], view) }
+	case "bv":
+		p := bv.Default()
+		if p.MaxRef = c.Chain; c.Chain < 0 || c.Chain > 1<<20 {
+			return nil, 0, usagef("--chain %d: 0 to %d", c.Chain, 1<<20)
+		}
+		if !graph.Meta().Sorted {
+			return nil, 0, usagef("%s: the links of its pages do not ascend, each once, as this format needs; import it with --simple", c.Dir)
+		}
+		names, need = []string{c.Out + ".graph", c.Out + ".offsets", c.Out + ".properties"}, 2*nodes+10*links/8
+		write = func(w []io.Writer) error {
+			bits, err := bv.Write(w[0], w[1], w[2], p, view, func(done int64) error { return ctx.Err() })
+			bitsPerLink = float64(bits) / float64(max(links, 1))
+			return err
+		}
+	}
+	if err := webgraph.Room(c.Out, uint64(need)); err != nil {
+		return nil, 0, err
+	}
+	var written int64
+	told := func(n int) error {
+		written += int64(n)
+		show("written", min(written, need), need)
 		return ctx.Err()
-	})
-	return float64(bits) / float64(max(graph.Links(), 1)), err
+	}
+	err = writeWhole(names, told, write)
+	return names, bitsPerLink, err
 }
 
 // coded writes a folder of coded lists.
@@ -131,15 +149,15 @@ func sizeOf(path string) (size int64, err error) {
 }
 
 // writeWhole writes files under other names and gives them theirs when all are
-// whole.
-func writeWhole(names []string, write func([]io.Writer) error) (err error) {
+// whole: until then there is no file of the last name, so that what is there never
+// looks whole when it is not. told is told of every piece that is written, and may
+// end the work.
+func writeWhole(names []string, told func(n int) error, write func([]io.Writer) error) (err error) {
 	files := make([]*os.File, 0, len(names))
 	defer func() {
 		for _, f := range files {
-			err = errors.Join(err, f.Close())
-			if err == nil {
-				err = os.Rename(f.Name(), strings.TrimSuffix(f.Name(), ".partial"))
-			} else {
+			_ = f.Close() // again, unless something failed
+			if err != nil {
 				_ = os.Remove(f.Name())
 			}
 		}
@@ -150,9 +168,36 @@ func writeWhole(names []string, write func([]io.Writer) error) (err error) {
 		if err != nil {
 			return err
 		}
-		files, to = append(files, f), append(to, f)
+		files, to = append(files, f), append(to, watched{f, told})
 	}
-	return write(to)
+	if err := write(to); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(names[len(names)-1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for i, f := range files {
+		if err := os.Rename(f.Name(), names[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watched tells what is written.
+type watched struct {
+	w    io.Writer
+	told func(n int) error
+}
+
+func (w watched) Write(b []byte) (int, error) {
+	n, err := w.w.Write(b)
+	return n, errors.Join(err, w.told(n))
 }
 
 // webCatCmd prints the links of a stored graph.
@@ -179,13 +224,16 @@ func (c *webCatCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	if !c.Names {
-		return format.WriteEdges(g.stdout, graph, from, to)
+		return format.WriteEdges(watched{g.stdout, func(int) error { return ctx.Err() }}, graph.View(), from, to)
 	}
 	if !graph.Named() {
 		return usagef("web cat --names: %s has no names; a graph imported from URLs has", c.Dir)
 	}
 	for u := from; u < to; u++ {
 		name := graph.Name(uint32(u))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		for _, v := range graph.Out(uint32(u)) {
 			if _, err := fmt.Fprintf(g.stdout, "%s\t%s\n", name, graph.Name(v)); err != nil {
 				return err

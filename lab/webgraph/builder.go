@@ -41,7 +41,7 @@ func link(u, v uint32) uint64 { return uint64(u)<<32 | uint64(v) }
 func NewBuilder(dir string, opt BuilderOptions) (*Builder, error) {
 	chunk := max(opt.memory()/16, 1024) // two arrays of 8 bytes a link
 	if opt.Links > int64(chunk) {
-		if err := room(dir, uint64(Bytes(opt.Nodes, opt.Links)+8*opt.Links)); err != nil {
+		if err := Room(dir, uint64(Bytes(opt.Nodes, opt.Links)+8*opt.Links)); err != nil {
 			return nil, err
 		}
 	}
@@ -146,7 +146,7 @@ func (b *Builder) Finish(ctx context.Context) (err error) {
 	if b.nodes > MaxNodes {
 		return b.w.failed(fmt.Errorf("page %d: the greatest number is %d", b.nodes-1, uint64(MaxNodes-1)))
 	}
-	if err := room(b.w.dir, uint64(Bytes(b.nodes, b.links))); err != nil {
+	if err := Room(b.w.dir, uint64(Bytes(b.nodes, b.links))); err != nil {
 		return err
 	}
 	b.sort()

@@ -61,7 +61,7 @@ func SetColumn[T Number](dir, name string, values []T) error {
 	if int64(len(values)) != m.Nodes {
 		return fmt.Errorf("column %s: %d values for %d pages", name, len(values), m.Nodes)
 	}
-	if err := room(dir, uint64(len(values)*sizeOf(values[0]))); err != nil {
+	if err := Room(dir, uint64(len(values)*sizeOf(values[0]))); err != nil {
 		return err
 	}
 	// A file of a new name: until graph.json names it, the old column is whole.

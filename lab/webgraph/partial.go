@@ -45,7 +45,7 @@ func begin(dir string, need uint64, made any) (_ *partial, err error) {
 	if err := sweep(parent, base); err != nil {
 		return nil, err
 	}
-	if err := room(dir, need); err != nil {
+	if err := Room(dir, need); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(parent, 0o777); err != nil {
@@ -122,8 +122,9 @@ func globEscape(s string) string {
 	return string(b)
 }
 
-// room checks that the disk of a folder that may not exist yet has room.
-func room(dir string, need uint64) error {
+// Room checks that the disk of a file or folder that may not exist yet has room
+// for so many bytes, and a little more.
+func Room(dir string, need uint64) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
 		have, err := space.Free(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {

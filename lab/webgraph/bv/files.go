@@ -1,8 +1,8 @@
 package bv
 
 import (
-	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"os"
 
@@ -69,30 +69,10 @@ type Graph interface {
 	Out(u uint32) []uint32
 }
 
-// Write writes BASE.graph, BASE.offsets and BASE.properties, each under another
-// name until it is whole. It returns the number of bits of the lists.
-func Write(base string, p Properties, g Graph, progress func(done int64) error) (_ uint64, err error) {
-	var files [3]*os.File
-	names := [3]string{base + ".graph", base + ".offsets", base + ".properties"}
-	defer func() {
-		for i, f := range files {
-			if f == nil {
-				continue
-			}
-			err = errors.Join(err, f.Close())
-			if err == nil {
-				err = os.Rename(names[i]+".partial", names[i])
-			} else {
-				_ = os.Remove(names[i] + ".partial")
-			}
-		}
-	}()
-	for i, name := range names {
-		if files[i], err = os.Create(name + ".partial"); err != nil {
-			return 0, err
-		}
-	}
-	e := NewEncoder(p, files[0], files[1])
+// Write writes the three files of a graph. It returns the number of bits of the
+// lists.
+func Write(graph, offsets, properties io.Writer, p Properties, g Graph, progress func(done int64) error) (uint64, error) {
+	e := NewEncoder(p, graph, offsets)
 	for u := range g.Nodes() {
 		if u&(1<<14-1) == 0 {
 			if err := progress(int64(u)); err != nil {
@@ -103,5 +83,5 @@ func Write(base string, p Properties, g Graph, progress func(done int64) error) 
 			return 0, err
 		}
 	}
-	return e.Finish(files[2])
+	return e.Finish(properties)
 }

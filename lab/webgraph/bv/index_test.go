@@ -1,6 +1,7 @@
 package bv
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -18,8 +19,14 @@ func (l lists) Out(u uint32) []uint32 { return l[u] }
 func written(t testing.TB, p Properties, out [][]uint32) string {
 	t.Helper()
 	base := filepath.Join(t.TempDir(), "g")
-	if _, err := Write(base, p, lists(out), func(int64) error { return nil }); err != nil {
+	var b [3]bytes.Buffer
+	if _, err := Write(&b[0], &b[1], &b[2], p, lists(out), func(int64) error { return nil }); err != nil {
 		t.Fatal(err)
+	}
+	for i, ext := range []string{".graph", ".offsets", ".properties"} {
+		if err := os.WriteFile(base+ext, b[i].Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return base
 }
