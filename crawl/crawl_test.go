@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"compress/gzip"
 	"context"
 	"fmt"
 	"net/http"
@@ -564,20 +565,44 @@ func TestTrapSite(t *testing.T) {
 	}
 }
 
+// Sitemaps are followed as an index, packed or not, whatever type the server
+// says they have; entries of news, images and videos do not disturb.
 func TestSitemap(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, map[string]string{"/only-in-map": link()}, nil)
-	sm := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/xml")
-		fmt.Fprintf(w, "<urlset><url><loc>%s/only-in-map</loc></url></urlset>", s.URL)
-	})
+	s := newSite(t, map[string]string{"/only-in-map": link(), "/packed": link(), "/plain": link(), "/listed": link()}, nil)
+	answer := func(contentType, format string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", contentType)
+			body := strings.ReplaceAll(format, "$", s.URL)
+			if strings.HasSuffix(r.URL.Path, ".gz") {
+				z := gzip.NewWriter(w)
+				fmt.Fprint(z, body)
+				_ = z.Close()
+				return
+			}
+			fmt.Fprint(w, body)
+		}
+	}
+	entry := func(path string) string {
+		return `<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:news="http://www.google.com/schemas/sitemap-news/0.9" xmlns:video="http://www.google.com/schemas/sitemap-video/1.1">
+			<url><loc>$` + path + `</loc><news:news><news:title>Herons</news:title></news:news><video:video><video:content_loc>$/film.mp4</video:content_loc></video:video></url></urlset>`
+	}
 	s.Config.Handler = wrap(s.Config.Handler, map[string]http.HandlerFunc{
-		"/robots.txt": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintf(w, "Sitemap: %s/map.xml", s.URL) },
-		"/map.xml":    sm,
+		"/robots.txt": answer("text/plain", "Sitemap: $/index.xml\nSitemap: $/list.txt"),
+		"/index.xml":  answer("application/xml", "<sitemapindex><sitemap><loc>$/map.xml</loc></sitemap><sitemap><loc>$/map.xml.gz</loc></sitemap><sitemap><loc>$/map</loc></sitemap></sitemapindex>"),
+		"/map.xml":    answer("text/xml", entry("/only-in-map")),
+		"/map.xml.gz": answer("application/x-gzip", entry("/packed")),
+		"/map":        answer("text/plain", entry("/plain")),
+		"/list.txt":   answer("text/plain", "$/listed\n"),
 	})
 	newRig(t).crawl(t, s.URL+"/")
-	if s.count("/only-in-map") != 1 {
-		t.Errorf("the page of the sitemap was fetched %d times", s.count("/only-in-map"))
+	for _, path := range []string{"/only-in-map", "/packed", "/plain", "/listed"} {
+		if s.count(path) != 1 {
+			t.Errorf("%s was fetched %d times", path, s.count(path))
+		}
+	}
+	if s.count("/film.mp4") != 0 {
+		t.Error("a video of a sitemap was taken for a page")
 	}
 }
 

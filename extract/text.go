@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"net/http"
 	"regexp"
 	"strings"
@@ -59,7 +60,18 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 	switch Type(contentType) {
 	case "html":
 		return HTML(body, contentType, base, o)
+	case "gzip", "octet-stream": // sitemaps may be packed
+		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
+			if p := feedPage(body, base); p != nil {
+				return p
+			}
+		}
 	case "text":
+		if xmlList.Match(body[:min(len(body), 1024)]) { // servers call sitemaps that, too
+			if p := feedPage(body, base); p != nil {
+				return p
+			}
+		}
 		return Text(body, contentType, base, o)
 	case "pdf":
 		return PDF(body, base, o)
@@ -73,6 +85,9 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 	p.Digest, p.Simhash = digest(p)
 	return p
 }
+
+// xmlList matches the head of a sitemap or feed.
+var xmlList = regexp.MustCompile(`^\x{FEFF}?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:urlset|sitemapindex|rss|feed)\b`)
 
 // feedPage makes links of the entries of a feed or sitemap.
 func feedPage(body []byte, base weburl.URL) *Page {

@@ -156,11 +156,10 @@ func (n *Node) savedSources(ctx context.Context) ([]console.Source, error) {
 	return out, nil
 }
 
-// shareSource tells the other nodes of a source.
-func (n *Node) shareSource(ctx context.Context, s console.Source) error {
-	if n.member == nil {
-		return nil
-	}
+// saveSource keeps a source for the next start, and for the other nodes.
+func (n *Node) saveSource(ctx context.Context, s console.Source) error {
+	n.saving.Lock()
+	defer n.saving.Unlock()
 	saved, err := n.savedSources(ctx)
 	if err != nil || slices.ContainsFunc(saved, func(o console.Source) bool { return o.URL == s.URL }) {
 		return err
@@ -172,7 +171,8 @@ func (n *Node) shareSource(ctx context.Context, s console.Source) error {
 	return n.parts.Store.Put(ctx, sourcesKey, b)
 }
 
-// readSources takes up sources that were added at other nodes.
+// readSources takes up sources that were added before the start or at other
+// nodes.
 func (n *Node) readSources(ctx context.Context) error {
 	saved, err := n.savedSources(ctx)
 	if err != nil {

@@ -55,6 +55,7 @@ type Node struct {
 	websub   *signal.WebSub // nil without topics
 	weights  []weighted     // of sources; not changed after the start
 
+	saving   sync.Mutex // held while the list of added sources is changed
 	mu       sync.Mutex
 	sources  []console.Source
 	fresh    freshness
@@ -170,6 +171,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		Lease: c.Lease, Render: Hook(n.render),
 	})
 	n.ready.Store(n.robot)
+	if err := n.readSources(ctx); err != nil {
+		return fmt.Errorf("sources added while running: %w", err)
+	}
 	if err := n.addSeeds(ctx); err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func TestScript(t *testing.T) {
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
 		Condition:           condition,
+		Cmds:                scriptCommands(),
 	})
 }
 
