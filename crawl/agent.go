@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -65,20 +66,28 @@ func (a *agent) work(ctx context.Context) (err error) {
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)
 	ctx, stop := a.hold(ctx)
+	away := func(context.Context) {}
 	defer func() {
 		a.homecoming(ctx)
 		stop()
+		if lost := context.Cause(ctx); err != nil && errors.Is(lost, store.ErrLease) {
+			err = lost // what was under way failed by that
+		}
 		a.robot.leave(a.id) // what remains is writing: the next agent need not wait for it
+		away(quiet)
 		if ferr := a.end(quiet); err == nil {
 			err = ferr
 		}
 	}()
-	ip := a.address(ctx)
-	if !a.robot.places.enter(ip, a.robot.config.PerAddress) {
+	leave, err := a.enter(ctx, slice)
+	if err != nil {
+		return err
+	}
+	if leave == nil {
 		a.host.Next = time.Now().Add(time.Second)
 		return nil
 	}
-	defer a.robot.places.leave(ip, a.robot.config.PerAddress)
+	away = leave
 	for ctx.Err() == nil && time.Now().Before(deadline) {
 		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), time.Now())
 		if err != nil {
@@ -170,7 +179,10 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	if !r.reserve() {
 		return false, nil
 	}
-	r.budget.wait(ctx)
+	if !r.budget.wait(ctx) {
+		r.unreserve()
+		return false, nil
+	}
 	a.visit(ctx, p, u)
 	a.comeback(ctx)
 	if time.Until(a.host.Next) > patience { // the end of the work commits

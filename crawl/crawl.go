@@ -58,7 +58,8 @@ type Config struct {
 	DelayFactor  float64       // delay in response times; default 5
 	MaxDelay     time.Duration // of Crawl-delay and back-off; default 1 h
 
-	PerAddress int // hosts of one public IP address worked at once; default 4
+	PerAddress int    // hosts of one public IP address worked at once; default 4
+	Places     Places // default: of this process
 
 	// Noise is up to how many bits of its simhash a text may differ and count as
 	// unchanged, for sites whose pages carry changing ornaments; default 0, where
@@ -80,6 +81,9 @@ type Config struct {
 	// limit. BudgetBytes is how many bytes of answers a second, in the mean.
 	Budget      float64
 	BudgetBytes float64
+	// Spend, if not nil, takes from a budget that other processes take from, too;
+	// it goes on as fast as Budget and BudgetBytes say.
+	Spend Spend
 
 	// OnPage is called for each fetched page, from many goroutines.
 	OnPage func(*Result)
@@ -108,7 +112,6 @@ type Robot struct {
 	robots  robotsCache
 	budget  *bucket
 	waste   waste
-	places  addresses
 	signals signals
 
 	scopesMu sync.RWMutex // guards config.Scopes
@@ -178,7 +181,7 @@ func New(c Config) *Robot {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Traps = c.Traps.withDefaults()
-	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes)}
+	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes, c.Spend)}
 }
 
 const (

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -222,19 +223,27 @@ func TestOPICOrder(t *testing.T) {
 
 func TestAddresses(t *testing.T) {
 	t.Parallel()
+	ctx := context.Background()
 	var a addresses
+	var leave []func(context.Context)
 	for i := range 5 {
-		if got := a.enter("192.0.2.1", 3); got != (i < 3) {
-			t.Errorf("place %d: %v", i, got)
+		l, err := a.Enter(ctx, "192.0.2.1", 3, time.Minute)
+		if (l != nil) != (i < 3) || err != nil {
+			t.Errorf("place %d: %v, %v", i, l != nil, err)
 		}
+		leave = append(leave, l)
 	}
-	a.leave("192.0.2.1", 3)
-	if !a.enter("192.0.2.1", 3) || !a.enter("", 3) || !a.enter("192.0.2.2", 3) {
+	leave[0](ctx)
+	if l, _ := a.Enter(ctx, "192.0.2.1", 3, time.Minute); l == nil {
 		t.Error("a place that is free is refused")
+	} else {
+		l(ctx)
 	}
-	for range 3 {
-		a.leave("192.0.2.1", 3)
+	if l, _ := a.Enter(ctx, "192.0.2.2", 3, time.Minute); l == nil {
+		t.Error("a place at another address is refused")
 	}
+	leave[1](ctx)
+	leave[2](ctx)
 	if len(a.busy) != 1 {
 		t.Errorf("addresses left over: %v", a.busy)
 	}

@@ -86,12 +86,12 @@ func (i *Identity) filePrefix() string {
 // Join puts this process into the registry of its database; agents tells what
 // works, wanted how many agents may by the configuration. Without a database
 // it returns nil.
-func (p *Parts) Join(ctx context.Context, lease time.Duration, agents func() []crawl.Agent, wanted func() int, beat func(context.Context), log *slog.Logger) (*postgres.Member, error) {
+func (p *Parts) Join(ctx context.Context, lease time.Duration, agents func() []crawl.Agent, wanted func() int, ordered func(postgres.Orders, bool), beat func(context.Context), log *slog.Logger) (*postgres.Member, error) {
 	if p.Shared == nil {
 		return nil, nil
 	}
 	return p.Shared.Join(ctx, postgres.Membership{
-		Instance: p.id.Instance, TTL: lease, Wanted: wanted, Beat: beat, Log: log,
+		Instance: p.id.Instance, TTL: lease, Wanted: wanted, Ordered: ordered, Beat: beat, Log: log,
 		Agents: func() []postgres.Agent {
 			var out []postgres.Agent
 			for _, a := range agents() {
@@ -121,8 +121,51 @@ func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
 		}
 		return nil
 	}
-	n.member, err = n.parts.Join(ctx, c.Lease, agents, func() int { return c.Crawl.Agents }, n.beat, n.log)
+	n.member, err = n.parts.Join(ctx, c.Lease, agents, func() int { return c.Crawl.Agents }, n.ordered, n.beat, n.log)
 	return err
+}
+
+// ordered does what all nodes are told. What is told before there is a robot is
+// done when there is one.
+func (n *Node) ordered(o postgres.Orders, stop bool) {
+	r := n.ready.Load()
+	if r == nil {
+		n.orders = func() { n.ordered(o, stop) }
+		return
+	}
+	switch {
+	case stop:
+		n.log.Info("all nodes are told to end", "now", o.Now)
+		n.end(!o.Now)
+	case o.Paused:
+		r.Pause()
+	default:
+		r.Resume()
+	}
+}
+
+// Share lets a robot keep budget and places with the other processes on its
+// database.
+func (p *Parts) Share(c *crawl.Config) {
+	if p.Shared == nil {
+		return
+	}
+	c.Places = places{p.Shared}
+	c.Spend = func(ctx context.Context, cost time.Duration) (time.Time, error) {
+		return p.Shared.Spend(ctx, "crawl", cost)
+	}
+}
+
+// places are those of all processes on a database.
+type places struct{ store *postgres.Store }
+
+// Enter implements crawl.Places.
+func (p places) Enter(ctx context.Context, ip string, most int, ttl time.Duration) (leave func(context.Context), err error) {
+	place, ok, err := p.store.Enter(ctx, ip, most, ttl)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return func(ctx context.Context) { _ = p.store.Leave(ctx, place) }, nil // it ends by itself
 }
 
 // adoptEvery is how often a node looks for what dead ones have left.

@@ -36,6 +36,7 @@ type Node struct {
 	config  *config.Config
 	parts   *Parts
 	member  *postgres.Member // nil without a database
+	orders  func()           // of all nodes, from before there was a robot
 	adopted time.Time        // when changes of dead nodes were last looked for
 	log     *slog.Logger
 	client  *fetch.Client
@@ -164,12 +165,14 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	n.plan = planner
-	n.robot = crawl.New(crawl.Config{
+	rc := crawl.Config{
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Canon: weburl.DefaultCanon, Ordering: o.Ordering, Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Plan: plan, Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
 		Lease: c.Lease, Render: Hook(n.render),
-	})
+	}
+	n.parts.Share(&rc)
+	n.robot = crawl.New(rc)
 	n.ready.Store(n.robot)
 	if err := n.readSources(ctx); err != nil {
 		return fmt.Errorf("sources added while running: %w", err)
@@ -286,6 +289,9 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	start("indexer", n.indexer.Run)
 	start("bodies", n.parts.Send)
 	if n.member != nil {
+		if n.orders != nil {
+			n.orders()
+		}
 		start("registry", n.member.Run)
 	}
 	start("freshness", n.watchFreshness)

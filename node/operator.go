@@ -118,18 +118,40 @@ func (n *Node) addShare(ctx context.Context, s console.Source) error {
 	return nil
 }
 
-// Pause implements console.Operator.
-func (n *Node) Pause(context.Context) error { n.robot.Pause(); return nil }
+// Pause implements console.Operator: of all nodes on a database.
+func (n *Node) Pause(ctx context.Context) error {
+	if n.member != nil {
+		if err := n.parts.Shared.Pause(ctx, true); err != nil {
+			return err
+		}
+	}
+	n.robot.Pause()
+	return nil
+}
 
-// Resume implements console.Operator.
-func (n *Node) Resume(context.Context) error { n.robot.Resume(); return nil }
+// Resume implements console.Operator: of all nodes on a database.
+func (n *Node) Resume(ctx context.Context) error {
+	if n.member != nil {
+		if err := n.parts.Shared.Pause(ctx, false); err != nil {
+			return err
+		}
+	}
+	n.robot.Resume()
+	return nil
+}
 
-// Stop implements console.Operator. Draining ends when the pages under way
-// are committed; without it they are given up.
+// Stop implements console.Operator, for this node alone.
 func (n *Node) Stop(_ context.Context, drain bool) error {
+	n.end(drain)
+	return nil
+}
+
+// end ends the node. Draining ends when the pages under way are committed;
+// without it they are given up.
+func (n *Node) end(drain bool) {
 	if !drain {
 		n.stop()
-		return nil
+		return
 	}
 	n.robot.Drain()
 	go func() { // ends with the process: Run waits for the robot
@@ -138,7 +160,6 @@ func (n *Node) Stop(_ context.Context, drain bool) error {
 		}
 		n.stop()
 	}()
-	return nil
 }
 
 // Ready implements console.Operator.

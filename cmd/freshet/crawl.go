@@ -272,18 +272,28 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		return nil, err
 	}
 	var started atomic.Pointer[crawl.Robot]
+	var orders atomic.Pointer[postgres.Orders]
 	member, err := r.parts.Join(ctx, c.Lease, func() []crawl.Agent {
 		if robot := started.Load(); robot != nil {
 			return robot.Status().Agents
 		}
 		return nil
-	}, func() int { return c.Agents }, nil, r.log)
+	}, func() int { return c.Agents }, func(o postgres.Orders, stop bool) {
+		if robot := started.Load(); robot != nil {
+			obey(robot, o, stop)
+		}
+		orders.Store(&o)
+	}, nil, r.log)
 	if err != nil {
 		return nil, err
 	}
 	rc.Limit = node.AgentLimit(member, nil)
+	r.parts.Share(&rc)
 	robot := crawl.New(rc)
 	started.Store(robot)
+	if o := orders.Load(); o != nil { // from before there was a robot: nobody had told this one to end
+		obey(robot, *o, false)
+	}
 	if member != nil {
 		defer r.stay(ctx, member, robot)()
 	}
@@ -296,6 +306,18 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		return nil, err
 	}
 	return r.summary(robot, start)
+}
+
+// obey does what all processes on the database are told.
+func obey(robot *crawl.Robot, o postgres.Orders, stop bool) {
+	switch {
+	case stop:
+		robot.Drain()
+	case o.Paused:
+		robot.Pause()
+	default:
+		robot.Resume()
+	}
 }
 
 // stay keeps the process in the registry until the returned function is called.

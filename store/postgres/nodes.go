@@ -29,6 +29,9 @@ type Membership struct {
 	Agents func() []Agent
 	// Wanted is how many agents the node may run by its own configuration.
 	Wanted func() int
+	// Ordered, if not nil, is called with the first sign of life and when there are
+	// others: stop tells that they end this node.
+	Ordered func(o Orders, stop bool)
 	// Beat, if not nil, is called after every sign of life.
 	Beat func(context.Context)
 	Log  *slog.Logger
@@ -63,6 +66,8 @@ type Member struct {
 	m     Membership
 
 	beating sync.Mutex // one sign of life at a time; before mu
+	joined  time.Time
+	orders  *Orders // as of the last sign of life
 
 	mu     sync.Mutex
 	slots  int       // agents allowed, unlimited without a global limit
@@ -88,7 +93,7 @@ func (s *Store) Join(ctx context.Context, m Membership) (*Member, error) {
 	if m.Log == nil {
 		m.Log = slog.New(slog.DiscardHandler)
 	}
-	n := &Member{store: s, m: m}
+	n := &Member{store: s, m: m, joined: time.Now()}
 	if err := n.beat(ctx); err != nil {
 		return nil, fmt.Errorf("registry: %w", err)
 	}
@@ -184,7 +189,7 @@ func (n *Member) beat(ctx context.Context) error {
 	defer n.beating.Unlock()
 	asked := time.Now()
 	now, until := asked.UnixMilli(), asked.Add(n.m.TTL)
-	limit, err := n.readLimit(ctx)
+	limit, orders, err := n.told(ctx)
 	if err != nil {
 		return err
 	}
@@ -220,6 +225,7 @@ func (n *Member) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.obey(orders)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slots, n.limit, n.until = slots, limit, until.Add(-n.m.TTL/5)
@@ -232,10 +238,41 @@ func (n *Member) beat(ctx context.Context) error {
 	return nil
 }
 
-func (n *Member) readLimit(ctx context.Context) (int, error) {
-	v, err := n.store.Get(ctx, limitKey)
-	if err != nil || len(v) == 0 {
-		return Unlimited, err
+// told reads what holds for all nodes.
+func (n *Member) told(ctx context.Context) (limit int, o Orders, err error) {
+	set := map[string][]byte{}
+	err = n.store.retry(ctx, func() error {
+		rows, err := n.store.pool.Query(ctx, "select name, value from settings where name = any($1)", []string{limitKey, ordersKey})
+		if err != nil {
+			return err
+		}
+		var name string
+		var value []byte
+		_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error { set[name] = slices.Clone(value); return nil })
+		return err
+	})
+	if err != nil {
+		return 0, o, err
+	}
+	if o, err = readOrders(set[ordersKey]); err != nil {
+		return 0, o, err
+	}
+	limit, err = readLimit(set[limitKey])
+	return limit, o, err
+}
+
+// obey tells of orders that are new.
+func (n *Member) obey(o Orders) {
+	if n.m.Ordered == nil || n.orders != nil && o.Paused == n.orders.Paused && o.Stop.Equal(n.orders.Stop) {
+		return
+	}
+	n.orders = &o
+	n.m.Ordered(o, o.Stop.After(n.joined))
+}
+
+func readLimit(v []byte) (int, error) {
+	if len(v) == 0 {
+		return Unlimited, nil
 	}
 	limit, err := strconv.Atoi(string(v))
 	if err != nil || limit < 0 {

@@ -72,6 +72,7 @@ type Store struct {
 
 	commits  *together[*part]
 	renewals *together[*renewal]
+	leaving  *together[Place]
 	ahead    ahead
 
 	mu    sync.Mutex
@@ -106,6 +107,10 @@ var (
 // maxSkew is how far the clocks of two nodes may be apart: leases and
 // politeness are judged by the clock of whoever asks.
 const maxSkew = 5 * time.Second
+
+// startPatience is for how long a server that does not answer is waited for when
+// a process starts: a wrong address shall be told soon.
+const startPatience = 10 * time.Second
 
 // Bounds of what is gathered.
 const (
@@ -172,13 +177,18 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}}
 	s.commits = newTogether(c.Gather, groupParts, groupWriters, s.writeAll)
 	s.renewals = newTogether(c.Gather, groupRenewals, 1, s.renewAll)
-	if err := pool.Ping(ctx); err != nil {
-		return nil, fmt.Errorf("database %s: %w", where(pool), err)
-	}
-	if err := migrate(ctx, pool); err != nil {
-		return nil, fmt.Errorf("database %s: %w", where(pool), err)
-	}
-	if err := s.checkClock(ctx); err != nil {
+	s.leaving = newTogether(c.Gather, groupRenewals, 1, s.leaveAll)
+	// A server that starts or restarts at this moment is waited for.
+	err := Retry(ctx, min(c.Patience, startPatience), func() error {
+		if err := pool.Ping(ctx); err != nil {
+			return err
+		}
+		if err := migrate(ctx, pool); err != nil {
+			return err
+		}
+		return s.checkClock(ctx)
+	})
+	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", where(pool), err)
 	}
 	return s, nil
@@ -235,6 +245,7 @@ func (s *Store) Close() error {
 		s.ahead.work.Wait()
 		s.commits.done.Wait()
 		s.renewals.done.Wait()
+		s.leaving.done.Wait()
 		s.pool.Close()
 	})
 	return nil
