@@ -1,11 +1,16 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/store/postgres/pgtest"
 )
 
@@ -69,6 +74,94 @@ func TestClusterSurvives(t *testing.T) {
 			t.Errorf("a node that was cut off went on: asked %s %v after the cut", r.host, r.from.Sub(cut))
 			break
 		}
+	}
+}
+
+// ask runs a command on the database of the nodes.
+func (f *fleet) ask(out any, args ...string) {
+	f.t.Helper()
+	cmd := exec.Command(f.bin, append([]string{"--data", filepath.Join(f.dir, "operator"), "--json"}, args...)...)
+	cmd.Env = append(os.Environ(), "FRESHET_DATABASE="+f.database)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	b, err := cmd.Output()
+	if err != nil {
+		f.t.Fatalf("%v: %v: %s", args, err, stderr.String())
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(b, out); err != nil {
+		f.t.Fatalf("%v: %v: %s", args, err, b)
+	}
+}
+
+// What holds for all nodes, whoever is asked: budget, pause, limit of agents,
+// stop; and what the commands read from the database.
+func TestNodesTogether(t *testing.T) {
+	t.Parallel()
+	const lease, budget = 2 * time.Second, 40.0
+	f := newFleet(t, pgtest.New(t).Database(t), 3000, 60, 20*time.Millisecond, lease)
+	for _, name := range []string{"anna", "boris"} {
+		f.start(name, f.database, 8, "--budget", fmt.Sprint(budget))
+	}
+	f.wait(80)
+	var s console.Status
+	f.ask(&s, "status")
+	if s.State != "running" || len(s.Nodes) != 2 || s.Pages < 80 || s.URLs < s.Pages || s.Agents.FetchLimit != 16 {
+		t.Errorf("status %+v", s)
+	}
+	var a agentsAnswer
+	f.ask(&a, "agents", "set", "5")
+	if a.Agents.FetchLimit != 5 {
+		t.Errorf("agents %+v", a)
+	}
+	f.ask(nil, "pause")
+	time.Sleep(lease)
+	quiet := time.Now()
+	time.Sleep(lease / 2)
+	wide := time.Now()
+	f.ask(&s, "status")
+	if s.State != "paused" {
+		t.Errorf("status %+v", s)
+	}
+	f.ask(nil, "resume")
+	time.Sleep(2 * lease)
+	few := time.Now()
+	time.Sleep(lease)
+	end := time.Now()
+	var found console.SearchAnswer
+	f.ask(&found, "search", "")
+	if len(found.Results) == 0 {
+		t.Fatal("nothing is found in the database")
+	}
+	var why console.Why
+	f.ask(&why, "why", found.Results[0].URL)
+	if why.State != "ok" || why.Visits != 1 {
+		t.Errorf("why: %+v", why)
+	}
+	f.ask(nil, "stop")
+	sums := f.finish("anna", "boris")
+	requests := f.requests()
+	first := requests[0].from
+	n, both := 0, map[string]int{}
+	for _, r := range requests {
+		if r.from.After(quiet) && r.from.Before(wide) {
+			t.Errorf("%s asked %s while all were paused", r.node, r.host)
+		}
+		if r.from.Before(quiet.Add(-lease)) {
+			n++
+			both[r.node]++
+		}
+	}
+	took := quiet.Add(-lease).Sub(first).Seconds()
+	t.Logf("%d requests in %.1f s, by node %v; pages %d and %d", n, took, both, sums["anna"].Pages, sums["boris"].Pages)
+	// robots.txt is asked for beside the budget: once a host.
+	if most := budget*(took+.5) + 60; float64(n) > most || len(both) != 2 {
+		t.Errorf("%d requests in %.1f s under a budget of %v a second, by %d nodes", n, took, budget, len(both))
+	}
+	if n := atOnce(requests, few, end); n > 5 || n == 0 {
+		t.Errorf("%d requests at once under a limit of 5", n)
 	}
 }
 

@@ -163,13 +163,13 @@ func newFleet(t *testing.T, database string, pages, sites uint64, latency, lease
 }
 
 // start starts a node, or starts it again on its data directory.
-func (f *fleet) start(name, database string, agents int) {
+func (f *fleet) start(name, database string, agents int, more ...string) {
 	f.t.Helper()
 	seeds := f.web.Seeds(int(f.web.Hosts()))
 	args := append([]string{
 		"--data", filepath.Join(f.dir, name), "--quiet", "--json", "crawl", "--database", database, "--node", name, "--agent-name", name, "--lease", f.lease.String(),
 		"--allow-private", "--scope", "any", "--agents", fmt.Sprint(agents), "--delay", "10ms", "--proxy", "http://" + f.web.ProxyAddr(),
-	}, seeds...)
+	}, append(more, seeds...)...)
 	p := &process{cmd: exec.Command(f.bin, args...), ended: make(chan error, 1)}
 	p.cmd.Stderr, p.cmd.Stdout = &p.stderr, &p.stdout
 	if err := p.cmd.Start(); err != nil {

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/node"
+	"github.com/freshet/freshet/store/postgres"
 )
 
 // remote is how a command reaches a running serve.
@@ -80,10 +82,21 @@ func (r *remote) call(ctx context.Context, g *globals, method, path string, in, 
 	return nil
 }
 
-type statusCmd struct{ remote }
+type statusCmd struct{ nodesRemote }
 
 // Run prints how a running serve does.
 func (c *statusCmd) Run(ctx context.Context, g *globals) error {
+	if c.shared() {
+		s, err := c.status(ctx)
+		if err != nil {
+			return fmt.Errorf("status: %w", err)
+		}
+		if g.JSON {
+			return g.printJSON(s)
+		}
+		printFleet(g.stdout, s)
+		return nil
+	}
 	var s console.Status
 	if err := c.call(ctx, g, http.MethodGet, "/api/status", nil, &s); err != nil {
 		return err
@@ -121,7 +134,7 @@ type agentsCmd struct {
 	Set  agentsSetCmd  `cmd:"" help:"Change how many agents may work."`
 }
 
-type agentsListCmd struct{ remote }
+type agentsListCmd struct{ nodesRemote }
 
 // agentsAnswer is what /api/agents says.
 type agentsAnswer struct {
@@ -131,6 +144,13 @@ type agentsAnswer struct {
 
 // Run lists the live agents.
 func (c *agentsListCmd) Run(ctx context.Context, g *globals) error {
+	if c.shared() {
+		a, err := c.agents(ctx)
+		if err != nil {
+			return fmt.Errorf("agents: %w", err)
+		}
+		return a.print(g)
+	}
 	var a agentsAnswer
 	if err := c.call(ctx, g, http.MethodGet, "/api/agents", nil, &a); err != nil {
 		return err
@@ -150,13 +170,29 @@ func (a *agentsAnswer) print(g *globals) error {
 }
 
 type agentsSetCmd struct {
-	remote
+	nodesRemote
 	Fetch  int `arg:"" help:"Agents that may fetch."`
 	Render int `help:"Agents that may render." default:"-1"`
 }
 
 // Run changes the number of agents.
 func (c *agentsSetCmd) Run(ctx context.Context, g *globals) error {
+	if c.Fetch < 0 {
+		return usagef("agents set %d: not negative", c.Fetch)
+	}
+	if c.shared() {
+		if c.Render >= 0 {
+			return usagef("agents set --render: each node has its own; give its --address")
+		}
+		if err := c.with(ctx, func(s *postgres.Store) error { return s.SetLimit(ctx, c.Fetch) }); err != nil {
+			return fmt.Errorf("agents: %w", err)
+		}
+		a, err := c.agents(ctx)
+		if err != nil {
+			return fmt.Errorf("agents: %w", err)
+		}
+		return a.print(g)
+	}
 	in := map[string]int{"fetch": c.Fetch}
 	if c.Render >= 0 {
 		in["render"] = c.Render
@@ -204,27 +240,36 @@ func (c *sourcesAddCmd) Run(ctx context.Context, g *globals) error {
 	return c.call(ctx, g, http.MethodPost, "/api/sources", console.Source{URL: c.URL, Scope: c.Scope, Depth: c.Depth}, nil)
 }
 
-type pauseCmd struct{ remote }
+type pauseCmd struct{ nodesRemote }
 
 // Run pauses the robots.
 func (c *pauseCmd) Run(ctx context.Context, g *globals) error {
+	if c.shared() {
+		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, true) })
+	}
 	return c.call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
 }
 
-type resumeCmd struct{ remote }
+type resumeCmd struct{ nodesRemote }
 
 // Run lets the robots go on.
 func (c *resumeCmd) Run(ctx context.Context, g *globals) error {
+	if c.shared() {
+		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, false) })
+	}
 	return c.call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
 }
 
 type stopCmd struct {
-	remote
+	nodesRemote
 	Now bool `help:"Do not wait for pages under way."`
 }
 
 // Run ends a running serve.
 func (c *stopCmd) Run(ctx context.Context, g *globals) error {
+	if c.shared() {
+		return c.with(ctx, func(s *postgres.Store) error { return s.Stop(ctx, c.Now) })
+	}
 	path := "/api/stop"
 	if c.Now {
 		path += "?now=1"
@@ -233,15 +278,15 @@ func (c *stopCmd) Run(ctx context.Context, g *globals) error {
 }
 
 type searchCmd struct {
-	remote
+	nodesRemote
 	Query  []string `arg:"" help:"Words, \"phrases\", -without, begin*, OR, field:value."`
 	Kind   string   `help:"Only this kind: web, file, audio, video, image, document."`
 	Limit  int      `help:"Results." default:"10"`
 	Offset int      `help:"Results to skip."`
 }
 
-// Run searches, in the running serve if there is one, else in the data
-// directory.
+// Run searches, in the database that is given, or in the running serve if there
+// is one, else in the data directory.
 func (c *searchCmd) Run(ctx context.Context, g *globals) error {
 	if c.Limit < 0 || c.Offset < 0 {
 		return usagef("search: --limit and --offset are not negative")
@@ -252,13 +297,26 @@ func (c *searchCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	if _, err := node.Address(dir); c.Address == "" && err != nil {
+	_, absent := node.Address(dir)
+	switch {
+	case c.shared():
+		err := c.engine(ctx, func(e index.Engine) error {
+			res, err := c.find(ctx, e, dir, q)
+			if err == nil {
+				a = res.Answer()
+			}
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
+		}
+	case c.Address == "" && absent != nil:
 		res, err := c.local(ctx, dir, q)
 		if err != nil {
 			return err
 		}
 		a = res.Answer()
-	} else {
+	default:
 		v := url.Values{"q": {q}, "kind": {c.Kind}, "limit": {fmt.Sprint(c.Limit)}, "offset": {fmt.Sprint(c.Offset)}}
 		if err := c.call(ctx, g, http.MethodGet, "/api/search?"+v.Encode(), nil, &a); err != nil {
 			return err
@@ -294,15 +352,24 @@ func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results,
 	if err != nil {
 		return nil, err
 	}
+	res, err := c.find(ctx, e, dir, q)
+	return res, errors.Join(err, e.Close())
+}
+
+// find asks an index of pages, and that of files in the data directory.
+func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (*console.Results, error) {
+	cfg, err := defaultConfig()
+	if err != nil {
+		return nil, err
+	}
 	f := node.Finder{Engine: e, Ranking: node.RankingOf(cfg), HideOffline: cfg.Share.Offline == "hide"}
 	shares, err := node.OpenShares(ctx, dir, false)
 	if err != nil {
-		return nil, errors.Join(err, e.Close())
+		return nil, err
 	}
 	if shares != nil {
 		f.Files = shares.Index
 		defer shares.Store.Close()
 	}
-	res, err := f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
-	return res, errors.Join(err, e.Close())
+	return f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
 }

@@ -14,17 +14,18 @@ import (
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/weburl"
 )
 
 type whyCmd struct {
-	remote
+	nodesRemote
 	URL string `arg:"" help:"A page that the robot knows."`
 }
 
 // Help says where the answer comes from.
 func (whyCmd) Help() string {
-	return "Tells how a page was found, why it was rendered in a browser or not, what its visits saw and when the next one is due. Asks the running serve, or reads the data directory where none runs."
+	return "Tells how a page was found, why it was rendered in a browser or not, what its visits saw and when the next one is due. Asks the running serve, or reads the database that is given, or the data directory where none runs."
 }
 
 // Run explains one page.
@@ -44,6 +45,13 @@ func (c *whyCmd) Run(ctx context.Context, g *globals) error {
 }
 
 func (c *whyCmd) ask(ctx context.Context, g *globals) (w *console.Why, err error) {
+	if c.shared() {
+		err := c.with(ctx, func(s *postgres.Store) error {
+			w, err = node.Explain(ctx, s, c.URL)
+			return err
+		})
+		return w, err
+	}
 	dir, err := g.dataDir()
 	if err != nil {
 		return nil, err

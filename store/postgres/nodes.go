@@ -154,11 +154,17 @@ func (n *Member) Others() []Node {
 	return n.others
 }
 
+// SetLimit changes the global limit of agents. It holds in each node from its
+// next sign of life.
+func (s *Store) SetLimit(ctx context.Context, limit int) error {
+	return s.Put(ctx, limitKey, []byte(strconv.Itoa(max(0, limit))))
+}
+
 // SetLimit changes the global limit of agents, for all nodes. It holds here at
 // once, and in all when each has given its next sign of life.
 func (n *Member) SetLimit(ctx context.Context, limit int) error {
 	limit = max(0, limit)
-	if err := n.store.Put(ctx, limitKey, []byte(strconv.Itoa(limit))); err != nil {
+	if err := n.store.SetLimit(ctx, limit); err != nil {
 		return err
 	}
 	n.mu.Lock()

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/index"
+	pgindex "github.com/freshet/freshet/index/postgres"
+	"github.com/freshet/freshet/node"
+	"github.com/freshet/freshet/store/postgres"
+)
+
+// nodesRemote is how a command reaches a running serve, or, with a database, all nodes
+// on it.
+type nodesRemote struct {
+	remote
+	Database string `help:"postgres://... that nodes share: asks or tells all of them, through it." placeholder:"URL" env:"FRESHET_DATABASE"`
+}
+
+// shared reports whether the database is meant: the address of a node goes
+// before it.
+func (f *nodesRemote) shared() bool { return f.Database != "" && f.Address == "" }
+
+// with opens the database for the time of a call.
+func (f *nodesRemote) with(ctx context.Context, call func(*postgres.Store) error) (err error) {
+	s, err := postgres.Open(ctx, f.Database, postgres.Config{Connections: 2, Known: 1})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return call(s)
+}
+
+// engine opens the text index of the database.
+func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error) (err error) {
+	cfg, err := defaultConfig()
+	if err != nil {
+		return err
+	}
+	e, err := pgindex.Open(ctx, f.Database, pgindex.Config{Languages: cfg.Index.Languages})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	return call(e)
+}
+
+// status asks the database.
+func (f *nodesRemote) status(ctx context.Context) (out *console.Status, err error) {
+	err = f.with(ctx, func(s *postgres.Store) error {
+		return f.engine(ctx, func(e index.Engine) error {
+			out, err = node.Fleet(ctx, s, e)
+			return err
+		})
+	})
+	return out, err
+}
+
+// agents asks the database who works.
+func (f *nodesRemote) agents(ctx context.Context) (*agentsAnswer, error) {
+	s, err := f.status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &agentsAnswer{Agents: s.Agents, Work: s.Work}, nil
+}
+
+// printFleet prints how the nodes on a database do.
+func printFleet(w io.Writer, s *console.Status) {
+	fmt.Fprintf(w, "%s, %d nodes\n", s.State, len(s.Nodes))
+	fmt.Fprintf(w, "pages      %d of %d URLs on %d hosts, %d never visited\n", s.Pages, s.URLs, s.Hosts, s.Queue)
+	fmt.Fprintf(w, "fetching   %d of %d agents, %d hosts waiting\n", s.Agents.Fetch, s.Agents.FetchLimit, s.HostsWaiting)
+	fmt.Fprintf(w, "index      %d documents\n", s.Indexed)
+	for _, n := range s.Nodes {
+		fmt.Fprintf(w, "node       %s: %d agents, since %s\n", n.Name, n.Agents, n.Since.Format("2006-01-02 15:04:05"))
+	}
+}
