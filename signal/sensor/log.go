@@ -162,7 +162,7 @@ func (s *Sensor) Look(l Line) {
 		// Weak and strong forms, and the suffixes that servers give to compressed
 		// bodies, are the same page.
 		tag := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(l.ETag, "W/"), `"`), "-gzip")
-		s.served(l.URI, "", l.ETag, xxhash.Sum64String(tag+"\x00"+l.LastModified), 0)
+		s.served(l.URI, "", l.ETag, xxhash.Sum64String(tag+"\x00"+l.LastModified), 0, 0)
 	case http.StatusNotFound, http.StatusGone:
 		s.failed(l.URI, http.StatusNotFound, "deleted")
 	}

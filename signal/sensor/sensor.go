@@ -11,6 +11,7 @@ package sensor
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -36,8 +37,9 @@ type Sensor struct {
 // page is what the table keeps of an address.
 type page struct {
 	digest uint64 // of the body, or the status of an answer without one
-	runs   uint8  // answers in a row that differed from the one before
+	tag    uint64 // of the answer's validator, 0 for none
 	told   int64  // Unix time of the last event
+	runs   uint8  // answers in a row that differed from the one before
 }
 
 const (
@@ -59,33 +61,89 @@ func New(base string, max int, to func(signal.Event)) *Sensor {
 }
 
 // Wrap puts the sensor around a handler. Looked at are answers 200 (whole
-// bodies), 404 and 410 to GET without credentials; the rest passes untouched.
+// bodies), 404 and 410 to GET without credentials; the rest passes untouched. The
+// body of a page whose validator (ETag, or a Last-Modified of some seconds ago)
+// is what it was is not digested, and goes the server's fast way (sendfile).
 func (s *Sensor) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.Header.Get("Authorization") != "" || r.Header.Get("Upgrade") != "" {
+		if r.Method != http.MethodGet || len(r.Header["Authorization"]) > 0 || len(r.Header["Upgrade"]) > 0 {
 			next.ServeHTTP(w, r)
 			return
 		}
-		t := &tap{ResponseWriter: w}
-		address := r.URL.RequestURI() // a handler may change r.URL
-		next.ServeHTTP(t, r)
-		if t.broken {
-			return
+		t := &tap{ResponseWriter: w, sensor: s, address: r.RequestURI} // a handler may change r.URL
+		if !strings.HasPrefix(t.address, "/") {
+			t.address = r.URL.RequestURI()
 		}
-		switch h := w.Header(); t.status {
-		case 0, http.StatusOK:
-			if c := h.Get("Cache-Control"); strings.Contains(c, "private") || strings.Contains(c, "no-store") {
+		next.ServeHTTP(t, r)
+		if t.status == 0 {
+			t.answer(http.StatusOK)
+		}
+		switch {
+		case t.broken || t.known:
+		case t.status == http.StatusOK:
+			if c := w.Header().Get("Cache-Control"); c != "" && (strings.Contains(c, "private") || strings.Contains(c, "no-store")) {
 				return
 			}
-			s.served(address, h.Get("Content-Encoding"), h.Get("ETag"), t.digest.Sum64(), t.size)
-		case http.StatusNotFound, http.StatusGone:
-			s.failed(address, http.StatusNotFound, "deleted")
-		default:
-			if s.errors && (t.status == http.StatusForbidden || t.status >= 500) {
-				s.failed(address, t.status, "updated")
+			if !t.begun {
+				t.digest.Reset()
 			}
+			s.served(t.address, w.Header().Get("Content-Encoding"), w.Header().Get("ETag"), t.digest.Sum64(), t.tag, t.size)
+		case t.status == http.StatusNotFound || t.status == http.StatusGone:
+			s.failed(t.address, http.StatusNotFound, "deleted")
+		case s.errors && (t.status == http.StatusForbidden || t.status >= 500):
+			s.failed(t.address, t.status, "updated")
 		}
 	})
+}
+
+// young is how old a modification must be for its date to tell it from a later
+// one (RFC 9110, section 8.8.2.2).
+const young = 2 * time.Second
+
+// tagOf digests the validator of an answer; 0 for none to go by.
+func tagOf(h http.Header, now time.Time) uint64 {
+	if v := h["Etag"]; len(v) > 0 && v[0] != "" {
+		return max(1, xxhash.Sum64String(v[0]))
+	}
+	v := h["Last-Modified"]
+	if len(v) == 0 {
+		return 0
+	}
+	at, err := http.ParseTime(v[0])
+	if err != nil || now.Sub(at) < young {
+		return 0
+	}
+	tag := xxhash.Sum64String(v[0])
+	if n := h["Content-Length"]; len(n) > 0 {
+		tag ^= xxhash.Sum64String(n[0])
+	}
+	return max(1, tag)
+}
+
+// keyOf is what an answer goes by in the table. Encodings are told apart, for
+// the same page has other bytes in each.
+func keyOf(address, encoding string) uint64 {
+	k := xxhash.Sum64String(address)
+	if encoding != "" {
+		k = k*31 + xxhash.Sum64String(encoding)
+	}
+	return k
+}
+
+// same reports whether a page is known by this tag, and notes that it was seen.
+func (s *Sensor) same(address, encoding string, tag uint64) bool {
+	key := keyOf(address, encoding)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.seen[key]
+	if !ok || p.tag != tag {
+		return false
+	}
+	if p.runs > 0 {
+		p.runs = 0
+		s.seen[key] = p
+	}
+	return true
 }
 
 // TellErrors makes the sensor tell of answers 403 and 5xx to pages that it knows,
@@ -93,12 +151,11 @@ func (s *Sensor) Wrap(next http.Handler) http.Handler {
 // have all of its pages fetched. Call it before Wrap.
 func (s *Sensor) TellErrors() { s.errors = true }
 
-// served notes an answer. Encodings are told apart, for the same page has other
-// bytes in each.
-func (s *Sensor) served(address, encoding, etag string, digest uint64, size int64) {
+// served notes an answer.
+func (s *Sensor) served(address, encoding, etag string, digest, tag uint64, size int64) {
 	now := time.Now()
 	s.mu.Lock()
-	prev, tell := s.note(keyOf(address, encoding), digest, now, true)
+	prev, tell := s.note(keyOf(address, encoding), digest, tag, now, true)
 	s.mu.Unlock()
 	if tell {
 		s.to(signal.Event{URL: s.base + address, Event: "updated", Digest: text(digest), Prev: text(prev), ETag: etag, Size: size, Seen: now})
@@ -113,7 +170,7 @@ func (s *Sensor) failed(address string, status int, event string) {
 	tell := false
 	s.mu.Lock()
 	for _, encoding := range []string{"", "gzip", "br", "zstd", "deflate"} {
-		if was, changed := s.note(keyOf(address, encoding), uint64(status), now, false); changed {
+		if was, changed := s.note(keyOf(address, encoding), uint64(status), 0, now, false); changed {
 			prev, tell = was, true
 		}
 	}
@@ -123,27 +180,25 @@ func (s *Sensor) failed(address string, status int, event string) {
 	}
 }
 
-func keyOf(address, encoding string) uint64 { return xxhash.Sum64String(address + "\x00" + encoding) }
-
 // note enters what an address answers now and reports what it did before and
 // whether that is to be told. An address that is not known is entered if add.
-func (s *Sensor) note(key, digest uint64, now time.Time, add bool) (prev uint64, tell bool) {
+func (s *Sensor) note(key, digest, tag uint64, now time.Time, add bool) (prev uint64, tell bool) {
 	p, known := s.seen[key]
 	switch {
 	case !known:
 		if add {
 			s.room()
-			s.seen[key] = page{digest: digest}
+			s.seen[key] = page{digest: digest, tag: tag}
 		}
 		return 0, false
 	case p.digest == digest:
-		if p.runs > 0 {
-			p.runs = 0
+		if p.runs > 0 || p.tag != tag {
+			p.runs, p.tag = 0, tag
 			s.seen[key] = p
 		}
 		return 0, false
 	}
-	prev, p.digest = p.digest, digest
+	prev, p.digest, p.tag = p.digest, digest, tag
 	p.runs = min(p.runs+1, noisy)
 	tell = p.runs < noisy || now.Unix()-p.told >= quiet
 	if tell {
@@ -176,17 +231,33 @@ func text(d uint64) string {
 // the first write.
 type tap struct {
 	http.ResponseWriter
-	status int
-	size   int64
-	broken bool // the client went away: the body is not whole
-	digest xxhash.Digest
-	begun  bool
+	sensor  *Sensor
+	address string
+	status  int
+	size    int64
+	tag     uint64
+	broken  bool // the client went away: the body is not whole
+	known   bool // by its tag: not digested
+	begun   bool
+	digest  xxhash.Digest
+}
+
+// answer notes the status, and whether the page is known by its validator.
+func (t *tap) answer(status int) {
+	t.status = status
+	if status != http.StatusOK {
+		return
+	}
+	h := t.Header()
+	if t.tag = tagOf(h, time.Now()); t.tag != 0 {
+		t.known = t.sensor.same(t.address, h.Get("Content-Encoding"), t.tag)
+	}
 }
 
 // WriteHeader notes the status; 1xx are not the answer.
 func (t *tap) WriteHeader(status int) {
 	if t.status == 0 && status >= 200 {
-		t.status = status
+		t.answer(status)
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
@@ -194,10 +265,10 @@ func (t *tap) WriteHeader(status int) {
 // Write passes bytes on and digests those of a 200.
 func (t *tap) Write(b []byte) (int, error) {
 	if t.status == 0 {
-		t.status = http.StatusOK
+		t.answer(http.StatusOK)
 	}
 	n, err := t.ResponseWriter.Write(b)
-	if t.status == http.StatusOK {
+	if t.status == http.StatusOK && !t.known {
 		if !t.begun {
 			t.digest.Reset()
 			t.begun = true
@@ -210,6 +281,21 @@ func (t *tap) Write(b []byte) (int, error) {
 	}
 	return n, err
 }
+
+// ReadFrom passes a body on: by the server's own way where nothing is to be
+// digested.
+func (t *tap) ReadFrom(r io.Reader) (int64, error) {
+	if t.status == 0 {
+		t.answer(http.StatusOK)
+	}
+	if f, ok := t.ResponseWriter.(io.ReaderFrom); ok && (t.known || t.status != http.StatusOK) {
+		return f.ReadFrom(r)
+	}
+	return io.Copy(writer{t}, r)
+}
+
+// writer hides ReadFrom from io.Copy.
+type writer struct{ io.Writer }
 
 // Flush lets handlers stream.
 func (t *tap) Flush() {
