@@ -22,6 +22,7 @@ type benchCmd struct {
 	Crawl    benchCrawlCmd    `cmd:"" help:"Crawl a closed site on loopback with freshet, a bare loop, and colly, Scrapy and katana where installed."`
 	Throttle benchThrottleCmd `cmd:"" help:"What control of the agents by the indexing queue is worth: live, by the model, and by simulation."`
 	Fresh    benchFreshCmd    `cmd:"" help:"How fresh the robot keeps a site that changes, under each policy with an equal budget."`
+	Sensor   benchSensorCmd   `cmd:"" help:"From the change of a file through a sensor, a serve that is killed, robot and index to the search that finds it; and what the middleware costs."`
 	Share    benchShareCmd    `cmd:"" help:"Scan shares, search files, and schedule scans, beside a plain walk, rclone and plocate where installed."`
 	Agents   benchAgentsCmd   `cmd:"" help:"Crawl a web of scripts and static sites with more and more fetch and render agents; judge what is rendered; compare with a loop of one tab a page."`
 	Seen     benchSeenCmd     `cmd:"" help:"Fill the set of known URLs of one machine: time, memory, disk, exactness."`
