@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -41,6 +42,7 @@ type Series struct {
 	X, Y      []float64
 	Low, High []float64
 	Style     Style
+	Faint     bool // thin and grey: joins what others mark, and takes no colour from them
 }
 
 // Figure is one plot, or a finished drawing.
@@ -50,6 +52,7 @@ type Figure struct {
 	X, Y    Axis
 	Series  []Series
 	Drawing string // an <svg> element that stands in place of axes and series
+	Small   bool   // many stand side by side
 }
 
 const width, height = 18 * vg.Centimeter, 10 * vg.Centimeter
@@ -79,9 +82,12 @@ func (f *Figure) SVG() (string, error) {
 	grid.Horizontal.Color = color.Gray{225}
 	grid.Vertical.Color = color.Gray{225}
 	p.Add(grid)
-	drawn := 0
-	for i, s := range f.Series {
+	drawn, i := 0, 0
+	for _, s := range f.Series {
 		n, err := s.add(p, i, f.X.Log, f.Y.Log)
+		if !s.Faint {
+			i++
+		}
 		if err != nil {
 			return "", fmt.Errorf("series %q: %w", s.Name, err)
 		}
@@ -127,20 +133,60 @@ func (f *Figure) draw(p *plot.Plot, c draw.Canvas) {
 	legend.Draw(draw.Crop(c, width-room, 0, 0, -2*vg.Millimeter))
 }
 
-// logAxis makes a a logarithmic axis; one whose range is a single value is
-// widened by a decade each way, since a range of no width cannot be drawn.
+// margin is the part of an axis's range that is added at each end, so that no
+// mark stands on the frame; a range that begins at 0 keeps it.
+const margin = .04
+
+// logAxis makes a a logarithmic axis, or leaves it a linear one, with margins; one
+// whose range is a single value is widened by a decade each way, since a range of
+// no width cannot be drawn.
 func logAxis(a *plot.Axis, on bool) {
-	if a.Min == a.Max {
+	switch {
+	case a.Min < a.Max && on:
+		part := math.Pow(a.Max/a.Min, margin)
+		a.Min, a.Max = a.Min/part, a.Max*part
+	case a.Min < a.Max:
+		part := margin * (a.Max - a.Min)
+		if a.Min != 0 {
+			a.Min -= part
+		}
+		a.Max += part
+	default:
 		if on {
 			a.Min, a.Max = a.Min/10, a.Max*10
 		} else {
 			a.Min, a.Max = a.Min-1, a.Max+1
 		}
 	}
+	a.Tick.Marker = ticks{plot.DefaultTicks{}}
 	if on {
 		a.Scale = plot.LogScale{}
-		a.Tick.Marker = plot.LogTicks{Prec: -1}
+		a.Tick.Marker = ticks{plot.LogTicks{Prec: -1}}
 	}
+}
+
+// ticks writes the numbers of a ticker shortly.
+type ticks struct{ plot.Ticker }
+
+// Ticks implements plot.Ticker.
+func (t ticks) Ticks(low, high float64) []plot.Tick {
+	out := t.Ticker.Ticks(low, high)
+	for i := range out {
+		if out[i].Label != "" {
+			out[i].Label = short(out[i].Value)
+		}
+	}
+	return out
+}
+
+// short writes a number of a tick: 0.25, 1000, 2.5e6.
+func short(v float64) string {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 8, 64), 64) // 0.30000000000000004
+	if a := math.Abs(v); a != 0 && (a >= 1e5 || a < 1e-4) {
+		s := strconv.FormatFloat(v, 'e', -1, 64)
+		return strings.Replace(strings.Replace(strings.Replace(s, "e+0", "e", 1), "e+", "e", 1), "e-0", "e-", 1)
+	}
+	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // add draws the i-th series and returns how many of its points were drawn.
@@ -171,6 +217,9 @@ func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
 		return 0, nil
 	}
 	col := palette[i%len(palette)]
+	if s.Faint {
+		col = color.RGBA{170, 176, 184, 255}
+	}
 	thumb, err := s.marks(p, pts, col, i)
 	if err != nil {
 		return 0, err
@@ -200,8 +249,8 @@ func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (pl
 		if err != nil {
 			return nil, err
 		}
-		shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}}
-		sc.GlyphStyle = draw.GlyphStyle{Color: col, Radius: vg.Points(2.2), Shape: shapes[i%len(shapes)]}
+		shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}}
+		sc.GlyphStyle = draw.GlyphStyle{Color: col, Radius: vg.Points(3), Shape: shapes[i%len(shapes)]}
 		p.Add(sc)
 		return sc, nil
 	case Bars:
@@ -214,7 +263,9 @@ func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (pl
 			return nil, err
 		}
 		l.LineStyle = draw.LineStyle{Color: col, Width: vg.Points(1.5)}
-		if i >= len(palette) {
+		if s.Faint {
+			l.LineStyle.Width = vg.Points(1)
+		} else if i >= len(palette) {
 			l.LineStyle.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 		}
 		if s.Style == Steps {

@@ -35,6 +35,7 @@ type Table struct {
 type drawn struct {
 	Title, Caption string
 	SVG            template.HTML
+	Small          bool
 }
 
 // Write draws every figure and writes the page as one HTML document. The first
@@ -45,6 +46,7 @@ func (p *Page) Write(w io.Writer) error {
 		Title, Text string
 		Tables      []Table
 		Figures     []drawn
+		Small       bool
 	}
 	view := struct {
 		Title, Intro string
@@ -57,7 +59,8 @@ func (p *Page) Write(w io.Writer) error {
 			if err != nil {
 				return fmt.Errorf("report %q: figure %q: %w", p.Title, f.Title, err)
 			}
-			v.Figures = append(v.Figures, drawn{f.Title, f.Caption, template.HTML(svg)})
+			v.Small = f.Small
+			v.Figures = append(v.Figures, drawn{f.Title, f.Caption, template.HTML(svg), f.Small})
 		}
 		view.Sections = append(view.Sections, v)
 	}
@@ -72,17 +75,22 @@ var page = template.Must(template.New("report").Parse(`<!DOCTYPE html>
 <title>{{.Title}}</title>
 <style>
 :root { color-scheme: light }
-body { font: 16px/1.5 system-ui, sans-serif; color: #1c2024; background: #fff; max-width: 62rem; margin: 2rem auto; padding: 0 1rem }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1c2024; background: #fff; max-width: 74rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.7rem; line-height: 1.2 } h2 { margin-top: 2.5rem; border-bottom: 1px solid #d8dde3; padding-bottom: .2rem }
-p { white-space: pre-line }
-figure { margin: 1.5rem 0; overflow-x: auto } figcaption { color: #57606a; font-size: .9rem }
-svg { max-width: 100%; height: auto }
+p { white-space: pre-line; max-width: 50rem }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 31rem), 1fr)); gap: 1.6rem 2rem; margin: 1.2rem 0 }
+.figures.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 1.2rem 1.6rem }
+figure { margin: 0; overflow-x: auto } figcaption { color: #57606a; font-size: .9rem; overflow-wrap: anywhere } figcaption b { color: #1c2024 }
+svg { display: block; max-width: 100%; height: auto; margin: 0 auto .4rem } .small svg { margin: 0 0 .3rem }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; font-size: .92rem }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #e4e8ec; text-align: right } th { background: #f4f6f8 }
 th:first-child, td:first-child { text-align: left }
-nav ul { columns: 2; padding-left: 1.2rem }
+nav ul { columns: 14rem; padding-left: 1.2rem; max-width: 50rem } a { color: #0a57a0 }
+thead th { position: sticky; top: 0 } tbody tr:hover { background: #f8fafb }
+@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem } h1 { font-size: 1.4rem } h2 { font-size: 1.2rem; margin-top: 1.8rem } th, td { padding: .2rem .5rem } .figures:not(.small) svg { min-width: 30rem } }
+@media print { figure, tr { break-inside: avoid } }
 </style></head><body>
 <h1>{{.Title}}</h1>
 {{with .Intro}}<p>{{.}}</p>{{end}}
@@ -94,7 +102,8 @@ nav ul { columns: 2; padding-left: 1.2rem }
 {{with .Header}}<thead><tr>{{range .}}<th>{{.}}</th>{{end}}</tr></thead>{{end}}
 <tbody>{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</tbody></table></div>{{end}}
-{{range $s.Figures}}<figure>{{.SVG}}<figcaption><b>{{.Title}}</b>{{with .Caption}}: {{.}}{{end}}</figcaption></figure>{{end}}
+{{with $s.Figures}}<div class="figures{{if $s.Small}} small{{end}}">{{range .}}<figure>{{.SVG}}<figcaption><b>{{.Title}}</b>{{with .Caption}}: {{.}}{{end}}</figcaption></figure>
+{{end}}</div>{{end}}
 </section>{{end}}
 </body></html>
 `))

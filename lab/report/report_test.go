@@ -83,3 +83,58 @@ func TestPageEscapesText(t *testing.T) {
 		t.Errorf("error %v does not name the figure", err)
 	}
 }
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	for v, want := range map[float64]string{0: "0", .1 + .2: "0.3", 99.5: "99.5", 1000: "1000", 1.25e6: "1.25e6", 1e10: "1e10", 3e-7: "3e-7", -2e5: "-2e5"} {
+		if s := short(v); s != want {
+			t.Errorf("%g is written %s, not %s", v, s, want)
+		}
+	}
+}
+
+// A map has a cell and a number for each value that there is, coloured from low
+// to high, and says what does not fit.
+func TestMap(t *testing.T) {
+	t.Parallel()
+	m := Map{Across: "pages <b>", Down: "changes", X: []string{"1", "2"}, Y: []string{"10", "20"}, Values: [][]float64{{1, 2}, {math.NaN(), 4}}}
+	svg, err := m.SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := xml.NewDecoder(strings.NewReader(svg))
+	var fills, texts []string
+	for {
+		tok, err := dec.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch e := tok.(type) {
+		case xml.StartElement:
+			for _, a := range e.Attr {
+				if e.Name.Local == "rect" && a.Name.Local == "fill" {
+					fills = append(fills, a.Value)
+				}
+			}
+		case xml.CharData:
+			texts = append(texts, string(e))
+		}
+	}
+	if len(fills) != 3 || fills[0] != "#440154" || fills[2] != "#fde725" {
+		t.Errorf("colours %q", fills)
+	}
+	if got := strings.Join(texts, "|"); got != "pages <b>|changes|1|2|10|1|2|20|4" {
+		t.Errorf("texts %q", got)
+	}
+	m.Log, m.Low, m.High = true, 1, 4
+	if s := m.share(2, 1, 4); math.Abs(s-.5) > 1e-12 {
+		t.Errorf("2 lies at %g between 1 and 4 by the logarithm", s)
+	}
+	m.Values = m.Values[:1]
+	if _, err := m.SVG(); err == nil {
+		t.Error("a row is missing")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/freshet/freshet/lab/monitor"
@@ -16,7 +17,8 @@ func (r *Report) page() *report.Page {
 	if r.plan.Name == "" {
 		p.Title = "Ways of watching"
 	}
-	p.Sections = append(p.Sections, r.standings(), r.tradeoff(), r.effects(), r.surfaces())
+	p.Sections = append(p.Sections, r.standings(), r.tradeoff(), r.effects())
+	p.Sections = append(p.Sections, r.surfaces()...)
 	if s := r.series(); len(s.Figures) > 0 {
 		p.Sections = append(p.Sections, s)
 	}
@@ -33,7 +35,7 @@ func (r *Report) intro() string {
 	for i := range r.rows {
 		events += r.rows[i].Events
 	}
-	s := fmt.Sprintf("%d fields, %d variants, %d replications; seed %d, warm-up %g units. %d runs with %d events in all.", len(r.plan.Fields()), len(r.plan.Variants), r.plan.Replications, r.plan.Seed, r.plan.Warmup, r.Read, events)
+	s := fmt.Sprintf("Fields %d, variants %d, replications %d; seed %d, warm-up %g units. %d runs with %d events in all.", len(r.plan.Fields()), len(r.plan.Variants), r.plan.Replications, r.plan.Seed, r.plan.Warmup, r.Read, events)
 	if r.Missing > 0 {
 		s += fmt.Sprintf("\n%d of %d runs are missing: this report is of the others.", r.Missing, r.Runs)
 	}
@@ -67,7 +69,7 @@ func (r *Report) tradeoff() report.Section {
 		}
 		all.Series = append(all.Series, s)
 	}
-	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A line joins the variants that nothing dominates."}
+	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A grey line joins the variants that nothing dominates."}
 	sec.Figures = drawable(sec.Figures, all)
 	for _, e := range r.examples {
 		sec.Figures = drawable(sec.Figures, r.front(e.factors))
@@ -78,7 +80,7 @@ func (r *Report) tradeoff() report.Section {
 // front draws one field.
 func (r *Report) front(f Factors) report.Figure {
 	fig := report.Figure{Title: "Field " + describe(f), X: report.Axis{Label: "volume, GB", Log: true}, Y: report.Axis{Label: "mean freshness, %"}}
-	line := report.Series{Name: "front", Style: report.Lines}
+	line := report.Series{Style: report.Lines, Faint: true}
 	var best []place
 	for _, p := range r.ranking {
 		if p.Field != f.Field {
@@ -97,12 +99,12 @@ func (r *Report) front(f Factors) report.Figure {
 	for _, p := range best {
 		line.X, line.Y = append(line.X, p.Bytes/1e9), append(line.Y, p.Freshness)
 	}
-	fig.Series = append(fig.Series, line)
+	fig.Series = slices.Insert(fig.Series, 0, line)
 	return fig
 }
 
 func describe(f Factors) string {
-	s := fmt.Sprintf("%d: %d pages, %g units, %g changes, %g requests", f.Field, f.Pages, f.Time, f.Changes, f.Requests)
+	s := fmt.Sprintf("%d: %d pages, %s units, %g changes, %g requests", f.Field, f.Pages, plain(f.Time), f.Changes, f.Requests)
 	if f.File != "" {
 		return s + ", " + f.File
 	}
@@ -114,6 +116,9 @@ func describe(f Factors) string {
 	return s
 }
 
+// plain writes a number without an exponent.
+func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
 // drawable adds a figure that has a point.
 func drawable(to []report.Figure, f report.Figure) []report.Figure {
 	if _, err := f.SVG(); err != nil {
@@ -124,7 +129,7 @@ func drawable(to []report.Figure, f report.Figure) []report.Figure {
 
 // effects draws the mean of a response over all runs with a level of a factor.
 func (r *Report) effects() report.Section {
-	sec := report.Section{Title: "Effects of factors", Text: "Each point is the mean over all runs of the variant with that value of the factor."}
+	sec := report.Section{Title: "Effects of factors", Text: "Each point is the mean over all runs of the variant with that value of the factor. Changes and requests are those of a resource within the time of the run."}
 	for _, f := range factorNames {
 		for _, what := range []struct{ name, label string }{{"freshness_mean", "mean freshness, %"}, {"bytes", "volume, bytes"}} {
 			fig := report.Figure{Title: what.label + " by " + f, X: report.Axis{Label: f, Log: f == "changes" || f == "requests"}, Y: report.Axis{Label: what.label, Log: what.name == "bytes"}}
@@ -162,62 +167,6 @@ func (r *Report) levels(variant, f, name string) (x, y []float64) {
 		y = append(y, sum[v]/n[v])
 	}
 	return x, y
-}
-
-// surfaces are tables of mean freshness over two factors: changes down, pages
-// across for robots, requests across for what listens to visitors.
-func (r *Report) surfaces() report.Section {
-	sec := report.Section{Title: "Surfaces", Text: "Mean freshness in percent over two factors: changes of a resource down, another factor across."}
-	for _, v := range r.plan.Variants {
-		for _, across := range []string{"pages", "requests"} {
-			if t, ok := r.surface(v, across); ok {
-				sec.Tables = append(sec.Tables, t)
-			}
-		}
-	}
-	if len(sec.Tables) == 0 {
-		sec.Text = "The plan does not vary two factors."
-	}
-	return sec
-}
-
-func (r *Report) surface(variant, across string) (report.Table, bool) {
-	type at struct{ down, across float64 }
-	sum, n := map[at]float64{}, map[at]float64{}
-	var down, over []float64
-	for i := range r.rows {
-		w := &r.rows[i]
-		if w.Variant != variant {
-			continue
-		}
-		k := at{w.Changes, factor(w, across)}
-		if !slices.Contains(down, k.down) {
-			down = append(down, k.down)
-		}
-		if !slices.Contains(over, k.across) {
-			over = append(over, k.across)
-		}
-		sum[k] += w.FreshnessMean
-		n[k]++
-	}
-	slices.Sort(down)
-	slices.Sort(over)
-	t := report.Table{Title: variant + " by changes and " + across, Header: []string{"changes \\ " + across}}
-	for _, x := range over {
-		t.Header = append(t.Header, fmt.Sprintf("%g", x))
-	}
-	for _, d := range down {
-		line := []string{fmt.Sprintf("%g", d)}
-		for _, x := range over {
-			text := ""
-			if k := (at{d, x}); n[k] > 0 {
-				text = fmt.Sprintf("%.2f", sum[k]/n[k])
-			}
-			line = append(line, text)
-		}
-		t.Rows = append(t.Rows, line)
-	}
-	return t, len(down) > 1 && len(over) > 1
 }
 
 // maxPoints bounds a curve of a figure.

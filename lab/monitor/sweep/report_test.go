@@ -147,14 +147,42 @@ func TestReport(t *testing.T) {
 		t.Error("runs.parquet does not hold what was read")
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "report.html"))
-	for _, want := range []string{"<svg", "Freshness against volume", "Against plain:1", "conditional:2"} {
+	for _, want := range []string{"<svg", "Freshness against volume", "Against plain:1", "conditional:2", "Surfaces of freshness: changes and ", "Surfaces of volume: changes and "} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("report.html lacks %q", want)
 		}
 	}
+	checkSurfaces(t, r)
 	bad := r.plan.Jobs()[5].Path(dir)
 	must(t, os.WriteFile(bad, []byte("{}"), 0o644))
 	if _, err := Read(ctx, dir); !errors.Is(err, ErrInput) || !strings.Contains(err.Error(), bad) {
 		t.Errorf("damage: %v", err)
+	}
+}
+
+// checkSurfaces sums the cells of each surface up to the mean over all runs of
+// the variant: every run is in one cell.
+func checkSurfaces(t *testing.T, r *Report) {
+	t.Helper()
+	pairs := r.pairsOfFactors()
+	if len(pairs) == 0 {
+		t.Fatal("no two factors vary")
+	}
+	for _, v := range r.plan.Variants {
+		m := r.surface(v, pairs[0], "freshness_mean", 1)
+		got, cells, want, n := 0., 0., 0., 0.
+		for _, line := range m.Values {
+			for _, x := range line {
+				got, cells = got+x, cells+1
+			}
+		}
+		for i := range r.rows {
+			if r.rows[i].Variant == v {
+				want, n = want+r.rows[i].FreshnessMean, n+1
+			}
+		}
+		if math.Abs(got/cells-want/n) > 1e-9 || len(m.Y) < 2 || len(m.X) < 2 {
+			t.Errorf("%s: mean %g over %d x %d cells, %g over runs", v, got/cells, len(m.Y), len(m.X), want/n)
+		}
 	}
 }
