@@ -50,8 +50,8 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	line.Done(fmt.Sprintf("%d answers", res.Answers))
-	if res.Late > 1 && !g.Quiet {
-		fmt.Fprintf(g.stderr, "answers came %.1f units late on average: the machine cannot follow; lower --speed\n", res.Late)
+	if late := max(res.Late, res.VisitsLate); late > 1 && !g.Quiet {
+		fmt.Fprintf(g.stderr, "answers or visits came %.1f units late on average: the machine cannot follow; lower --speed\n", late)
 	}
 	if g.JSON {
 		return g.printJSON(res)
@@ -82,7 +82,7 @@ func (c *monitorEmulateCmd) print(g *globals, r *emulate.Result) error {
 	} {
 		fmt.Fprintf(g.stdout, "%-22s %14.*f %14.*f\n", l.name, l.digits, l.got, l.digits, l.sim)
 	}
-	_, err := fmt.Fprintf(g.stdout, "difference %+.3f points; %d answers by HTTP, %d visits, %d requests failed; answers %.2f units late, at most %.1f\n",
-		r.Difference, r.Answers, r.Visits, r.Failed, r.Late, r.LateMax)
+	_, err := fmt.Fprintf(g.stdout, "difference %+.3f points; %d answers by HTTP, %d visits, %d requests failed; answers %.2f units late, at most %.1f, visits %.2f\n",
+		r.Difference, r.Answers, r.Visits, r.Failed, r.Late, r.LateMax, r.VisitsLate)
 	return err
 }

@@ -123,8 +123,8 @@ func (c *webLife) visited(ctx context.Context, g *globals, s *testweb.Server, se
 	done := make(chan error, 1)
 	go func() {
 		seen, err := s.Visit(visiting, v)
-		if err == nil && seen.Late > time.Second && !g.Quiet {
-			fmt.Fprintf(g.stderr, "visitors were up to %s late: the machine cannot follow; lower --speed\n", seen.Late.Round(time.Millisecond))
+		if err == nil && seen.Latest > time.Second && !g.Quiet {
+			fmt.Fprintf(g.stderr, "visitors were up to %s late: the machine cannot follow; lower --speed\n", seen.Latest.Round(time.Millisecond))
 		}
 		done <- err
 	}()

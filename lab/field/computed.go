@@ -111,7 +111,8 @@ func (f *Computed) from(page uint64, p *process, e place, t float64) (State, boo
 		low = state{f.first(page), Same}
 		high = low
 	}
-	for e = p.next(e); e.at <= t; e = p.next(e) {
+	w := walk{process: p, at: e}
+	for e = w.next(); e.at <= t; e = w.next() {
 		was := low.kind
 		low, high = f.event(page, e, low), f.event(page, e, high)
 		if was != 0 && Real(was, low.kind) {
@@ -122,7 +123,7 @@ func (f *Computed) from(page uint64, p *process, e place, t float64) (State, boo
 		return s, false
 	}
 	s.Size = low.size
-	for ; !math.IsInf(e.at, 1); e = p.next(e) {
+	for ; !math.IsInf(e.at, 1); e = w.next() {
 		was := low
 		if low = f.event(page, e, low); real[was.kind&7][low.kind&7] {
 			break

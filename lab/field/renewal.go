@@ -79,23 +79,48 @@ func (r *renewal) of(page uint64) process {
 // next returns the event after one; its time is +Inf if that is not before the
 // horizon.
 func (p *process) next(e place) place {
-	if !(p.gap < p.horizon*1e9) { // also where there are none
-		return place{at: math.Inf(1)}
+	w := walk{process: p, at: e}
+	return w.next()
+}
+
+// walk goes from event to event.
+type walk struct {
+	*process
+	at     place
+	filled uint64 // the cell whose times are known ...
+	found  int    // ... if it has so many events, or any
+	times  [cellMost]float64
+}
+
+func (w *walk) next() place {
+	switch {
+	case !(w.gap < w.horizon*1e9): // also where there are none
+		w.at = place{at: math.Inf(1)}
+	case w.law != nil:
+		w.at = w.bounded(w.drawn())
+	default:
+		w.at = w.bounded(w.nextInCells())
 	}
-	if p.law != nil {
-		r := rand.New(&mixed{key: rng.Mix(p.key, e.number)})
-		if e.number == 0 {
-			e.at = p.law.Residual(r) * p.gap
-		} else {
-			e.at += p.law.Draw(r) * p.gap
+	return w.at
+}
+
+// drawn returns the next event by a law that remembers the one before.
+func (w *walk) drawn() place {
+	r := rand.New(&mixed{key: rng.Mix(w.key, w.at.number)})
+	if w.at.number == 0 {
+		return place{w.law.Residual(r) * w.gap, 1}
+	}
+	return place{w.at.at + w.law.Draw(r)*w.gap, w.at.number + 1}
+}
+
+func (w *walk) nextInCells() place {
+	width := w.gap * cellMean
+	for c, i := w.at.number>>cellBits, w.at.number&cellMost; float64(c)*width < w.horizon; c, i = c+1, 0 {
+		if w.found == 0 || w.filled != c {
+			w.filled, w.found = c, w.process.cell(c, width, &w.times)
 		}
-		return p.bounded(place{e.at, e.number + 1})
-	}
-	width := p.gap * cellMean
-	var times [cellMost]float64
-	for c, i := e.number>>cellBits, e.number&cellMost; float64(c)*width < p.horizon; c, i = c+1, 0 {
-		if n := p.cell(c, width, &times); i < uint64(n) {
-			return p.bounded(place{times[i], c<<cellBits | (i + 1)})
+		if i < uint64(w.found) {
+			return place{w.times[i], c<<cellBits | (i + 1)}
 		}
 	}
 	return place{at: math.Inf(1)}
@@ -136,9 +161,12 @@ func (p *process) cell(c uint64, width float64, times *[cellMost]float64) (n int
 	return n
 }
 
+// none is the probability of no event in a cell.
+var none = math.Exp(-cellMean)
+
 // poisson draws a Poisson number with mean cellMean from 64 bits by inversion.
 func poisson(bits uint64) (n int) {
-	u, p := rng.Unit(bits), math.Exp(-cellMean)
+	u, p := rng.Unit(bits), none
 	for sum := p; u > sum && n < cellMost; sum += p {
 		n++
 		p *= cellMean / float64(n)

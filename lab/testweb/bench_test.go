@@ -163,3 +163,14 @@ func BenchmarkReply(b *testing.B) {
 }
 
 func documentPath(doc uint64) string { return name.Document(doc) }
+
+func BenchmarkChanging(b *testing.B) {
+	w, err := NewWeb(Config{Pages: 1 << 42, History: changing(b, 1, 3600)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for i := range uint64(b.N) {
+		w.Version(i*7919, 1e6)
+	}
+}

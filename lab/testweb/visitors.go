@@ -39,7 +39,8 @@ const visitTimeout = 5 * time.Second
 type Visited struct {
 	Visits int           // that were answered, whatever the status
 	Failed int           // that were not
-	Late   time.Duration // greatest delay of one behind its time
+	Late   time.Duration // mean delay of one behind its time
+	Latest time.Duration // greatest
 }
 
 // visitor is a visit to be made.
@@ -72,6 +73,7 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 	defer tr.CloseIdleConnections()
 	c := &http.Client{Transport: tr, Timeout: visitTimeout}
 	var done Visited
+	var late time.Duration // of all
 	var mu sync.Mutex
 	var crew errgroup.Group
 	crew.SetLimit(visitorsAtOnce)
@@ -81,7 +83,7 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 			break
 		}
 		crew.Go(func() error {
-			late := time.Since(one.due)
+			delay := time.Since(one.due)
 			err := read(ctx, c, one.url)
 			mu.Lock()
 			defer mu.Unlock()
@@ -91,11 +93,15 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 			case ctx.Err() == nil:
 				done.Failed++
 			}
-			done.Late = max(done.Late, late)
+			late += delay
+			done.Latest = max(done.Latest, delay)
 			return nil
 		})
 	}
 	_ = crew.Wait() // visits have no errors
+	if n := done.Visits + done.Failed; n > 0 {
+		done.Late = late / time.Duration(n)
+	}
 	return done, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/score"
 	"github.com/freshet/freshet/lab/testweb/truth"
@@ -61,6 +62,59 @@ func TestVisitorsPassTheSensor(t *testing.T) {
 	}
 	if _, err := s.Visit(ctx, Visitors{}); err == nil {
 		t.Error("no rate, no error")
+	}
+}
+
+// A field's requests are made at their times, each once, to the page that was
+// asked for.
+func TestVisitorsReplayRequests(t *testing.T) {
+	t.Parallel()
+	f, err := field.New(field.Spec{PageCount: 30, Length: 5000, Changed: 3, Requested: 10, Seed: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	l, err := truth.NewLog(&log, truth.Head{Pages: 30})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const scale = 1000 // half a second in all
+	x, err := field.NewIndex(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := start(t, Config{Pages: 30, Sites: 1, History: x, Sizes: true, TimeScale: scale, Truth: l})
+	begin := time.Now()
+	s.Begin(begin)
+	done, err := s.Visit(t.Context(), Visitors{Requests: f.Requests()})
+	if err != nil || done.Failed > 0 {
+		t.Fatal(done, err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := truth.NewReader(&log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make([]int, 30)
+	n := 0
+	for rec, err := r.Read(); err == nil; rec, err = r.Read() {
+		asked[rec.Page]++
+		n++
+		if st := x.At(uint64(rec.Page), rec.Time.Sub(begin).Seconds()*scale/field.Unit); rec.Version != st.Number && rec.Version+1 != st.Number || rec.Agent != truth.Visitor {
+			t.Errorf("%+v, field %+v", rec, st)
+		}
+	}
+	requests := f.Requests()
+	buf := make([]field.Request, 100)
+	for k := requests.Read(buf); k > 0; k = requests.Read(buf) {
+		for _, q := range buf[:k] {
+			asked[q.Page]--
+		}
+	}
+	if slices.ContainsFunc(asked, func(n int) bool { return n != 0 }) || n != done.Visits {
+		t.Errorf("visits less requests %v, %d of %d", asked, n, done.Visits)
 	}
 }
 

@@ -60,9 +60,11 @@ type Result struct {
 
 	Answers int     `json:"answers"` // that the robot got by HTTP
 	Failed  int     `json:"failed"`  // its requests without answer
-	Visits  int     `json:"visits"`  // of the field's visitors
+	Visits  int     `json:"visits"`  // of the field's visitors, where they matter
 	Late    float64 `json:"late"`    // mean delay of answers behind the model's time, units
 	LateMax float64 `json:"late_max"`
+
+	VisitsLate float64 `json:"visits_late"` // mean delay of visits, units
 }
 
 // agent is the robot's name in the truth log.
@@ -81,7 +83,9 @@ type run struct {
 
 	mu     sync.Mutex
 	failed int
-	visits int
+
+	visits     int
+	visitsLate float64
 }
 
 // tag is what an answer said of its version.
@@ -112,6 +116,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	res.Difference = res.FreshnessMean - res.Simulated.FreshnessMean
 	res.Answers, res.Failed, res.Visits = len(fetches), r.failed, r.visits
+	res.VisitsLate = r.visitsLate
 	res.Late, res.LateMax = r.pace.late()
 	return res, nil
 }

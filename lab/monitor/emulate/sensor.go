@@ -100,7 +100,7 @@ func (f *front) watch(ctx context.Context) error {
 	f.ctx = ctx
 	f.mu.Unlock()
 	done, err := f.run.server.Visit(ctx, testweb.Visitors{Requests: f.Field.Requests(), To: f.addr})
-	f.visits = done.Visits
+	f.visits, f.visitsLate = done.Visits, float64(done.Late)/float64(f.Unit)
 	<-ctx.Done() // changes go on when visitors have stopped
 	return err
 }
