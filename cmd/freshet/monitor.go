@@ -73,15 +73,40 @@ func (c *fieldFlags) field() (field.Field, error) {
 
 type monitorRunCmd struct {
 	fieldFlags `set:"pages=100000" set:"units=8640000" set:"changes=1" set:"requests=1"`
-	Variant    string  `help:"Way of watching: ${variants}." required:""`
-	Field      string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
-	Warmup     float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
-	Series     string  `help:"Also write the series as CSV to this file." type:"path" placeholder:"FILE"`
-	Log        string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
+	Variant    string `help:"Way of watching: ${variants}." required:""`
+	measureFlags
+}
+
+// measureFlags say what is watched and what is written of it.
+type measureFlags struct {
+	Field  string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
+	Warmup float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
+	Series string  `help:"Also write the series as CSV to this file." type:"path" placeholder:"FILE"`
+	Log    string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
+}
+
+// logged calls do with the log of events, if one is asked for.
+func (c *measureFlags) logged(do func(monitor.Log) error) error {
+	if c.Log == "" {
+		return do(nil)
+	}
+	l, err := newEventLog(c.Log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(l), l.close())
+}
+
+// series writes the series, if they are asked for.
+func (c *measureFlags) series(pages int, r *monitor.Result) error {
+	if c.Series == "" {
+		return nil
+	}
+	return writeSeries(c.Series, pages, &r.Series)
 }
 
 // Run simulates.
-func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
+func (c *monitorRunCmd) Run(ctx context.Context, g *globals) error {
 	v, err := monitor.Parse(c.Variant)
 	if err != nil {
 		return usageError{err}
@@ -91,25 +116,20 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *globals) (err error) {
 		return err
 	}
 	cfg := monitor.Config{Field: f, Variant: v, Warmup: c.Warmup, Seed: c.Seed, Number: c.Number, Replication: c.Replication}
-	if c.Log != "" {
-		l, err2 := newEventLog(c.Log)
-		if err2 != nil {
-			return err2
-		}
-		defer func() { err = errors.Join(err, l.close()) }()
+	var res *monitor.Result
+	err = c.logged(func(l monitor.Log) (err error) {
 		cfg.Log = l
-	}
-	res, err := monitor.Run(ctx, cfg)
+		res, err = monitor.Run(ctx, cfg)
+		return err
+	})
 	if errors.Is(err, monitor.ErrInput) {
 		return usageError{err}
 	}
 	if err != nil {
 		return err
 	}
-	if c.Series != "" {
-		if err := writeSeries(c.Series, f.Pages(), &res.Series); err != nil {
-			return err
-		}
+	if err := c.series(f.Pages(), res); err != nil {
+		return err
 	}
 	if g.JSON {
 		return g.printJSON(res)

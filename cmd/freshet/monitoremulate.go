@@ -15,11 +15,10 @@ import (
 
 type monitorEmulateCmd struct {
 	fieldFlags `set:"pages=200" set:"units=5000" set:"changes=5" set:"requests=20"`
-	Variant    string  `help:"Way of watching: plain:K, conditional:K or sensor." required:""`
-	Field      string  `help:"Field file of monitor field, instead of one made from laws." type:"path" placeholder:"FILE"`
-	Warmup     float64 `help:"Units from the start that means, delays and ages leave out." default:"0"`
-	Speed      float64 `help:"Seconds of the model in one of the clock." default:"100"`
-	Truth      string  `help:"Also keep the log of all that the robot and the visitors were told (JSON lines)." type:"path" placeholder:"FILE"`
+	Variant    string `help:"Way of watching: plain:K, conditional:K or sensor." required:""`
+	measureFlags
+	Speed float64 `help:"Seconds of the model in one of the clock." default:"100"`
+	Truth string  `help:"Also keep the log of all that the robot and the visitors were told (JSON lines)." type:"path" placeholder:"FILE"`
 }
 
 // Run emulates and simulates.
@@ -38,10 +37,14 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *globals) error {
 	if g.Quiet {
 		line = progress.New(nil)
 	}
-	res, err := emulate.Run(ctx, emulate.Config{
-		Field: f, Variant: c.Variant, Unit: time.Duration(field.Unit / c.Speed * float64(time.Second)), Warmup: c.Warmup,
-		Seed: c.Seed, Number: c.Number, Replication: c.Replication, Truth: c.Truth,
-		Progress: func(done, total time.Duration) { line.Update(int64(done), int64(total), "emulate "+c.Variant) },
+	var res *emulate.Result
+	err = c.logged(func(l monitor.Log) (err error) {
+		res, err = emulate.Run(ctx, emulate.Config{
+			Field: f, Variant: c.Variant, Unit: time.Duration(field.Unit / c.Speed * float64(time.Second)), Warmup: c.Warmup,
+			Seed: c.Seed, Number: c.Number, Replication: c.Replication, Truth: c.Truth, Log: l,
+			Progress: func(done, total time.Duration) { line.Update(int64(done), int64(total), "emulate "+c.Variant) },
+		})
+		return err
 	})
 	if errors.Is(err, monitor.ErrInput) || errors.Is(err, field.ErrInput) {
 		return usageError{err}
@@ -52,6 +55,9 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *globals) error {
 	line.Done(fmt.Sprintf("%d answers", res.Answers))
 	if late := max(res.Late, res.VisitsLate); late > 1 && !g.Quiet {
 		fmt.Fprintf(g.stderr, "answers or visits came %.1f units late on average: the machine cannot follow; lower --speed\n", late)
+	}
+	if err := c.series(f.Pages(), res.Result); err != nil {
+		return err
 	}
 	if g.JSON {
 		return g.printJSON(res)

@@ -45,6 +45,7 @@ type Config struct {
 	Number      int
 	Replication int
 
+	Log      monitor.Log                     // is told of what the robot did, when all is over; nil: nobody
 	Truth    string                          // file for the truth log; "": none is kept
 	Progress func(done, total time.Duration) // called now and then, unless nil
 }
@@ -110,7 +111,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("emulate %s: %w", c.Variant, err)
 	}
-	sim.Variant = monitor.Replay(r.robots, fetches)
+	sim.Variant, sim.Log = monitor.Replay(r.robots, fetches), c.Log
 	if res.Result, err = monitor.Run(ctx, sim); err != nil {
 		return nil, fmt.Errorf("emulate %s: measure: %w", c.Variant, err)
 	}
