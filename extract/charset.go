@@ -14,8 +14,10 @@ import (
 func UTF8(body []byte, contentType string) ([]byte, string) {
 	head := body[:min(len(body), 1024)]
 	enc, name, certain := charset.DetermineEncoding(head, contentType)
-	if !certain && name != "utf-8" && utf8.Valid(body) {
-		return body, "utf-8" // the guess looks at the head only
+	if !certain && name == "windows-1252" && utf8.Valid(body) {
+		// The guess where nothing is said, from the head alone, and the label that
+		// pages carry most often without being in it.
+		return body, "utf-8"
 	}
 	if name == "utf-8" {
 		body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
