@@ -2,9 +2,7 @@ package monitor
 
 import (
 	"errors"
-	"fmt"
 	"math/bits"
-	"strconv"
 
 	"github.com/freshet/freshet/lab/field"
 )
@@ -40,9 +38,9 @@ func readListing(mobile bool) func([]string) (func(field.Field) (Strategy, error
 		if len(args) != 2 {
 			return nil, errors.New("it has two arguments")
 		}
-		period, err := strconv.ParseFloat(args[0], 64)
-		if err != nil || !(period >= 1 && period <= field.MaxTime) {
-			return nil, fmt.Errorf("period %q is no number of units from 1 up", args[0])
+		period, err := readPeriod(args[0])
+		if err != nil {
+			return nil, err
 		}
 		c, err := readCrew(args[1])
 		if err != nil {

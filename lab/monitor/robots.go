@@ -11,6 +11,7 @@ import (
 // every resource; the modified one asks first and fetches what is stale.
 type robots struct {
 	ask    bool
+	part   float64 // of a page's bytes that a download takes
 	shares []share
 }
 
@@ -36,23 +37,28 @@ func readRobots(ask bool) func([]string) (func(field.Field) (Strategy, error), e
 		if len(args) != 1 {
 			return nil, fmt.Errorf("it has one argument")
 		}
-		k, err := count(args[0])
-		if err != nil {
-			return nil, err
-		}
-		return func(f field.Field) (Strategy, error) {
-			n := f.Pages()
-			if k > n {
-				return nil, fmt.Errorf("%d robots for %d pages", k, n)
-			}
-			r := &robots{ask: ask, shares: make([]share, k)}
-			bounds := Shares(n, k)
-			for i := range r.shares {
-				r.shares[i] = share{first: bounds[i], next: bounds[i], end: bounds[i+1]}
-			}
-			return r, nil
-		}, nil
+		return sendRobots(args[0], ask, 1)
 	}
+}
+
+// sendRobots makes so many robots with equal shares.
+func sendRobots(number string, ask bool, part float64) (func(field.Field) (Strategy, error), error) {
+	k, err := count(number)
+	if err != nil {
+		return nil, err
+	}
+	return func(f field.Field) (Strategy, error) {
+		n := f.Pages()
+		if k > n {
+			return nil, fmt.Errorf("%d robots for %d pages", k, n)
+		}
+		r := &robots{ask: ask, part: part, shares: make([]share, k)}
+		for i := range r.shares {
+			first, end := uint32(i*n/k), uint32((i+1)*n/k)
+			r.shares[i] = share{first: first, next: first, end: end}
+		}
+		return r, nil
+	}, nil
 }
 
 // Start sends out every robot.
@@ -66,7 +72,7 @@ func (r *robots) Start(s *Sim) {
 func (r *robots) Done(s *Sim, e Event) {
 	switch e.What {
 	case asked:
-		if s.Stale(e.Page) && s.Download(e.Agent, e.Page) {
+		if s.Stale(e.Page) && s.DownloadPart(e.Agent, e.Page, r.part) {
 			return
 		}
 		r.shares[e.Agent].visits++
@@ -88,7 +94,7 @@ func (r *robots) visit(s *Sim, agent uint32) {
 			s.Probe(asked, agent, p)
 			return
 		}
-		if s.Download(agent, p) {
+		if s.DownloadPart(agent, p, r.part) {
 			return
 		}
 		sh.visits++

@@ -144,20 +144,27 @@ func (s *Sim) Spend(bytes int64) { s.meter.bytes += bytes }
 // called at its end. A page in error takes none and no bytes; it is dealt with
 // at once. The page becomes known at the end, also by a change that came
 // meanwhile.
-func (s *Sim) Download(agent, p uint32) bool {
+func (s *Sim) Download(agent, p uint32) bool { return s.DownloadPart(agent, p, 1) }
+
+// DownloadPart is Download of a difference to what is known, of which so large a
+// part of the page's bytes is sent.
+func (s *Sim) DownloadPart(agent, p uint32, part float64) bool {
 	if s.kinds[p].Gone() {
 		s.events++
 		s.meter.downloads++
 		s.learn(p)
 		return false
 	}
-	s.begin(Event{Agent: agent, Page: p, Since: known})
+	s.begin(Event{Agent: agent, Page: p, Since: known}, part)
 	return true
 }
 
 // DownloadKnown is Download by a strategy that knows the page from the start of
 // the download: a change that comes meanwhile is unknown.
-func (s *Sim) DownloadKnown(agent, p uint32) bool {
+func (s *Sim) DownloadKnown(agent, p uint32) bool { return s.DownloadKnownPart(agent, p, 1) }
+
+// DownloadKnownPart is DownloadKnown of a part of the bytes.
+func (s *Sim) DownloadKnownPart(agent, p uint32, part float64) bool {
 	since := s.forget(p)
 	if since == known {
 		since = nothing
@@ -168,13 +175,16 @@ func (s *Sim) DownloadKnown(agent, p uint32) bool {
 		s.delay(p, since)
 		return false
 	}
-	s.begin(Event{Agent: agent, Page: p, Since: since})
+	s.begin(Event{Agent: agent, Page: p, Since: since}, part)
 	return true
 }
 
 // begin puts a download under way.
-func (s *Sim) begin(e Event) {
+func (s *Sim) begin(e Event, part float64) {
 	e.What, e.Size = download, s.sizes[e.Page]
+	if part != 1 {
+		e.Size = uint32(math.Ceil(part * float64(e.Size)))
+	}
 	d := 0.
 	if s.rate > 0 {
 		d = max(lineTime, float64(e.Size)/s.rate)

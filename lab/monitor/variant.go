@@ -27,6 +27,12 @@ func makers() map[string]maker {
 
 		"sensor-queue": {"sensor-queue:BUDGET[:LENGTH]", "the sensor with a queue of at most LENGTH alerts (1000), each resource once", readSensorQueue},
 		"push":         {"push:BUDGET[:SHARE]", "the site tells of real changes, of each with probability SHARE (1), as by IndexNow", readPush},
+		"delta":        {"delta:K:PART", "K robots ask first, and get of what changed a difference: PART of its bytes (RFC 3229)", readDelta},
+		"bundle":       {"bundle:K:COUNT", "K robots ask of COUNT resources in one request and download what changed of them", readBundle},
+		"feed":         {"feed:PERIOD:BUDGET[:LENGTH]", "every PERIOD units a feed of the last LENGTH changes (100) is read, and what it names is fetched", readFeed},
+		"difference":   {"difference:PART", "the site sends of every change a difference: PART of the resource's bytes", readDifference},
+		"batch":        {"batch:PERIOD", "every PERIOD units the site sends all resources that changed", readBatch(false)},
+		"site":         {"site:PERIOD", "every PERIOD units all of the site is sent", readBatch(true)},
 		"deliver":      {"deliver", "the site sends every changed resource itself, as by WebSub with content", readDeliver},
 		"sitemap":      {"sitemap:PERIOD:BUDGET", "every PERIOD units a list of all resources with dates is read, and what changed is fetched", readListing(false)},
 		"mobile":       {"mobile:PERIOD:BUDGET", "every PERIOD units a program at the server sends digests of what changed, and that is fetched", readListing(true)},
@@ -85,6 +91,24 @@ func Parse(text string) (Variant, error) {
 		return Variant{}, fmt.Errorf("%w: variant %q: %w; it is written %s", ErrInput, text, err, mk.use)
 	}
 	return Variant{text: text, make: f}, nil
+}
+
+// readPart reads a part of a resource's bytes.
+func readPart(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v > 0 && v <= 1) {
+		return 0, fmt.Errorf("part %q is not in (0, 1]", s)
+	}
+	return v, nil
+}
+
+// readPeriod reads a time between two of something.
+func readPeriod(s string) (float64, error) {
+	v, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(v >= 1 && v <= field.MaxTime) {
+		return 0, fmt.Errorf("period %q is no number of units from 1 up", s)
+	}
+	return v, nil
 }
 
 // count reads a number of robots or downloaders.
