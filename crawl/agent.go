@@ -37,6 +37,7 @@ type agent struct {
 	ask     time.Time // when robots.txt is asked for again
 	batch   store.Batch
 	last    time.Time // of the last commit
+	body    []byte    // room for the body of the next page
 
 	built   chan *building // pages that come back from the browser
 	away    int            // pages that are there
@@ -254,7 +255,9 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 	if added > 0 {
 		a.robot.Wake()
 	}
-	a.batch = store.Batch{}
+	clear(a.batch.Visits)
+	clear(a.batch.Found)
+	a.batch = store.Batch{Visits: a.batch.Visits[:0], Found: a.batch.Found[:0]}
 	a.robot.gains.committed(a.gathers)
 	a.gathers = a.gathers[:0]
 	a.last = time.Now()

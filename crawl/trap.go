@@ -56,7 +56,7 @@ func (t Traps) Check(u weburl.URL, host string, pages int64) string {
 	if q := u.Query(); q != "" && strings.Count(q, "&") >= t.Params {
 		return "many parameters"
 	}
-	if calendar(u.Target(), time.Now().Year()+t.Years) {
+	if calendar(u.Target(), t.Years) {
 		return "calendar"
 	}
 	return ""
@@ -92,14 +92,14 @@ func (t Traps) repeats(path string) bool {
 }
 
 // calendar reports whether a target has a date (2031-05, 2031/05, month=...
-// year=2031) in a year after last.
-func calendar(target string, last int) bool {
+// year=2031) more than so many years from now.
+func calendar(target string, years int) bool {
 	for i := 0; i+4 <= len(target); i++ {
 		if target[i] != '2' || (i > 0 && digit(target[i-1])) || !digit(target[i+1]) || !digit(target[i+2]) || !digit(target[i+3]) || (i+4 < len(target) && digit(target[i+4])) {
 			continue
 		}
 		year := int(target[i]-'0')*1000 + int(target[i+1]-'0')*100 + int(target[i+2]-'0')*10 + int(target[i+3]-'0')
-		if year <= last {
+		if year <= 2025 || year <= time.Now().Year()+years { // the clock is asked for few
 			continue
 		}
 		rest := target[i+4:]

@@ -21,11 +21,17 @@ const maxRetries = 3
 // retryDelay is the wait before try n+1: 2, 4, 8 seconds ...
 func retryDelay(n int) time.Duration { return time.Second << min(max(n, 1), 10) }
 
+// roomKept is how long a body may be whose room is used for the next one.
+const roomKept = 1 << 20
+
 // visit fetches a page and adds what came of it to the batch.
 func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	r := a.robot
 	before := *p
 	req := fetch.Request{URL: u}
+	if r.config.Render == nil { // else the answer may be kept for later
+		req.Room = a.body
+	}
 	if p.State == store.OK && !p.Rendered && !p.Waits { // an error page's validators say nothing of the page, nor does a shell's of what scripts put into it
 		req.ETag, req.LastModified = p.ETag, p.LastModified
 	}
@@ -43,6 +49,9 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	a.polite(u, res, now)
 	r.stats.answer(res)
 	r.budget.spent(res.Wire + headerBytes)
+	if r.config.Render == nil && cap(res.Body) <= roomKept {
+		a.body = res.Body[:0]
+	}
 	var links []extract.Link
 	changed := false
 	p.Status, p.Error = res.Status, ""

@@ -1,43 +1,32 @@
 package extract
 
 import (
-	"crypto/sha256"
 	"math/bits"
 	"strings"
 	"sync"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/zeebo/xxh3"
 )
 
-var pieces = sync.Pool{New: func() any { return new([4096]byte) }}
+var hashers = sync.Pool{New: func() any { return xxh3.New() }}
 
 // digest computes the page's digest and simhash. The text is folded: its words
-// are parted by single spaces.
+// are parted by single spaces. The digest tells versions of a page and copies of
+// hosts apart; it is no seal against whoever makes pages.
 func digest(p *Page) ([16]byte, uint64) {
-	h := sha256.New()
-	piecemeal := pieces.Get().(*[4096]byte)
-	defer pieces.Put(piecemeal)
-	buf := piecemeal[:0] // the hash takes long pieces faster than short
-	put := func(s string) {
-		for len(s) > 0 {
-			if len(buf) == cap(buf) {
-				h.Write(buf)
-				buf = buf[:0]
-			}
-			n := min(len(s), cap(buf)-len(buf))
-			buf = append(buf, s[:n]...)
-			s = s[n:]
-		}
-	}
-	put(p.Title)
-	put("\x00")
+	h := hashers.Get().(*xxh3.Hasher)
+	defer hashers.Put(h)
+	h.Reset()
+	_, _ = h.WriteString(p.Title) // never fails
+	_, _ = h.WriteString("\x00")
 	var sim simhash
 	var a, b uint64
 	text, piece := p.Text, 0
 	for i := 0; i < len(text); {
 		end, word := wordAt(text, i)
 		if suspect(text, i, end) && noise(text[i:end]) {
-			put(text[piece:i])
+			_, _ = h.WriteString(text[piece:i])
 			piece = min(end+1, len(text))
 		} else {
 			c := word * 0x9e3779b97f4a7c15
@@ -48,8 +37,8 @@ func digest(p *Page) ([16]byte, uint64) {
 		i = end + 1
 	}
 	if piece < len(text) {
-		put(text[piece:])
-		put(" ")
+		_, _ = h.WriteString(text[piece:])
+		_, _ = h.WriteString(" ")
 	}
 	for _, l := range p.Links {
 		if l.Kind == Image {
@@ -59,11 +48,10 @@ func digest(p *Page) ([16]byte, uint64) {
 		if i := strings.IndexByte(u, '?'); i >= 0 && noise(u[i+1:]) {
 			u = u[:i]
 		}
-		put(u)
-		put("\x00")
+		_, _ = h.WriteString(u)
+		_, _ = h.WriteString("\x00")
 	}
-	h.Write(buf)
-	return [16]byte(h.Sum(nil)[:16]), sim.sum()
+	return h.Sum128().Bytes(), sim.sum()
 }
 
 // Constants of arithmetic on the eight bytes of a word at once.

@@ -369,6 +369,9 @@ func (s *scanner) image(z tokens) {
 
 // add resolves a link and keeps it.
 func (s *scanner) add(href string, k Kind, nofollow bool) {
+	if s.page.Links == nil {
+		s.page.Links = make([]Link, 0, 32)
+	}
 	if len(s.page.Links) >= s.o.MaxLinks {
 		s.page.Skipped++
 		return
@@ -393,7 +396,7 @@ func (s *scanner) finish() {
 	if len(p.Text) < 200 && s.rest.Len() > 0 {
 		p.Text = strings.TrimSpace(p.Text + " " + s.rest.String())
 	}
-	p.Lang = Language(s.lang, p.Title+" "+p.Text[:min(len(p.Text), guessBytes)])
+	p.Lang = language(s.lang, p.Title, p.Text)
 	p.Digest, p.Simhash = digest(p)
 }
 

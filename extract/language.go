@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"math/bits"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,34 +36,42 @@ const guessBytes = 4000
 // Language returns the ISO 639-1 code of a text: what is declared, unless the
 // script of the letters belies it, else a guess by frequent words and letters,
 // else "".
-func Language(declared, text string) string {
+func Language(declared, text string) string { return language(declared, "", text) }
+
+func language(declared, title, text string) string {
 	declared, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(declared)), "-")
 	declared, _, _ = strings.Cut(declared, "_")
 	if len(text) > guessBytes {
 		text = text[:guessBytes]
 	}
-	cyrillic, latin := 0, 0
+	latin, cyrillic := letters(text)
+	if len(declared) == 2 && !(cyrillicLanguages[declared] && latin > 4*cyrillic+40) && !(latinLanguages[declared] && cyrillic > 4*latin+40) {
+		return declared
+	}
+	return guess(title+" "+text, cyrillic > latin)
+}
+
+// letters counts about how many letters are of the Latin and of the Cyrillic
+// script.
+func letters(text string) (latin, cyrillic int) {
 	for i := 0; i < len(text); {
-		if c := text[i]; c < utf8.RuneSelf {
-			if c >= 'A' { // nearly all text of most pages
-				latin++
+		if i+8 <= len(text) { // nearly all text of most pages
+			if x := load(text[i : i+8]); x&highs == 0 {
+				latin += bits.OnesCount64(x & ('@' * ones))
+				i += 8
+				continue
 			}
-			i++
-			continue
 		}
 		r, n := utf8.DecodeRuneInString(text[i:])
 		i += n
 		switch {
-		case r < 0x250:
+		case r >= '@' && r < 0x250:
 			latin++
-		case unicode.Is(unicode.Cyrillic, r):
+		case r >= 0x250 && unicode.Is(unicode.Cyrillic, r):
 			cyrillic++
 		}
 	}
-	if len(declared) == 2 && !(cyrillicLanguages[declared] && latin > 4*cyrillic+40) && !(latinLanguages[declared] && cyrillic > 4*latin+40) {
-		return declared
-	}
-	return guess(text, cyrillic > latin)
+	return latin, cyrillic
 }
 
 var (

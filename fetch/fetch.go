@@ -55,6 +55,9 @@ type Request struct {
 	ETag         string // of the last answer, for If-None-Match
 	LastModified string // of the last answer, for If-Modified-Since
 	Accept       string // default: HTML first
+	// Room is where the body is read to, if it is long enough: the caller may use
+	// it again when it is done with the answer.
+	Room []byte
 }
 
 // Response is an answer whose body was read to its end or to a bound.
@@ -152,6 +155,7 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	}
 	defer res.Body.Close()
 	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, First: time.Since(start)}
+	out.Body = r.Room[:0]
 	if err := c.body(ctx, cancel, res, out); err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
 	}
@@ -172,7 +176,7 @@ func (c *Client) body(ctx context.Context, cancel context.CancelFunc, res *http.
 		return fmt.Errorf("%w: %w", errEncoding, err)
 	}
 	limited := io.LimitReader(r, c.config.MaxBody+1)
-	if n := res.ContentLength; n > 0 && n <= c.config.MaxBody && res.Header.Get("Content-Encoding") == "" {
+	if n := res.ContentLength; n > 0 && n >= int64(cap(out.Body)) && n <= c.config.MaxBody && res.Header.Get("Content-Encoding") == "" {
 		out.Body = make([]byte, 0, n+1) // one more, so that the end is seen without growing
 	}
 	out.Body, err = readAll(limited, out.Body)

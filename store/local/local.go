@@ -41,7 +41,8 @@ type Config struct {
 	// the table is full, 12 to 24 bits each; with less than 12 the disk is asked
 	// more often. Default 256 MiB.
 	Filter int
-	// Cache is the block cache in bytes. Default 16 MiB.
+	// Cache is the block cache in bytes, of which the tables of fresh writes take
+	// up to three times their size. Default 40 MiB.
 	Cache int64
 	// FS replaces the file system (tests of crashes).
 	FS vfs.FS
@@ -90,7 +91,7 @@ func Open(dir string, c Config) (*Store, error) {
 		c.Filter = 256 << 20
 	}
 	if c.Cache <= 0 {
-		c.Cache = 16 << 20
+		c.Cache = 40 << 20
 	}
 	if c.FS == nil {
 		c.FS = vfs.Default
