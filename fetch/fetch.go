@@ -46,6 +46,7 @@ type Config struct {
 type Client struct {
 	config Config
 	http   *http.Transport
+	wire   *wire // nil if all requests go by http
 	dialer *dialer
 }
 
@@ -70,7 +71,7 @@ type Response struct {
 	Truncated bool          // the body is longer than MaxBody
 	First     time.Duration // until the header was read
 	Elapsed   time.Duration
-	Remote    string // address dialled
+	Remote    string // IP address of the server, "" where it is not known
 }
 
 // Location returns the target of a redirect.
@@ -101,13 +102,13 @@ func New(c Config) (*Client, error) {
 		DialContext:            d.dial,
 		DisableCompression:     true, // decoded here, with bounds
 		MaxIdleConns:           c.Connections,
-		MaxIdleConnsPerHost:    4,
-		IdleConnTimeout:        60 * time.Second,
+		MaxIdleConnsPerHost:    idlePerHost,
+		IdleConnTimeout:        idleTime,
 		TLSHandshakeTimeout:    15 * time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
+		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
 		TLSClientConfig:        &tls.Config{InsecureSkipVerify: c.Insecure}, //nolint:gosec // only where a test asks for it
-		ReadBufferSize:         16 << 10,
+		ReadBufferSize:         readBuffer,
 	}
 	if c.Dial != nil {
 		t.DialContext = c.Dial
@@ -119,11 +120,20 @@ func New(c Config) (*Client, error) {
 		}
 		t.Proxy = http.ProxyURL(u)
 	}
-	return &Client{config: c, http: t, dialer: d}, nil
+	client := &Client{config: c, http: t, dialer: d}
+	if c.Proxy == "" && c.Dial == nil {
+		client.wire = &wire{dial: d.dial, most: c.Connections}
+	}
+	return client, nil
 }
 
 // Close ends idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	if c.wire != nil {
+		c.wire.close()
+	}
+}
 
 const acceptPages = "text/html,application/xhtml+xml;q=0.9,application/xml;q=0.8,text/plain;q=0.7,*/*;q=0.5"
 
@@ -132,11 +142,7 @@ const acceptPages = "text/html,application/xhtml+xml;q=0.9,application/xml;q=0.8
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL.String(), nil)
-	if err != nil {
-		return nil, &Error{URL: r.URL.String(), Kind: Protocol, Err: err}
-	}
-	h := req.Header
+	h := make(http.Header, 5)
 	h.Set("User-Agent", c.config.UserAgent)
 	h.Set("Accept-Encoding", "gzip, br, zstd")
 	if h.Set("Accept", acceptPages); r.Accept != "" {
@@ -149,18 +155,33 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		h.Set("If-Modified-Since", r.LastModified)
 	}
 	start := time.Now()
-	res, err := c.http.RoundTrip(req)
+	res, remote, err := c.send(ctx, r.URL, h)
 	if err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
 	}
 	defer res.Body.Close()
-	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, First: time.Since(start)}
+	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, Remote: remote, First: time.Since(start)}
 	out.Body = r.Room[:0]
 	if err := c.body(ctx, cancel, res, out); err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
 	}
 	out.Elapsed = time.Since(start)
 	return out, nil
+}
+
+// send sends a request and reads the header of the answer. remote is the
+// address, where it is known.
+func (c *Client) send(ctx context.Context, u weburl.URL, h http.Header) (res *http.Response, remote string, err error) {
+	if c.wire.takes(u) {
+		return c.wire.get(ctx, u, h)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header = h
+	res, err = c.http.RoundTrip(req)
+	return res, "", err
 }
 
 // body reads and decodes the body within the bounds.
