@@ -26,3 +26,25 @@ func BenchmarkComputed(b *testing.B) {
 	b.ReportMetric((cpu(b)-began)*1e9/float64(b.N), "cpu-ns/page")
 	b.ReportMetric(float64(links)/float64(b.N), "links/page")
 }
+
+// The links from and to a page of a web of 2^42 pages, computed both ways.
+func BenchmarkMatched(b *testing.B) {
+	const nodes = 1 << 42
+	m, err := NewMatched(MatchedOptions{Nodes: nodes, Seed: 1}, rows(nodes))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, f := range map[string]func(uint64, []uint64) []uint64{"from": m.Successors, "to": m.Predecessors} {
+		b.Run(name, func(b *testing.B) {
+			var buf []uint64
+			links, u, began := 0, uint64(0), cpu(b)
+			for b.Loop() {
+				u = u*6364136223846793005 + 1442695040888963407
+				buf = f(below(u, nodes), buf[:0])
+				links += len(buf)
+			}
+			b.ReportMetric((cpu(b)-began)*1e9/float64(b.N), "cpu-ns/page")
+			b.ReportMetric(float64(links)/float64(b.N), "links/page")
+		})
+	}
+}

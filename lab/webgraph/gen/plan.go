@@ -58,7 +58,7 @@ type Plan struct {
 
 	law   *Law // of the links of a page, nil: as equal as can be
 	sites Table
-	web   *HostLocal
+	web   computed
 }
 
 // Defaults of what is not asked: Broder et al. 2000 for exponents, and for the
@@ -73,8 +73,8 @@ const (
 
 // model is what is known of a model before it is used.
 type model struct {
-	in, out, intra bool // whether the user may ask for it
-	plan           func(*Plan, Spec) error
+	in, out, intra, tie bool // whether the user may ask for it
+	plan                func(*Plan, Spec) error
 }
 
 // models lists the models. It is a function because planning refers to it.
@@ -85,7 +85,8 @@ func models() map[string]model {
 		"copying":    {in: true, out: true, plan: planCopying},
 		"alpha-beta": {in: true, out: true, plan: planAlphaBeta},
 		"rmat":       {plan: planRMAT},
-		"host-local": {in: true, out: true, intra: true, plan: planHostLocal},
+		"host-local": {in: true, out: true, intra: true, tie: true, plan: planHostLocal},
+		"matched":    {in: true, out: true, intra: true, plan: planMatched},
 	}
 }
 
@@ -124,7 +125,7 @@ func (s Spec) Plan() (*Plan, error) {
 			return nil, rangeError(asked.what, asked.value, s.Model)
 		}
 	}
-	if s.BowTie != (BowTie{}) && !m.intra {
+	if s.BowTie != (BowTie{}) && !m.tie {
 		return nil, fmt.Errorf("bow-tie: the model %s has none to choose; host-local has", s.Model)
 	}
 	if s.Nodes < 2 || s.Nodes > webgraph.MaxNodes {
@@ -195,30 +196,53 @@ func planAlphaBeta(p *Plan, s Spec) error {
 	return nil
 }
 
-func planHostLocal(p *Plan, s Spec) (err error) {
-	p.In, p.Out = or(s.In, DefaultIn), or(s.Out, DefaultOut)
-	sites := s.Sites
-	if sites == 0 {
-		sites = (p.Nodes + pagesPerSite - 1) / pagesPerSite
-	}
-	if sites < 0 || sites > p.Nodes {
-		return fmt.Errorf("%d sites: want 1 to one a page, %d", s.Sites, p.Nodes)
-	}
+func planHostLocal(p *Plan, s Spec) error {
 	o := HostLocalOptions{
-		Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: p.In, Out: p.Out, Intra: s.Intra, BowTie: s.BowTie, Seed: p.Seed,
+		Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: s.In, Out: s.Out, Intra: s.Intra, BowTie: s.BowTie, Seed: p.Seed,
 	}.withDefaults()
 	if err := o.BowTie.check(); err != nil {
 		return err
 	}
-	if p.sites, err = drawSites(p.Nodes, sites, siteExponent, o.BowTie.classShares(o.BowTie.leaves()), p.Seed); err != nil {
+	if err := p.drawSites(s.Sites, o.BowTie.classShares(o.BowTie.leaves())); err != nil {
 		return err
 	}
-	if p.web, err = NewHostLocal(o, p.sites); err != nil {
+	web, err := NewHostLocal(o, p.sites)
+	if err != nil {
 		return err
 	}
-	p.Intra, p.Params, p.BowTie = p.web.intra, p.web.Params(), &o.BowTie
+	p.In, p.Out, p.Intra, p.BowTie = o.In, o.Out, web.intra, &o.BowTie
+	p.web, p.Params = web, web.Params()
 	p.Params["sites"] = float64(p.sites.Hosts())
 	return nil
+}
+
+func planMatched(p *Plan, s Spec) error {
+	if err := p.drawSites(s.Sites, [siteClasses]float64{inCore: 1}); err != nil {
+		return err
+	}
+	o := MatchedOptions{Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: s.In, Out: s.Out, Intra: s.Intra, Seed: p.Seed}
+	web, err := NewMatched(o, p.sites)
+	if err != nil {
+		return err
+	}
+	p.In, p.Out, p.Intra = or(s.In, DefaultIn), or(s.Out, DefaultOut), or(s.Intra, DefaultIntra)
+	p.web, p.Params = web, web.Params()
+	p.Params["sites"] = float64(p.sites.Hosts())
+	return nil
+}
+
+// drawSites divides the pages among so many sites, 0: one for 64 pages, in classes
+// of the shares given.
+func (p *Plan) drawSites(sites int64, share [siteClasses]float64) (err error) {
+	asked := sites
+	if sites == 0 {
+		sites = (p.Nodes + pagesPerSite - 1) / pagesPerSite
+	}
+	if sites < 0 || sites > p.Nodes {
+		return fmt.Errorf("%d sites: want 1 to one a page, %d", asked, p.Nodes)
+	}
+	p.sites, err = drawSites(p.Nodes, sites, siteExponent, share, p.Seed)
+	return err
 }
 
 func or(v, otherwise float64) float64 {
@@ -240,7 +264,7 @@ func (p *Plan) draw(ctx context.Context, pages Sink, edges EdgeSink, progress fu
 		return recursive(ctx, p, edges, progress)
 	}
 	byPage := map[string]func(context.Context, *Plan, Sink, func(int64)) error{
-		"er": erdosRenyi, "ba": preferential, "copying": copying, "host-local": store,
+		"er": erdosRenyi, "ba": preferential, "copying": copying, "host-local": store, "matched": store,
 	}
 	return byPage[p.Model](ctx, p, pages, progress)
 }

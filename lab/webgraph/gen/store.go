@@ -10,6 +10,12 @@ import (
 // blockPages is the number of pages that are computed as one piece of work.
 const blockPages = 1 << 13
 
+// computed is a web whose links are functions of the page.
+type computed interface {
+	// fill computes the links of consecutive pages. It may be called concurrently.
+	fill(job)
+}
+
 // block is a piece of a computed web.
 type block struct {
 	degrees []uint32
@@ -90,6 +96,18 @@ func (h *HostLocal) fill(j job) {
 			at = h.placeOf(at.site + 1)
 		}
 		buf = h.successors(u, &at, buf[:0])
+		for _, v := range buf {
+			j.block.links = append(j.block.links, uint32(v))
+		}
+		j.block.degrees = append(j.block.degrees, uint32(len(buf)))
+	}
+}
+
+// fill computes a block.
+func (m *Matched) fill(j job) {
+	var buf []uint64
+	for u := j.from; u < j.to; u++ {
+		buf = m.Successors(u, buf[:0])
 		for _, v := range buf {
 			j.block.links = append(j.block.links, uint32(v))
 		}
