@@ -202,13 +202,23 @@ func (w watched) Write(b []byte) (int, error) {
 
 // webCatCmd prints the links of a stored graph.
 type webCatCmd struct {
-	Dir   string `arg:"" help:"Stored graph, or BASE of the coded one in BASE.graph, .offsets and .properties."`
+	Dir   string `arg:"" optional:"" help:"Stored graph, or BASE of the coded one in BASE.graph, .offsets and .properties; else --virtual."`
 	Nodes string `help:"Only the links of pages A to B, B not included; either may be left out." placeholder:"A:B"`
 	Names bool   `help:"Print the names of pages (URLs) instead of their numbers, where the graph has them."`
+	To    bool   `name:"predecessors" help:"The links to these pages instead of those from them."`
+	computedWeb
 }
 
 // Run prints.
 func (c *webCatCmd) Run(ctx context.Context, g *globals) error {
+	switch {
+	case c.Virtual > 0 && c.Dir != "":
+		return usagef("web cat: a stored graph or --virtual, not both")
+	case c.Virtual > 0:
+		return c.computed(ctx, g)
+	case c.Dir == "":
+		return usagef("web cat: which graph? give its folder or --virtual N")
+	}
 	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(c.Dir + ".offsets"); err == nil && !c.Names {
 			return c.coded(g)

@@ -16,7 +16,7 @@ const treeModel = "tree"
 
 // virtualWeb says how the graph of a computed web is made.
 type virtualWeb struct {
-	Model  string    `help:"Links of the computed web: host-local (as web gen makes it) or tree (simple and small)." enum:"host-local,tree" default:"host-local"`
+	Model  string    `help:"Links of the computed web: host-local, matched (as web gen makes them) or tree (simple and small)." enum:"host-local,matched,tree" default:"host-local"`
 	In     float64   `name:"in-exponent" help:"Exponent of the number of links to a page (default 2.1)." placeholder:"G"`
 	Out    float64   `name:"out-exponent" help:"Exponent of the number of links of a page (default 2.72)." placeholder:"G"`
 	Intra  float64   `name:"intra-host" help:"Share of the links that stay on the site (default 0.8)." placeholder:"P"`
@@ -31,20 +31,28 @@ func (v virtualWeb) graph(cfg *testweb.Config) (testweb.Graph, error) {
 		return nil, nil
 	}
 	if v.In < 0 || v.Out < 0 || v.Intra < 0 || v.Degree < 0 {
-		return nil, usagef("web serve: exponents, --intra-host and --degree cannot be negative")
+		return nil, usagef("exponents, --intra-host and --degree cannot be negative")
 	}
 	layout, err := testweb.NewSites(cfg.Pages, cfg.Sites, cfg.Seed)
 	if err != nil {
-		return nil, usagef("web serve: %w", err)
+		return nil, usagef("computed web: %w", err)
 	}
 	tie, err := bowTie(v.Tie)
 	if err != nil {
 		return nil, err
 	}
-	o := gen.HostLocalOptions{Nodes: cfg.Pages, Degree: v.Degree, In: v.In, Out: v.Out, Intra: v.Intra, BowTie: tie, Seed: cfg.Seed}
-	g, err := gen.NewHostLocal(o, layout)
+	var g testweb.Graph
+	if v.Model == "matched" {
+		if len(v.Tie) > 0 {
+			return nil, usagef("bow-tie: the model matched has none to choose; host-local has")
+		}
+		g, err = gen.NewMatched(gen.MatchedOptions{Nodes: cfg.Pages, Degree: v.Degree, In: v.In, Out: v.Out, Intra: v.Intra, Seed: cfg.Seed}, layout)
+	} else {
+		o := gen.HostLocalOptions{Nodes: cfg.Pages, Degree: v.Degree, In: v.In, Out: v.Out, Intra: v.Intra, BowTie: tie, Seed: cfg.Seed}
+		g, err = gen.NewHostLocal(o, layout)
+	}
 	if err != nil {
-		return nil, usagef("web serve: %w", err)
+		return nil, usagef("computed web: %w", err)
 	}
 	return g, nil
 }

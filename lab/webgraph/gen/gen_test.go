@@ -287,7 +287,7 @@ func TestImpossible(t *testing.T) {
 		Spec
 		want string
 	}{
-		{Spec{Model: "web", Nodes: 100}, `no model "web"; there are alpha-beta, ba, copying, er, host-local, rmat`},
+		{Spec{Model: "web", Nodes: 100}, `no model "web"; there are alpha-beta, ba, copying, er, host-local, matched, rmat`},
 		{Spec{Model: "copying", Nodes: 100, In: 2}, "exponents greater than 2 and up to 10"},
 		{Spec{Model: "copying", Nodes: 100, In: math.NaN()}, "exponents greater than 2"},
 		{Spec{Model: "alpha-beta", Nodes: 100, Out: 1.5}, "out-exponent 1.5"},
@@ -349,7 +349,7 @@ func TestGenerate(t *testing.T) {
 				break
 			}
 		}
-		if name == "host-local" != (g.Sites() > 0) {
+		if (name == "host-local" || name == "matched") != (g.Sites() > 0) {
 			t.Errorf("%s: %d sites", name, g.Sites())
 		}
 		if err := g.Close(); err != nil {

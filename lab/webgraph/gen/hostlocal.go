@@ -237,7 +237,7 @@ func (h *HostLocal) calibrate(intra float64) error {
 		h.cross = lo + (hi-lo)*above/(above-below)
 		off := h.sampleIntra() - intra
 		switch {
-		case math.Abs(off) < 1e-4:
+		case math.Abs(off) < 5e-4:
 			return nil
 		case off > 0:
 			lo, above = h.cross, off

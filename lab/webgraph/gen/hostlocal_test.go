@@ -12,7 +12,7 @@ import (
 func TestIntraShare(t *testing.T) {
 	t.Parallel()
 	for _, want := range []float64{.3, .6, .8} {
-		p, out := made(t, Spec{Model: "host-local", Nodes: 40_000, Intra: want, Seed: 9})
+		p, out := made(t, Spec{Model: "host-local", Nodes: 20_000, Intra: want, Seed: 9})
 		local, all := 0., 0.
 		for u, list := range out {
 			first, pages := p.sites.Span(p.sites.Host(uint64(u)))

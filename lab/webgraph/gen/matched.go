@@ -101,12 +101,14 @@ func NewMatched(o MatchedOptions, layout Layout) (*Matched, error) {
 		m.places = append(m.places, placements(smallest(class), h.In))
 	}
 	mean := h.Degree
+	lo, hi := 0., 1.
 	for range 3 { // links that a page has twice are lost
-		got, err := m.fit(mean, intra, h, most)
+		got, err := m.fit(mean, intra, lo, hi, h, most)
 		if err != nil {
 			return nil, err
 		}
 		mean = min(mean*h.Degree/got, float64(most)/2)
+		lo, hi = max(m.share-.03, 0), min(m.share+.03, 1) // not far from there
 	}
 	if _, got := m.sample(); math.Abs(got-intra) > .02 {
 		return nil, &IntraError{intra, 0, got}
@@ -116,13 +118,12 @@ func NewMatched(o MatchedOptions, layout Layout) (*Matched, error) {
 
 // fit deals the ends of a law with a mean, so many that the share asked for stays on
 // the sites: small ones have no room for all links that are meant to stay, so more
-// must be. It returns the mean that comes out.
-func (m *Matched) fit(mean, intra float64, h HostLocalOptions, most uint32) (degree float64, err error) {
+// must be; lo and hi bound their share. It returns the mean that comes out.
+func (m *Matched) fit(mean, intra, lo, hi float64, h HostLocalOptions, most uint32) (degree float64, err error) {
 	if m.out, err = NewLaw(h.Out, max(mean, 1), 1, most); err != nil {
 		return 0, fmt.Errorf("links of a page: %w", err)
 	}
-	lo, hi := 0., 1.
-	for range 10 {
+	for hi-lo > .005 {
 		if err := m.dealOut((lo+hi)/2, h.In, most); err != nil {
 			return 0, err
 		}
@@ -247,7 +248,7 @@ func placements(pages, exponent float64) []float64 {
 // sample measures the mean number of links of a page and the share of them that stay
 // on the site.
 func (m *Matched) sample() (degree, intra float64) {
-	const sample = 20_000
+	const sample = 10_000
 	n := min(m.nodes, sample)
 	var buf []uint64
 	local, all := 0, 1e-9
