@@ -3,12 +3,16 @@ package crawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -146,6 +150,113 @@ func TestRobotsCacheBounded(t *testing.T) {
 		c.get(strings.Repeat("h", i+1), &store.Robots{Status: 200, Body: body, Fetched: time.Unix(int64(i), 0)}, "bot")
 		if n := len(c.of) * len(body); n > cachedRobotsBytes {
 			t.Fatalf("%d bytes of robots.txt are kept", n)
+		}
+	}
+}
+
+// The limit holds whoever changes it, however often and from wherever: never are
+// there more agents, nor more requests, than the greatest limit that was set,
+// and never two on one host.
+func TestAgentsLimitUnderFire(t *testing.T) {
+	t.Parallel()
+	const greatest, hosts = 5, 20
+	var now, most atomic.Int32
+	r := newRig(t)
+	c := r.config
+	c.Store, c.Archive, c.Agents, c.Once = r.store, r.archive, greatest, false
+	var doubled atomic.Bool
+	for range hosts {
+		var here atomic.Int32
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			if here.Add(1) > 1 {
+				doubled.Store(true)
+			}
+			defer here.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(time.Millisecond)
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, link(req.URL.Path+"x"))
+		}))
+		t.Cleanup(srv.Close)
+		u := mustParse(t, srv.URL+"/")
+		c.Scopes.Add(Scope{Seed: u, Kind: "host"})
+		if _, err := r.store.Add(context.Background(), []store.Found{{URL: u}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	robot := New(c)
+	done := make(chan error, 1)
+	go func() { done <- robot.Run(context.Background()) }()
+	end := time.Now().Add(2 * time.Second)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			draw := rng.New(uint64(w), "fire", 0)
+			for time.Now().Before(end) {
+				switch draw.IntN(8) {
+				case 0:
+					robot.Pause()
+				case 1, 2:
+					robot.Resume()
+				default:
+					robot.SetAgents(draw.IntN(greatest + 1))
+				}
+				if n := len(robot.Status().Agents); n > greatest {
+					t.Errorf("%d agents live", n)
+				}
+				time.Sleep(time.Duration(draw.IntN(3000)) * time.Microsecond)
+			}
+		})
+	}
+	wg.Wait()
+	if most.Load() > greatest || doubled.Load() {
+		t.Errorf("%d requests at once, limit %d; two on one host: %v", most.Load(), greatest, doubled.Load())
+	}
+	robot.SetAgents(greatest)
+	robot.Resume()
+	before := robot.Status().Answers
+	for deadline := time.Now().Add(10 * time.Second); robot.Status().Answers == before && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	}
+	if robot.Status().Answers == before {
+		t.Error("the robot does not go on")
+	}
+	robot.Drain()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := len(robot.Status().Agents); n != 0 {
+		t.Errorf("%d agents live after the end", n)
+	}
+}
+
+// A host that says when to come again is left alone until then, all of it.
+func TestRetryAfterRestsHost(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+		var refused atomic.Int64
+		s := newSite(t, map[string]string{"/": link("/busy", "/a", "/b", "/c"), "/a": link(), "/b": link(), "/c": link()}, map[string]http.HandlerFunc{
+			"/busy": func(w http.ResponseWriter, _ *http.Request) {
+				if refused.CompareAndSwap(0, time.Now().UnixNano()) {
+					w.Header().Set("Retry-After", "1")
+					w.WriteHeader(status)
+				}
+			},
+		})
+		r := newRig(t)
+		r.crawl(t, s.URL+"/")
+		at := time.Unix(0, refused.Load())
+		s.mu.Lock()
+		for i, when := range s.times {
+			if d := when.Sub(at); d > 5*time.Millisecond && d < 990*time.Millisecond {
+				t.Errorf("status %d: %s was asked %v later", status, s.log[i], d)
+			}
+		}
+		s.mu.Unlock()
+		if s.count("/busy") != 2 || s.count("/a")+s.count("/b")+s.count("/c") != 3 {
+			t.Errorf("status %d: asked for %v", status, s.log)
 		}
 	}
 }

@@ -1,0 +1,92 @@
+package fetch
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Servers that speak HTTP/2 are spoken to in it, one connection for all
+// requests.
+func TestHTTP2(t *testing.T) {
+	t.Parallel()
+	connections := map[string]bool{}
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connections[r.RemoteAddr] = true // requests come one after the other
+		fmt.Fprint(w, r.Proto)
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	defer s.Close()
+	c, err := New(Config{AllowPrivate: true, Insecure: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 3 {
+		res, err := c.Get(context.Background(), Request{URL: parse(t, s.URL+"/")})
+		if err != nil || res.Proto != "HTTP/2.0" || string(res.Body) != "HTTP/2.0" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+	}
+	if len(connections) != 1 {
+		t.Errorf("%d connections", len(connections))
+	}
+}
+
+// An address that does not answer costs a quarter of a second, not a time-out
+// (RFC 8305); one that refuses costs nothing.
+func TestHappyEyeballs(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	silent, dead, good := netip.MustParseAddr("127.0.0.77"), netip.MustParseAddr("127.0.0.78"), netip.MustParseAddr("127.0.0.1")
+	d := newDialer(Config{AllowPrivate: true})
+	d.net.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+		if strings.HasPrefix(address, silent.String()+":") { // as if nothing came back
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		name        string
+		addrs       []netip.Addr
+		least, most time.Duration
+	}{
+		{"silent first", []netip.Addr{silent, good}, headStart, headStart + 2*time.Second},
+		{"two silent first", []netip.Addr{silent, silent, good}, 2 * headStart, 2*headStart + 2*time.Second},
+		{"refused first", []netip.Addr{dead, good}, 0, headStart},
+	} {
+		start := time.Now()
+		conn, err := d.race(context.Background(), "tcp", port, tt.addrs)
+		took := time.Since(start)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		conn.Close()
+		if took < tt.least || took > tt.most {
+			t.Errorf("%s: connected after %v, want %v to %v", tt.name, took, tt.least, tt.most)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := d.race(ctx, "tcp", port, []netip.Addr{silent, silent}); err == nil {
+		t.Error("connected to nobody")
+	}
+	if got := fmt.Sprint(alternate([]netip.Addr{good, dead, netip.MustParseAddr("::1")})); got != "[::1 127.0.0.1 127.0.0.78]" {
+		t.Error(got)
+	}
+}
