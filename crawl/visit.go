@@ -317,6 +317,9 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 		if a.newer(e, now) {
 			due = r.Signal(context.Background(), dates, e.URL)
 		}
+		if e.Deleted && due.IsZero() {
+			continue // we do not have it, or know
+		}
 		depth := p.Depth + 1
 		if e.Sitemap {
 			depth = p.Depth

@@ -20,6 +20,7 @@ type Entry struct {
 	URL      weburl.URL
 	Modified time.Time // zero if not said
 	Sitemap  bool      // another sitemap, of an index
+	Deleted  bool      // ResourceSync: it is gone, at Modified
 }
 
 // Bounds of sitemaps and feeds, twice those of sitemaps.org.
@@ -146,8 +147,11 @@ func (r *entryReader) open(t xml.StartElement) {
 		}
 	case "md": // ResourceSync
 		for _, a := range t.Attr {
-			if a.Name.Local == "datetime" {
+			switch a.Name.Local {
+			case "datetime":
 				r.date = a.Value
+			case "change":
+				r.cur.Deleted = a.Value == "deleted"
 			}
 		}
 	}
