@@ -1,6 +1,8 @@
 package testweb
 
 import (
+	"slices"
+
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
@@ -12,16 +14,18 @@ const (
 )
 
 // Obtainable returns the number of pages that a perfect and obedient robot gets
-// that starts at a page: it asks again for what fails for a time, follows chains
+// that starts at some pages: it asks again for what fails for a time, follows chains
 // of redirects, runs scripts, walks into no trap; but it does not read what
 // robots.txt forbids, follow links marked nofollow, find hosts without a name or
 // mend broken answers. It costs about 20 us a page that is reachable.
-func (w *Web) Obtainable(from uint64) uint64 {
+func (w *Web) Obtainable(from []uint64) uint64 {
 	seen := make([]uint64, (w.graph.Nodes()+63)/64)
-	seen[from/64] |= 1 << (from % 64)
+	for _, u := range from {
+		seen[u/64] |= 1 << (u % 64)
+	}
 	pages := uint64(0)
 	var buf []uint64
-	for stack := []uint64{from}; len(stack) > 0; {
+	for stack := slices.Clone(from); len(stack) > 0; {
 		u := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		var shown bool

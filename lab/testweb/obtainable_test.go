@@ -39,7 +39,7 @@ func TestObtainable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := w.Obtainable(0); got < tt.least || got > tt.most {
+		if got := w.Obtainable([]uint64{0}); got < tt.least || got > tt.most {
 			t.Errorf("%q: %d pages, want %d to %d", tt.yaml, got, tt.least, tt.most)
 		}
 	}

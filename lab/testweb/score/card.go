@@ -34,13 +34,13 @@ type Card struct {
 	Statuses map[string]int `json:"statuses"`
 	Kinds    map[string]int `json:"kinds"` // what stood behind the answers
 
-	Pages     int     `json:"pages"` // different pages that were shown
-	Hosts     int     `json:"hosts"` // hosts with a page shown
-	Exist     uint64  `json:"exist"` // pages of the web, 0 if the log does not say
+	Pages     int     `json:"pages"`           // different pages that were shown
+	Hosts     int     `json:"hosts"`           // hosts with a page shown
+	Exist     uint64  `json:"exist"`           // pages of the web, 0 if the log does not say
+	Seeds     int     `json:"seeds,omitempty"` // pages that the robot asked for before any page that links to them, or a sitemap of their host
 	Reachable uint64  `json:"reachable,omitempty"`
 	Coverage  float64 `json:"coverage"` // share of the pages that exist
-	// CoverageReachable is the share of the pages that links lead to from the
-	// pages that the robot asked for first on its own: its seeds.
+	// CoverageReachable is the share of the pages that links lead to from the seeds.
 	CoverageReachable float64 `json:"coverage_reachable,omitempty"`
 	// Obtainable is the number of pages that a perfect robot gets from there that
 	// obeys robots.txt and nofollow; a disobedient one may get more.
@@ -79,9 +79,9 @@ type Card struct {
 type Options struct {
 	Agent string // only requests whose user agent contains this
 	Graph Graph  // nil: no order quality
-	// Obtainable counts the pages that a perfect, obedient robot gets from a page;
+	// Obtainable counts the pages that a perfect, obedient robot gets from some;
 	// nil: not known.
-	Obtainable func(from uint64) uint64
+	Obtainable func(from []uint64) uint64
 	Pages      uint64 // that exist, where the log does not say
 }
 
@@ -149,6 +149,7 @@ type book struct {
 // holding is the robot's copy of a page.
 type holding struct {
 	firstAt time.Time
+	mapped  bool      // a sitemap of its host was read before
 	at      time.Time // when the copy was fetched or confirmed
 	version uint64
 	until   time.Time // zero: for ever
@@ -159,11 +160,12 @@ type span struct{ from, to float64 }
 
 // host is what was asked of a host.
 type host struct {
-	asked []span
-	first time.Time // first request for anything but robots.txt
-	read  time.Time // first request for robots.txt, zero if none
-	delay float64
-	shown bool
+	asked  []span
+	first  time.Time // first request for anything but robots.txt
+	read   time.Time // first request for robots.txt, zero if none
+	delay  float64
+	shown  bool
+	mapped bool // a sitemap was read
 }
 
 func newBook() *book {
@@ -245,6 +247,7 @@ func (b *book) ask(r *truth.Record) *host {
 	from := b.since(r.Time)
 	h.asked = append(h.asked, span{from, from + r.Duration})
 	h.delay = max(h.delay, r.CrawlDelay)
+	h.mapped = h.mapped || r.Kind == truth.Sitemap
 	switch {
 	case r.Kind == truth.Robots || r.Path == "/robots.txt": // a broken answer is an attempt, too
 		if h.read.IsZero() || r.Time.Before(h.read) {
@@ -291,7 +294,7 @@ func (b *book) page(r *truth.Record, h *host) {
 	}
 	b.repeated(r, p, again)
 	if p == nil {
-		p = &holding{firstAt: r.Time}
+		p = &holding{firstAt: r.Time, mapped: h.mapped}
 		b.pages[r.Page] = p
 	} else {
 		b.hold(p, b.since(r.Time))

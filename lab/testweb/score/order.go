@@ -39,10 +39,12 @@ func (b *book) order(ctx context.Context, opt Options) error {
 		return int(x - y)
 	})
 	if len(visited) > 0 {
-		c.Reachable = reachable(g, uint64(visited[0]))
+		seeds := b.seeds(g, visited)
+		c.Seeds = len(seeds)
+		c.Reachable = reachable(g, seeds)
 		c.CoverageReachable = float64(len(visited)) / float64(c.Reachable)
 		if opt.Obtainable != nil {
-			c.Obtainable = opt.Obtainable(uint64(visited[0]))
+			c.Obtainable = opt.Obtainable(seeds)
 		}
 	}
 	ranks, err := PageRank(ctx, g)
@@ -68,13 +70,33 @@ func (b *book) order(ctx context.Context, opt Options) error {
 	return nil
 }
 
-// reachable counts the pages that links lead to from a page, itself included.
-func reachable(g Graph, from uint64) uint64 {
-	seen := make([]uint64, (g.Nodes()+63)/64)
-	seen[from/64] |= 1 << (from % 64)
-	n := uint64(1)
+// seeds returns the pages, of those visited in order, that no page visited before
+// links to: the robot was told of them, and not by a sitemap.
+func (b *book) seeds(g Graph, visited []int64) (seeds []uint64) {
+	linked := make([]uint64, (g.Nodes()+63)/64)
 	var buf []uint64
-	for stack := []uint64{from}; len(stack) > 0; {
+	for _, p := range visited {
+		if u := uint64(p); linked[u/64]&(1<<(u%64)) == 0 && !b.pages[p].mapped {
+			seeds = append(seeds, u)
+		}
+		buf = g.Successors(uint64(p), buf[:0])
+		for _, v := range buf {
+			linked[v/64] |= 1 << (v % 64)
+		}
+	}
+	return seeds
+}
+
+// reachable counts the pages that links lead to from some, themselves included.
+func reachable(g Graph, from []uint64) uint64 {
+	seen := make([]uint64, (g.Nodes()+63)/64)
+	n := uint64(0)
+	for _, u := range from {
+		seen[u/64] |= 1 << (u % 64)
+		n++
+	}
+	var buf []uint64
+	for stack := slices.Clone(from); len(stack) > 0; {
 		u := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		buf = g.Successors(u, buf[:0])

@@ -90,7 +90,7 @@ var rows = []struct {
 		if c.Reachable == 0 {
 			return "not known"
 		}
-		return fmt.Sprintf("%.1f %% of %d", 100*c.CoverageReachable, c.Reachable)
+		return fmt.Sprintf("%.1f %% of %d from %d seeds", 100*c.CoverageReachable, c.Reachable, c.Seeds)
 	}},
 	{"  obtainable", func(c *Card) string {
 		if c.Obtainable == 0 {

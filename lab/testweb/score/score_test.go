@@ -147,12 +147,22 @@ func TestOrder(t *testing.T) {
 	if got, err := PageRank(t.Context(), g); err != nil || math.Abs(got[0]-r0) > 1e-8 {
 		t.Fatalf("PageRank of the centre %g, want %g; %v", got[0], r0, err)
 	}
-	c := card(t, Options{Graph: g, Obtainable: func(from uint64) uint64 { return 40 + from }}, n, shown(0, 0), shown(1, 1), shown(2, 2))
+	c := card(t, Options{Graph: g, Obtainable: func(from []uint64) uint64 { return 40 + from[0] }}, n, shown(0, 0), shown(1, 1), shown(2, 2))
 	if math.Abs(c.PageRankAt["0.01"]-r0) > 1e-8 || math.Abs(c.PageRankAt["1"]-r0-2*(1-r0)/(n-1)) > 1e-8 {
 		t.Errorf("gathered %v, want %g first", c.PageRankAt, r0)
 	}
 	if c.KendallTau == nil || *c.KendallTau <= 0 || c.Reachable != n || c.CoverageReachable != .03 || c.Obtainable != 40 {
 		t.Errorf("card %+v", c)
+	}
+	// Two chains: their first pages are seeds, and so is one asked for before the page that links to it.
+	chains := links{{1}, {2}, nil, {4}, nil, {6}, nil}
+	c = card(t, Options{Graph: chains}, 7, shown(0, 0), shown(1, 3), shown(2, 1), shown(3, 4), shown(4, 6), shown(5, 5))
+	if c.Seeds != 4 || c.Reachable != 7 {
+		t.Errorf("%d seeds, %d reachable, want 4 and 7", c.Seeds, c.Reachable)
+	}
+	mapped := with(shown(1, truth.NoPage), func(r *truth.Record) { r.Kind, r.Path = truth.Sitemap, "/sitemap.xml" })
+	if c = card(t, Options{Graph: chains}, 7, shown(0, 0), mapped, shown(2, 3), shown(3, 5)); c.Seeds != 1 || c.Reachable != 3 {
+		t.Errorf("%d seeds, %d reachable of a robot that read a sitemap", c.Seeds, c.Reachable)
 	}
 	last := card(t, Options{Graph: g}, n, shown(0, 1), shown(1, 2), shown(2, 0))
 	if *last.KendallTau >= 0 {
