@@ -107,6 +107,33 @@ func TestPlainRobotAgreesWithClosedForm(t *testing.T) {
 	}
 }
 
+// A resource that a sensor watches is in turn fresh for 1/D, stale until the next
+// visitor for 1/q, and until the alert has arrived for d: where every event is a
+// real change, F = (1/D) / (1/D + 1/q + d). Alerts are rare enough for no two of
+// a resource to be under way.
+func TestSensorAgreesWithClosedForm(t *testing.T) {
+	t.Parallel()
+	const (
+		replications = 20
+		length       = 400_000
+		changed      = 40
+		requested    = 100
+	)
+	d := length / float64(changed)
+	want := d / (d + length/float64(requested) + (1+ProbeTime)/2.)
+	var got, squares float64
+	for i := range replications {
+		spec := field.Spec{PageCount: 500, Length: length, Changed: changed, Requested: requested, Kinds: field.KindShares{0, 0, 0, .5, .5, 0}, Seed: 9, Replication: i}
+		f := mustRun(t, "sensor", Config{Field: mustField(t, spec), Warmup: length / 4, Replication: i}).FreshnessMean / 100
+		got, squares = got+f/replications, squares+f*f/replications
+	}
+	half := 2.861 * math.Sqrt((squares-got*got)/(replications-1)) // t, 99 %
+	t.Logf("freshness %.5f +- %.5f, closed form %.5f", got, half, want)
+	if math.Abs(got-want) > half || half > .003 {
+		t.Errorf("freshness %.5f +- %.5f, closed form %.5f", got, half, want)
+	}
+}
+
 // ledger checks what a run tells by its single events.
 type ledger struct {
 	bytes   int64

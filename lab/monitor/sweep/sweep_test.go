@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -249,6 +250,47 @@ func FuzzParsePlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if p, err := ParsePlan("plan", []byte(text)); err == nil && len(p.Jobs()) == 0 {
 			t.Error("a plan without runs")
+		}
+	})
+}
+
+// Whatever stands in a result file, it is read as what was written, or said to
+// be damaged.
+func FuzzLoad(f *testing.F) {
+	dir := f.TempDir()
+	p, err := ParsePlan("small", []byte(small))
+	if err != nil {
+		f.Fatal(err)
+	}
+	j := p.Jobs()[0]
+	if err := claim(dir, []byte(small)); err != nil {
+		f.Fatal(err)
+	}
+	r, err := p.simulate(f.Context(), j, newShelf("", nil))
+	if err != nil {
+		f.Fatal(err)
+	}
+	if err := save(j.Path(dir), r); err != nil {
+		f.Fatal(err)
+	}
+	good, err := os.ReadFile(j.Path(dir))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Add(bytes.Replace(good, []byte(`"bytes":`), []byte(`"bytes":1`), 1))
+	f.Add([]byte(`{"sha256":"","run":null}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		dir := t.TempDir()
+		must(t, claim(dir, []byte(small)))
+		must(t, os.WriteFile(j.Path(dir), text, 0o600))
+		got, err := load(dir, j)
+		switch {
+		case err != nil && !errors.Is(err, ErrDamaged):
+			t.Errorf("neither read nor damaged: %v", err)
+		case err == nil && (got.Variant != j.Variant || !got.of(j.Factors)):
+			t.Errorf("read as of another run: %+v", got)
 		}
 	})
 }
