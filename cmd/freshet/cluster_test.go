@@ -137,7 +137,7 @@ func TestNodesTogether(t *testing.T) {
 	}
 	var why console.Why
 	f.ask(&why, "why", found.Results[0].URL)
-	if why.State != "ok" || why.Visits != 1 {
+	if why.State != "ok" || why.Status != 200 {
 		t.Errorf("why: %+v", why)
 	}
 	f.ask(nil, "stop")
