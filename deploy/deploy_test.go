@@ -196,7 +196,7 @@ func TestUnit(t *testing.T) {
 			t.Errorf("the unit lacks %s", want)
 		}
 	}
-	for _, want := range []string{"CGO_ENABLED=0", "USER nonroot", `CMD ["serve", "--config", "/etc/freshet/freshet.yaml"]`} {
+	for _, want := range []string{"CGO_ENABLED=0", "USER 65532:65532", `CMD ["serve", "--config", "/etc/freshet/freshet.yaml"]`} {
 		if !strings.Contains(image, want) {
 			t.Errorf("the image lacks %s", want)
 		}
