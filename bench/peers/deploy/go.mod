@@ -1,4 +1,4 @@
-module github.com/freshet/freshet/deploy/check
+module github.com/freshet/freshet/bench/peers/deploy
 
 go 1.26.0
 

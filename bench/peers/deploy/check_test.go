@@ -1,10 +1,10 @@
-// Package check reads the files of deploy as the programs that they are for do:
+// Package deploy reads the files of deploy as the programs that they are for do:
 // Kubernetes' own types, in which an unknown or misspelt field is an error, and
 // the loader of Docker Compose with its schema. It is a module of its own, so
 // that the program does not depend on theirs:
 //
-//	cd deploy/check && go test
-package check
+//	cd bench/peers/deploy && go test
+package deploy
 
 import (
 	"context"
@@ -31,7 +31,7 @@ var kinds = map[string]func() any{
 
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("../kubernetes/*.yaml")
+	files, err := filepath.Glob("../../../deploy/kubernetes/*.yaml")
 	if err != nil || len(files) < 2 {
 		t.Fatalf("%v, %v", files, err)
 	}
@@ -67,7 +67,7 @@ func TestKubernetes(t *testing.T) {
 
 func TestCompose(t *testing.T) {
 	t.Parallel()
-	o, err := cli.NewProjectOptions([]string{"../compose.yaml"}, cli.WithEnv([]string{"POSTGRES_PASSWORD=a", "BUCKET_PASSWORD=b", "CONSOLE_PASSWORD=c"}))
+	o, err := cli.NewProjectOptions([]string{"../../../deploy/compose.yaml"}, cli.WithEnv([]string{"POSTGRES_PASSWORD=a", "BUCKET_PASSWORD=b", "CONSOLE_PASSWORD=c"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestCompose(t *testing.T) {
 	if !node.ReadOnly || node.Build == nil || len(node.Ports) != 1 || node.DependsOn["database"].Condition != "service_healthy" {
 		t.Errorf("the node: %+v", node)
 	}
-	if o, err = cli.NewProjectOptions([]string{"../compose.yaml"}, cli.WithEnv(nil)); err != nil {
+	if o, err = cli.NewProjectOptions([]string{"../../../deploy/compose.yaml"}, cli.WithEnv(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.LoadProject(context.Background()); err == nil {
