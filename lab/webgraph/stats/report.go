@@ -16,7 +16,7 @@ import (
 func (a *Analysis) WriteReport(w io.Writer, name string, profile *Profile) error {
 	p := report.Page{
 		Title: "The web graph " + name,
-		Intro: fmt.Sprintf("%d pages, %d links, %.4g links a page; seed %d. Figures with +- are estimates from samples, with 95 %% intervals where they stand beside clustering and standard errors elsewhere; the others are exact.", a.Nodes, a.Links, a.MeanOut, a.Seed),
+		Intro: fmt.Sprintf("%s pages, %s links, %.4g links a page; seed %d. Figures with +- are estimates from samples, with 95 %% intervals where they stand beside clustering and standard errors elsewhere; the others are exact.", whole(a.Nodes), whole(a.Links), a.MeanOut, a.Seed),
 	}
 	p.Sections = append(p.Sections, a.comparison(profile), a.degreeSection())
 	for _, s := range []*report.Section{a.componentSection(), a.rankSection(), a.distanceSection(), a.denseSection(), a.hostSection()} {
@@ -37,14 +37,24 @@ func opt(v *float64) string {
 	return num(*v)
 }
 
-func whole(v int64) string { return strconv.FormatInt(v, 10) }
+// whole prints a number with commas between the thousands.
+func whole(v int64) string {
+	s := strconv.FormatInt(v, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// space is one at which no line breaks.
+const space = "\u00a0"
 
 // pm prints a value with its error, unless that is 0.
 func pm(v, err float64) string {
 	if err == 0 {
 		return num(v)
 	}
-	return num(v) + " +- " + strconv.FormatFloat(err, 'g', 2, 64)
+	return num(v) + space + "+-" + space + strconv.FormatFloat(err, 'g', 2, 64)
 }
 
 func (a *Analysis) comparison(p *Profile) report.Section {
@@ -53,8 +63,9 @@ func (a *Analysis) comparison(p *Profile) report.Section {
 		s.Text = "No profile of real webs was given."
 		return s
 	}
-	s.Text = "Profile: " + p.Name + ", after " + p.Source + " where no other source is named. Real crawls differ from each other as well: a figure outside its range is a reason to look, not an error."
-	t := report.Table{Header: []string{"figure", "here", "known", "range", "", "other source"}}
+	s.Text = "Profile: " + p.Name + ", after " + p.Source + ". Real crawls differ from each other as well: a figure outside its range is a reason to look, not an error."
+	t := report.Table{Header: []string{"figure", "here", "known", "range", ""}}
+	var others []string
 	for _, c := range a.Compare {
 		word := "within"
 		switch {
@@ -63,7 +74,13 @@ func (a *Analysis) comparison(p *Profile) report.Section {
 		case !c.Within:
 			word = "outside"
 		}
-		t.Rows = append(t.Rows, []string{c.Figure, opt(c.Value), num(c.Known), num(c.Low) + " to " + num(c.High), word, c.Source})
+		t.Rows = append(t.Rows, []string{c.Figure, opt(c.Value), num(c.Known), strings.Join([]string{num(c.Low), "to", num(c.High)}, space), strings.ReplaceAll(word, " ", space)})
+		if c.Source != "" {
+			others = append(others, c.Figure+": "+c.Source)
+		}
+	}
+	if len(others) > 0 {
+		s.Text += "\nOther sources: " + strings.Join(others, "; ") + "."
 	}
 	s.Tables = append(s.Tables, t)
 	return s
@@ -72,8 +89,8 @@ func (a *Analysis) comparison(p *Profile) report.Section {
 func (a *Analysis) degreeSection() report.Section {
 	s := report.Section{
 		Title: "Degrees",
-		Text: fmt.Sprintf("%d pages (%.3g %%) are linked by none, %d (%.3g %%) link to none; %d links lead from a page to itself. The greatest in-degree is %d, the greatest out-degree %d. Of the links, %.3g %% are answered by one the other way%s.",
-			a.NoIn, 100*share(a.NoIn, a.Nodes), a.NoOut, 100*share(a.NoOut, a.Nodes), a.Loops, a.MaxIn, a.MaxOut, 100*a.Reciprocity, a.intraText()),
+		Text: fmt.Sprintf("%s pages (%.3g %%) are linked by none, %s (%.3g %%) link to none; %s links lead from a page to itself. The greatest in-degree is %s, the greatest out-degree %s. Of the links, %.3g %% are answered by one the other way%s.",
+			whole(a.NoIn), 100*share(a.NoIn, a.Nodes), whole(a.NoOut), 100*share(a.NoOut, a.Nodes), whole(a.Loops), whole(a.MaxIn), whole(a.MaxOut), 100*a.Reciprocity, a.intraText()),
 	}
 	if a.InLaw != nil || a.OutLaw != nil {
 		t := report.Table{Title: "Power laws by discrete maximum likelihood", Header: lawHeader}
@@ -94,20 +111,20 @@ func (a *Analysis) intraText() string {
 	return fmt.Sprintf("; %.3g %% stay inside their host", 100**a.IntraHost)
 }
 
-var lawHeader = []string{"", "exponent", "shift", "xmin", "tail", "KS distance", "bootstrap p", "lognormal mu, sigma", "likelihood ratio", "Vuong", "verdict"}
+var lawHeader = []string{"", "exponent", "shift", "from", "values", "KS distance", "bootstrap p", "against a lognormal", "Vuong"}
 
 // row prints a law; nil as dashes.
 func (l *LawFigures) row(name string) []string {
+	name = strings.ReplaceAll(name, "-", "\u2011") // a hyphen at which no line breaks
 	if l == nil {
-		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-", "-", "too few values"}
+		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-"}
 	}
 	p := "not tested"
 	if l.P != nil {
-		p = fmt.Sprintf("%.3g (%d)", *l.P, l.Replications)
+		p = fmt.Sprintf("%.3g"+space+"(%d)", *l.P, l.Replications)
 	}
 	return []string{
-		name, pm(l.Exponent, l.StdErr), num(l.Shift), whole(l.Xmin), whole(l.Tail), num(l.Distance), p,
-		num(l.Lognormal.Mu) + ", " + num(l.Lognormal.Sigma), num(l.Lognormal.Ratio), num(l.Lognormal.Vuong), l.Verdict(),
+		name, pm(l.Exponent, l.StdErr), num(l.Shift), whole(l.Xmin), whole(l.Tail), num(l.Distance), p, num(l.Lognormal.Ratio), num(l.Lognormal.Vuong),
 	}
 }
 
@@ -154,14 +171,25 @@ func lawFigure(title, label string, h *powerlaw.Histogram, l *LawFigures) []repo
 		f.Caption = "Complementary cumulative distribution."
 		return []report.Figure{f}
 	}
-	line := report.Series{Name: "power law " + num(l.Exponent)}
+	line := report.Series{Name: l.formula()}
 	for x := float64(l.Xmin); x <= float64(h.Max()); x = math.Ceil(x * 1.1) {
 		line.X = append(line.X, x)
 		line.Y = append(line.Y, l.law.CCDF(int64(x))*share(l.Tail, h.Total()))
 	}
 	f.Series = append(f.Series, line)
-	f.Caption = fmt.Sprintf("Complementary cumulative distribution with the law fitted from %d on. %s.", l.Xmin, l.Verdict())
+	f.Caption = fmt.Sprintf("Complementary cumulative distribution with the law fitted from %d on: %s.", l.Xmin, l.Verdict())
+	if l.Pure != nil {
+		f.Caption += fmt.Sprintf(" The pure power that fits best has exponent %s from %d on.", pm(l.Pure.Exponent, l.Pure.StdErr), l.Pure.Xmin)
+	}
 	return []report.Figure{f}
+}
+
+// formula names the law as a power of x.
+func (l *LawFigures) formula() string {
+	if l.Shift == 0 {
+		return fmt.Sprintf("x^-%.3g", l.Exponent)
+	}
+	return fmt.Sprintf("(x%+.2g)^-%.3g", l.Shift, l.Exponent)
 }
 
 func (a *Analysis) componentSection() *report.Section {
@@ -170,8 +198,8 @@ func (a *Analysis) componentSection() *report.Section {
 	}
 	s := &report.Section{
 		Title: "Components",
-		Text: fmt.Sprintf("%d strong components; the largest holds %.4g %% of the pages. %d weak components; the largest holds %.4g %%.",
-			*a.Strong, 100**a.LargestSCC, *a.Weak, 100**a.LargestWCC),
+		Text: fmt.Sprintf("%s strong components; the largest holds %.4g %% of the pages. %s weak components; the largest holds %.4g %%.",
+			whole(*a.Strong), 100**a.LargestSCC, whole(*a.Weak), 100**a.LargestWCC),
 	}
 	s.Figures = append(s.Figures, report.Figure{Title: "Bow-tie", Drawing: a.BowTie.draw(), Caption: "Pages by their place around the largest strong component: areas are proportional to shares."})
 	if len(a.sccSizes) > 1 {
