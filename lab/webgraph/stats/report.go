@@ -155,7 +155,7 @@ func lawFigure(title, label string, h *powerlaw.Histogram, l *LawFigures) []repo
 	if h.Total() == 0 {
 		return nil
 	}
-	f := report.Figure{Title: title, X: report.Axis{Label: label, Log: true}, Y: report.Axis{Label: "share of pages with as many or more", Log: true}}
+	f := report.Figure{Title: title, X: report.Axis{Label: label, Log: true}, Y: report.Axis{Label: "share with as many or more", Log: true}}
 	var seen report.Series
 	seen.Name, seen.Style = "observed", report.Points
 	left, last := h.Total(), 0.
@@ -237,7 +237,7 @@ func (a *Analysis) rankSection() *report.Section {
 	s.Tables = append(s.Tables, t)
 	f := report.Figure{
 		Title: "Distribution of PageRank", Caption: "Complementary cumulative distribution.",
-		X: report.Axis{Label: "rank, in units of the mean", Log: true}, Y: report.Axis{Label: "share of pages with as much or more", Log: true},
+		X: report.Axis{Label: "rank, in units of the mean", Log: true}, Y: report.Axis{Label: "share with as much or more", Log: true},
 	}
 	pts := report.Series{Style: report.Points}
 	left := a.Nodes
