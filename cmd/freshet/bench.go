@@ -160,7 +160,10 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		if bin == "" {
 			return nil, errors.New("katana is not installed")
 		}
-		return []string{bin, "-u", strings.Join(site.Seeds, ","), "-d", "100000", "-c", n, "-p", "1", "-rl", "1000000", "-fs", "fqdn", "-cs", "127[.]0[.]0[.]", "-silent", "-duc", "-o", filepath.Join(work, "katana.txt")}, nil
+		// Its own scope ends at the host of the seed; links that leave it count as
+		// known from then on, so that further seeds do not find them. One seed without
+		// a scope reaches the closed site. It ends ten seconds after the last page.
+		return []string{bin, "-u", site.Seeds[0], "-ns", "-s", "breadth-first", "-d", "100000", "-c", n, "-p", "1", "-rl", "1000000", "-silent", "-duc", "-o", filepath.Join(work, "katana.txt")}, nil
 	}
 	return nil, fmt.Errorf("unknown robot; there are freshet, bare, colly, colly-seen, scrapy, katana")
 }
