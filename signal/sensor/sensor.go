@@ -39,7 +39,9 @@ type page struct {
 	digest uint64 // of the body, or the status of an answer without one
 	tag    uint64 // of the answer's validator, 0 for none
 	told   int64  // Unix time of the last event
+	looked int64  // Unix milliseconds of the last digest
 	runs   uint8  // answers in a row that differed from the one before
+	calm   uint8  // answers in a row that did not
 }
 
 const (
@@ -48,6 +50,11 @@ const (
 	// a quiet.
 	noisy = 8
 	quiet = int64(3600)
+	// calm is how many answers in a row were the same before a page without a
+	// validator is digested once in glance milliseconds only, however often it is
+	// asked for.
+	calm   = 16
+	glance = 100
 )
 
 // New returns a sensor for the site at base ("https://www.example.org") that
@@ -130,14 +137,18 @@ func keyOf(address, encoding string) uint64 {
 	return k
 }
 
-// same reports whether a page is known by this tag, and notes that it was seen.
-func (s *Sensor) same(address, encoding string, tag uint64) bool {
+// same reports whether a page is known by this tag, and notes that it was seen;
+// one without a tag, whether it was looked at a moment ago.
+func (s *Sensor) same(address, encoding string, tag uint64, now time.Time) bool {
 	key := keyOf(address, encoding)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.seen[key]
-	if !ok || p.tag != tag {
+	switch {
+	case !ok || p.tag != tag:
 		return false
+	case tag == 0:
+		return p.calm >= calm && now.UnixMilli()-p.looked < glance
 	}
 	if p.runs > 0 {
 		p.runs = 0
@@ -192,13 +203,11 @@ func (s *Sensor) note(key, digest, tag uint64, now time.Time, add bool) (prev ui
 		}
 		return 0, false
 	case p.digest == digest:
-		if p.runs > 0 || p.tag != tag {
-			p.runs, p.tag = 0, tag
-			s.seen[key] = p
-		}
+		p.runs, p.tag, p.looked, p.calm = 0, tag, now.UnixMilli(), min(p.calm+1, calm)
+		s.seen[key] = p
 		return 0, false
 	}
-	prev, p.digest, p.tag = p.digest, digest, tag
+	prev, p.digest, p.tag, p.calm = p.digest, digest, tag, 0
 	p.runs = min(p.runs+1, noisy)
 	tell = p.runs < noisy || now.Unix()-p.told >= quiet
 	if tell {
@@ -248,10 +257,13 @@ func (t *tap) answer(status int) {
 	if status != http.StatusOK {
 		return
 	}
-	h := t.Header()
-	if t.tag = tagOf(h, time.Now()); t.tag != 0 {
-		t.known = t.sensor.same(t.address, h.Get("Content-Encoding"), t.tag)
+	h, now := t.Header(), time.Now()
+	encoding := ""
+	if v := h["Content-Encoding"]; len(v) > 0 {
+		encoding = v[0]
 	}
+	t.tag = tagOf(h, now)
+	t.known = t.sensor.same(t.address, encoding, t.tag, now)
 }
 
 // WriteHeader notes the status; 1xx are not the answer.

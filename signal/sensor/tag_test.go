@@ -69,3 +69,25 @@ func TestValidators(t *testing.T) {
 		}
 	}
 }
+
+// A page without a validator that is asked for all the time and stays as it is
+// is not digested each time; its change is seen after a moment all the same.
+func TestBusyPage(t *testing.T) {
+	t.Parallel()
+	var got collector
+	text := "as it was"
+	s := New("http://h.example", 0, got.add)
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }))
+	get := func() { h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil)) }
+	for range 100 {
+		get()
+	}
+	text = "changed"
+	for end := time.Now().Add(5 * time.Second); ; get() {
+		if e := got.take(); len(e) == 1 {
+			break
+		} else if len(e) > 1 || time.Now().After(end) {
+			t.Fatalf("events %+v", e)
+		}
+	}
+}
