@@ -66,7 +66,11 @@ type AgentCount struct {
 type Needed struct {
 	Freshness float64 `json:"freshness"`
 	Rate      float64 `json:"requests_per_second"`
+	Bytes     float64 `json:"bytes_per_day"`
 }
+
+// Megabytes is Bytes in millions.
+func (n Needed) Megabytes() float64 { return n.Bytes / 1e6 }
 
 // RenderStatus tells of the browser.
 type RenderStatus struct {

@@ -91,6 +91,7 @@ func (n *Node) watchFreshness(ctx context.Context) error {
 func (n *Node) estimate(ctx context.Context) error {
 	now := time.Now()
 	var all sum
+	bytes := 0. // of a visit to each page
 	kinds := map[kind]int{}
 	hosts := map[string]*sum{}
 	err := n.parts.Store.Hosts(ctx, func(h *store.Host) error {
@@ -133,6 +134,7 @@ func (n *Node) estimate(ctx context.Context) error {
 			s.fresh += mu * fresh
 			s.age += mu * age
 		}
+		bytes += cost(p)
 		k := kind{rate: step(d*(1-h.signals.Recall), 4), importance: step(mu, 1)}
 		if n.config.Crawl.BudgetBytes > 0 {
 			k.cost = step(cost(p), 2)
@@ -147,7 +149,7 @@ func (n *Node) estimate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	f := freshness{all: all.estimate(), needed: needed(kinds)}
+	f := freshness{all: all.estimate(), needed: needed(kinds, bytes/max(1, float64(all.pages)))}
 	err = n.parts.Store.Hosts(ctx, func(h *store.Host) error {
 		s := hosts[h.Name]
 		if s == nil {
@@ -186,10 +188,11 @@ func top(hosts []console.Host) []console.Host {
 // budget.
 var wanted = [...]float64{.8, .9, .95}
 
-// needed returns the least requests a second that would keep a wanted share of
-// the pages, by importance, fresh: the budget at which the optimal plan has it,
-// by bisection of its price.
-func needed(kinds map[kind]int) []console.Needed {
+// needed returns the least requests a second, and bytes a day for visits of so
+// many bytes in the mean, that would keep a wanted share of the pages, by
+// importance, fresh: the budget at which the optimal plan has it, by bisection of
+// its price. Changes that are signalled cost a visit each, and no freshness.
+func needed(kinds map[kind]int, bytes float64) []console.Needed {
 	if len(kinds) == 0 {
 		return nil
 	}
@@ -198,6 +201,7 @@ func needed(kinds map[kind]int) []console.Needed {
 		weight := 0.0
 		for k, count := range kinds {
 			if k.signals {
+				requests += float64(count) * optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate, Signals: true}, price)
 				continue
 			}
 			f := optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate}, price)
@@ -219,7 +223,7 @@ func needed(kinds map[kind]int) []console.Needed {
 			}
 		}
 		_, requests := at(math.Exp2(low))
-		out = append(out, console.Needed{Freshness: want, Rate: requests})
+		out = append(out, console.Needed{Freshness: want, Rate: requests, Bytes: requests * bytes * 86400})
 	}
 	return out
 }

@@ -167,3 +167,31 @@ func TestPlannerSignals(t *testing.T) {
 		}
 	}
 }
+
+// The budget that the status page says a wanted freshness needs is the one with
+// which a plan for all pages has it.
+func TestNeeded(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 1))
+	kinds := map[kind]int{}
+	var items []revisit.Item
+	for range 400 {
+		k := kind{rate: step(math.Pow(10, 4*r.Float64()-6), 4), importance: step(.5+r.Float64(), 1)}
+		kinds[k]++
+		items = append(items, revisit.Item{Importance: k.importance, Rate: k.rate})
+	}
+	for _, n := range needed(kinds, 2000) {
+		plan, err := revisit.New(revisit.Policies()["fixed-optimal"], items, n.Rate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(plan.Freshness-n.Freshness) > 1e-4 || math.Abs(n.Bytes-n.Rate*2000*86400) > 1 {
+			t.Errorf("%+v: the plan has %.4f", n, plan.Freshness)
+		}
+	}
+	before := needed(kinds, 1)[0].Rate
+	kinds[kind{rate: 1e-3, importance: 1, signals: true}] = 10
+	if after := needed(kinds, 1)[0].Rate; after <= before {
+		t.Errorf("signals cost no visits: %g, before %g", after, before)
+	}
+}
