@@ -151,6 +151,7 @@ type Server struct {
 	auth     *auth
 	rate     *limiter
 	pages    *template.Template
+	key      []byte // of links through this server
 	extra    map[string]http.Handler
 }
 
@@ -171,7 +172,7 @@ func New(c Config, finder Finder, operator Operator, cacher Cacher, log *slog.Lo
 	if c.Title == "" {
 		c.Title = "Freshet"
 	}
-	return &Server{config: c, finder: finder, operator: operator, cacher: cacher, log: log, auth: a, rate: newLimiter(c.Rate), pages: pages, extra: extra}, nil
+	return &Server{config: c, finder: finder, operator: operator, cacher: cacher, log: log, auth: a, rate: newLimiter(c.Rate), pages: pages, key: newKey(), extra: extra}, nil
 }
 
 // Handler returns everything under one handler.
@@ -181,6 +182,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /cached", s.open(s.cachedPage))
 	if s.config.Clicked != nil {
 		mux.Handle("POST /clicked", s.open(s.clicked))
+		mux.Handle("GET /open", s.open(s.opened))
 	}
 	if s.config.Media != nil {
 		mux.Handle("GET /play", s.open(s.config.Media))

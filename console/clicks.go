@@ -1,0 +1,64 @@
+package console
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// newKey returns the key by which links through this server are signed while the
+// process lives.
+func newKey() []byte {
+	k := make([]byte, 32)
+	_, _ = rand.Read(k) // never fails
+	return k
+}
+
+// pings reports whether a browser sends what the ping attribute of links asks
+// for. Firefox does not; its links to results lead through this server.
+func pings(r *http.Request) bool { return !strings.Contains(r.UserAgent(), "Firefox/") }
+
+// Link is where a result's title leads: to its address, or through this server
+// for browsers that would not tell of the click.
+func (v *searchView) Link(address string) template.URL {
+	to := safeAddress(address)
+	if v.sign == nil || (!strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://")) {
+		return template.URL(to)
+	}
+	return template.URL("/open?" + url.Values{"url": {address}, "sig": {v.sign(address)}}.Encode())
+}
+
+// sign makes a target known as one that a page of ours had: so nobody can use
+// this server to lend its name to other links.
+func (s *Server) sign(address string) string {
+	m := hmac.New(sha256.New, s.key)
+	m.Write([]byte(address))
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// opened counts a result that was opened and leads there.
+func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
+	u, sig := r.URL.Query().Get("url"), r.URL.Query().Get("sig")
+	if u == "" || len(u) > 4096 || !hmac.Equal([]byte(sig), []byte(s.sign(u))) {
+		http.Error(w, "This link is none of ours, or is older than this server: search again.", http.StatusForbidden)
+		return
+	}
+	s.config.Clicked(u)
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, u, http.StatusSeeOther)
+}
+
+// clicked counts a result that was opened: browsers send it for the ping
+// attribute of the link. It is told to nobody and kept without the visitor.
+func (s *Server) clicked(w http.ResponseWriter, r *http.Request) {
+	if u := r.URL.Query().Get("url"); u != "" && len(u) <= 4096 {
+		s.config.Clicked(u)
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
