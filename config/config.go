@@ -82,6 +82,7 @@ type Crawl struct {
 	MaxRevisit   time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
 	MaxBody      Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
 	Timeout      time.Duration `yaml:"timeout" doc:"Longest time of one request."`
+	Types        []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all."`
 	Proxy        string        `yaml:"proxy" doc:"Forward proxy for all requests."`
 	Resolver     string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }

@@ -48,6 +48,9 @@ type Config struct {
 	Canon    weburl.Canon
 	Ordering Ordering // default BreadthFirst
 	Traps    Traps
+	// Types are the content types that are kept, as extract.Type names them: others
+	// are fetched once and left out. Empty is all; sitemaps are always read.
+	Types []string
 
 	Delay      time.Duration // least delay of public hosts; default 1 s
 	DelayGiven bool          // Delay holds for loopback hosts, too

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -127,6 +128,11 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
+		return nil, before.State == store.OK
+	}
+	if kind := extract.Type(res.Header.Get("Content-Type")); len(r.config.Types) > 0 && !page.Sitemap && !slices.Contains(r.config.Types, kind) {
+		r.stats.skip("content type", p.URL)
+		p.State, p.Error, p.Slot, p.Title = store.Excluded, "content type "+kind, store.Slot{}, ""
 		return nil, before.State == store.OK
 	}
 	changed = !had(before) || r.differs(before, page)

@@ -46,6 +46,7 @@ type crawlCmd struct {
 	Delay    time.Duration `help:"Least time between requests to a host (default 1s; loopback 0)." default:"-1ns" hidden:""`
 	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
 	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
+	Types    []string      `help:"Keep only documents of these types: html, pdf, text, image, audio, video, json or a subtype." placeholder:"TYPE"`
 	MaxBody  string        `help:"Longest body." default:"16MB"`
 	MinFree  string        `help:"Disk space that is kept free." default:"256MB" env:"FRESHET_MIN_FREE"`
 
@@ -248,7 +249,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	defer client.Close()
 	rc := crawl.Config{
 		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Node: r.parts.Name(""), Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
-		Canon: weburl.DefaultCanon, Ordering: r.ordering, Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
+		Canon: weburl.DefaultCanon, Types: c.Types, Ordering: r.ordering, Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
 		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
 	}
 	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client, c.Insecure)
