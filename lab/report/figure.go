@@ -69,7 +69,8 @@ var palette = [...]color.RGBA{
 	{148, 103, 50, 255},
 }
 
-// SVG draws the figure as an <svg> element without an XML header.
+// SVG draws the figure as an <svg> element without an XML header; a legend is a
+// second one, which stands beside or below as there is room.
 func (f *Figure) SVG() (string, error) {
 	if f.Drawing != "" {
 		return f.Drawing, nil
@@ -98,8 +99,38 @@ func (f *Figure) SVG() (string, error) {
 	}
 	logAxis(&p.X, f.X.Log)
 	logAxis(&p.Y, f.Y.Log)
+	return f.draw(p)
+}
+
+// draw draws the plot and its legend.
+func (f *Figure) draw(p *plot.Plot) (string, error) {
+	names := 0
+	for _, s := range f.Series {
+		if s.Name != "" {
+			names++
+		}
+	}
+	const margin = 4 * vg.Millimeter
+	if names < 2 {
+		return canvas(width, height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
+	}
+	legend := p.Legend
+	p.Legend = plot.NewLegend()
+	legend.Left = true // marks first: a reader's font may be wider than ours
+	size := legend.Rectangle(draw.New(vgsvg.New(width, height))).Size()
+	room := 1.2*size.X + 3*vg.Millimeter
+	body, err := canvas(max(width-room, width/2), height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
+	if err != nil {
+		return "", err
+	}
+	beside, err := canvas(room, size.Y+4*vg.Millimeter, func(c draw.Canvas) { legend.Draw(draw.Crop(c, 0, 0, 0, -2*vg.Millimeter)) })
+	return body + beside, err
+}
+
+// canvas returns what is drawn on one as an <svg> element.
+func canvas(width, height vg.Length, paint func(draw.Canvas)) (string, error) {
 	c := vgsvg.New(width, height)
-	f.draw(p, draw.New(c))
+	paint(draw.New(c))
 	var buf bytes.Buffer
 	if _, err := c.WriteTo(&buf); err != nil {
 		return "", err
@@ -109,28 +140,6 @@ func (f *Figure) SVG() (string, error) {
 		svg = svg[i:]
 	}
 	return svg, nil
-}
-
-// draw draws the plot and, beside it where it hides no point, its legend. The
-// margin is for the last label of the x axis, which is centred under its tick.
-func (f *Figure) draw(p *plot.Plot, c draw.Canvas) {
-	names := 0
-	for _, s := range f.Series {
-		if s.Name != "" {
-			names++
-		}
-	}
-	const margin = 4 * vg.Millimeter
-	if names < 2 {
-		p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2))
-		return
-	}
-	legend := p.Legend
-	p.Legend = plot.NewLegend()
-	legend.Left = true // marks first: a reader's font may be wider than ours
-	room := 1.2*legend.Rectangle(c).Size().X + 3*vg.Millimeter
-	p.Draw(draw.Crop(c, 0, -room, 0, -margin/2))
-	legend.Draw(draw.Crop(c, width-room, 0, 0, -2*vg.Millimeter))
 }
 
 // margin is the part of an axis's range that is added at each end, so that no

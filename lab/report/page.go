@@ -81,7 +81,7 @@ p { white-space: pre-line; max-width: 50rem }
 .figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 31rem), 1fr)); gap: 1.6rem 2rem; margin: 1.2rem 0 }
 .figures.small { grid-template-columns: repeat(auto-fill, minmax(min(100%, 17rem), 1fr)); gap: 1.2rem 1.6rem }
 figure { margin: 0; overflow-x: auto } figcaption { color: #57606a; font-size: .9rem; overflow-wrap: anywhere } figcaption b { color: #1c2024 }
-svg { display: block; max-width: 100%; height: auto; margin: 0 auto .4rem } .small svg { margin: 0 0 .3rem }
+.plot { display: flex; flex-wrap: wrap; gap: .2rem; align-items: flex-start; margin: 0 0 .4rem } .plot svg { max-width: 100%; height: auto } .plot svg:first-child:not(:last-child) { flex: 1 1 19rem; min-width: 0 }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0; font-size: .92rem }
 caption { text-align: left; font-weight: 600; padding: .3rem 0 }
@@ -89,7 +89,7 @@ th, td { padding: .25rem .7rem; border-bottom: 1px solid #e4e8ec; text-align: ri
 th:first-child, td:first-child { text-align: left }
 nav ul { columns: 14rem; padding-left: 1.2rem; max-width: 50rem } a { color: #0a57a0 }
 thead th { position: sticky; top: 0 } tbody tr:hover { background: #f8fafb }
-@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem } h1 { font-size: 1.4rem } h2 { font-size: 1.2rem; margin-top: 1.8rem } th, td { padding: .2rem .5rem } .figures:not(.small) svg { min-width: 30rem } }
+@media (max-width: 40rem) { body { margin: 1rem auto; padding: 0 .8rem } h1 { font-size: 1.4rem } h2 { font-size: 1.2rem; margin-top: 1.8rem } th, td { padding: .2rem .5rem } }
 @media print { figure, tr { break-inside: avoid } }
 </style></head><body>
 <h1>{{.Title}}</h1>
@@ -102,7 +102,7 @@ thead th { position: sticky; top: 0 } tbody tr:hover { background: #f8fafb }
 {{with .Header}}<thead><tr>{{range .}}<th>{{.}}</th>{{end}}</tr></thead>{{end}}
 <tbody>{{range .Rows}}<tr>{{range .}}<td>{{.}}</td>{{end}}</tr>
 {{end}}</tbody></table></div>{{end}}
-{{with $s.Figures}}<div class="figures{{if $s.Small}} small{{end}}">{{range .}}<figure>{{.SVG}}<figcaption><b>{{.Title}}</b>{{with .Caption}}: {{.}}{{end}}</figcaption></figure>
+{{with $s.Figures}}<div class="figures{{if $s.Small}} small{{end}}">{{range .}}<figure><div class="plot">{{.SVG}}</div><figcaption><b>{{.Title}}</b>{{with .Caption}}: {{.}}{{end}}</figcaption></figure>
 {{end}}</div>{{end}}
 </section>{{end}}
 </body></html>
