@@ -86,7 +86,7 @@ func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string,
 	if p.id, err = identify(p.Dir, c.Node); err != nil {
 		return "", err
 	}
-	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents), Gather: gather})
+	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents), Gather: gather, Idle: idle(c.Lease)})
 	if err != nil {
 		return "", err
 	}
@@ -97,6 +97,13 @@ func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string,
 // gather is for how long writes of agents are gathered: short beside the rest of
 // a host, long enough for several of them.
 const gather = 40 * time.Millisecond
+
+// idle is for how long the database waits for a node in the middle of a
+// transaction: the hosts that a node held when it was cut off are taken over
+// soon after their leases.
+func idle(lease time.Duration) time.Duration {
+	return min(max(lease/2, time.Second), 10*time.Second)
+}
 
 // connections are enough for the agents to commit without waiting long: they
 // spend most of their time waiting for servers.

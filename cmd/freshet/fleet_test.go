@@ -41,11 +41,17 @@ type relay struct {
 
 func newRelay(t *testing.T, port int) *relay {
 	t.Helper()
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	return newRelayAt(t, "127.0.0.1", fmt.Sprintf("127.0.0.1:%d", port))
+}
+
+// newRelayAt listens on an address and passes on to another.
+func newRelayAt(t *testing.T, address, to string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp4", address+":0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: l, to: fmt.Sprintf("127.0.0.1:%d", port)}
+	r := &relay{listener: l, to: to}
 	r.cond = sync.NewCond(&r.mu)
 	t.Cleanup(func() { l.Close(); r.set(false) })
 	go func() {
@@ -104,9 +110,11 @@ func (r *relay) serve(in net.Conn) {
 	copyTo(in, out)
 }
 
+func (r *relay) port() int { return r.listener.Addr().(*net.TCPAddr).Port }
+
 // address is a database's address through the relay.
 func (r *relay) address(database string, port int) string {
-	return strings.Replace(database, fmt.Sprintf(":%d/", port), fmt.Sprintf(":%d/", r.listener.Addr().(*net.TCPAddr).Port), 1)
+	return strings.Replace(database, fmt.Sprintf(":%d/", port), fmt.Sprintf(":%d/", r.port()), 1)
 }
 
 // fleet is several processes of freshet crawling one test web into one database.

@@ -67,7 +67,7 @@ var schema embed.FS
 
 // Open connects to a database and brings the schema up to date.
 func Open(ctx context.Context, address string, c Config) (*Engine, error) {
-	pool, err := postgres.Connect(ctx, address, 8)
+	pool, err := postgres.Connect(ctx, address, 8, 0)
 	if err != nil {
 		return nil, err
 	}

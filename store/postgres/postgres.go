@@ -31,6 +31,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -59,6 +60,10 @@ type Config struct {
 	// one statement: it spares the database most of the work of many agents on
 	// hosts that rest after each page. 0 does each at once.
 	Gather time.Duration
+	// Idle is after what time in the middle of a transaction the server ends it: the
+	// rows that a node had locked when it was cut off are nobody's until then.
+	// Default 10 s; less than a lease is sensible.
+	Idle time.Duration
 	// Patience is for how long an operation is tried again while the server
 	// cannot be reached. Default 2 minutes.
 	Patience time.Duration
@@ -123,7 +128,7 @@ const (
 // schema up to date and checks the clock. The error is store.ErrVersion when a
 // newer program has been there.
 func Open(ctx context.Context, address string, c Config) (*Store, error) {
-	pool, err := Connect(ctx, address, c.Connections)
+	pool, err := Connect(ctx, address, c.Connections, c.Idle)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +141,8 @@ func Open(ctx context.Context, address string, c Config) (*Store, error) {
 }
 
 // Connect makes the pool of connections that Open and index/postgres work on.
-func Connect(ctx context.Context, address string, connections int) (*pgxpool.Pool, error) {
+// Sessions that rest in a transaction for longer than idle (0: 10 s) are ended.
+func Connect(ctx context.Context, address string, connections int, idle time.Duration) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("database address: %w", err)
@@ -151,7 +157,10 @@ func Connect(ctx context.Context, address string, connections int) (*pgxpool.Poo
 	}
 	// A node that is cut off in the middle of a transaction must not keep others
 	// from the rows that it has locked.
-	for name, value := range map[string]string{"application_name": "freshet", "idle_in_transaction_session_timeout": "10s", "lock_timeout": "20s"} {
+	if idle <= 0 {
+		idle = 10 * time.Second
+	}
+	for name, value := range map[string]string{"application_name": "freshet", "idle_in_transaction_session_timeout": strconv.FormatInt(idle.Milliseconds(), 10), "lock_timeout": "20s"} {
 		if pc.ConnConfig.RuntimeParams[name] == "" {
 			pc.ConnConfig.RuntimeParams[name] = value
 		}
