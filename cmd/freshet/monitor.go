@@ -72,7 +72,7 @@ func (c *fieldFlags) field() (field.Field, error) {
 }
 
 type monitorRunCmd struct {
-	fieldFlags `set:"pages=100000" set:"units=8640000" set:"changes=1" set:"requests=1"`
+	fieldFlags `kong:"set='pages=100000',set='units=8640000',set='changes=1',set='requests=1'"`
 	Variant    string `help:"Way of watching: ${variants}." required:""`
 	measureFlags
 }

@@ -14,7 +14,7 @@ import (
 )
 
 type monitorEmulateCmd struct {
-	fieldFlags `set:"pages=200" set:"units=5000" set:"changes=5" set:"requests=20"`
+	fieldFlags `kong:"set='pages=200',set='units=5000',set='changes=5',set='requests=20'"`
 	Variant    string `help:"Way of watching: plain:K, conditional:K or sensor." required:""`
 	measureFlags
 	Speed float64 `help:"Seconds of the model in one of the clock." default:"100"`

@@ -16,7 +16,7 @@ import (
 )
 
 type monitorFieldCmd struct {
-	fieldFlags `set:"pages=100000" set:"units=8640000" set:"changes=1" set:"requests=1"`
+	fieldFlags `kong:"set='pages=100000',set='units=8640000',set='changes=1',set='requests=1'"`
 	Out        string   `help:"Field file to write: .csv or .parquet." short:"o" required:"" type:"path" placeholder:"FILE"`
 	From       string   `help:"What the input files are: log (access logs in Common or Combined Log Format, .gz too), visits (of freshet export changes) or field (another field file)." enum:"log,visits,field" default:"log"`
 	Sort       bool     `help:"Sort entries that are out of order instead of refusing them."`
