@@ -204,21 +204,37 @@ func (e *Encoder) write(src []byte, at, end int) int {
 		s = 1
 	}
 	symbols := 1
-	for s < end-12 {
+	for s < end-13 {
+		// The candidates of two places are looked up before it is known whether the
+		// first is good, so that neither is waited for.
 		x := load64(src, s)
-		h := slot(x)
+		h, h2 := slot(x), slot(x>>8)
 		from := int(table[h])
 		table[h] = uint32(s)
-		if load32(src, from) != uint32(x) || s-from > maxAway {
+		from2 := int(table[h2])
+		found, found2 := load32(src, from), load32(src, from2)
+		if found != uint32(x) || s-from > maxAway {
 			k := c.lit[byte(x)]
 			word |= uint64(k>>8) << (n & 63)
 			n += uint(k & 0xff)
+			s++
+			table[h2] = uint32(s)
+			if found2 != uint32(x>>8) || s-from2 > maxAway {
+				k := c.lit[byte(x>>8)]
+				word |= uint64(k>>8) << (n & 63)
+				n += uint(k & 0xff)
+				binary.LittleEndian.PutUint64(out[o:], word)
+				o += int(n >> 3)
+				word >>= n & 56
+				n &= 7
+				s++
+				continue
+			}
 			binary.LittleEndian.PutUint64(out[o:], word)
 			o += int(n >> 3)
 			word >>= n & 56
 			n &= 7
-			s++
-			continue
+			from = from2
 		}
 		length := 12
 		if y := load64(src, s+4) ^ load64(src, from+4); y != 0 {
