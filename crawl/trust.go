@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"maps"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -121,6 +122,17 @@ func worth(t change.Trust) revisit.Noisy {
 	return revisit.Noisy{Recall: t.Recall(), False: t.FalseRate()}
 }
 
+// evidence is what one signal of a source says of a page that changes at rate d.
+// Of a source that is right more often than not it says at least that: the rate
+// of a page that was not visited often is known worse than its source.
+func evidence(t change.Trust, d float64) float64 {
+	e := worth(t).Evidence(d)
+	if p := t.Precision(); p > .5 {
+		e = max(e, -math.Log1p(-p))
+	}
+	return e
+}
+
 // Signal says that a source has told of a change of a page, and returns when the
 // page is due: zero for no sooner than it is anyway. Whether the page's next
 // visit finds a change counts for or against the source, at its host.
@@ -132,7 +144,7 @@ func (r *Robot) Signal(ctx context.Context, source string, u weburl.URL) (due ti
 	}
 	known := r.signals.heard(u.Host())
 	d := p.History.Rate(known.prior)
-	e := worth(known.trust[source]).Evidence(d)
+	e := evidence(known.trust[source], d)
 	return r.config.Plan.Signalled(&Signalled{Page: p, URL: u, Rate: d, Evidence: e, Total: r.signals.add(source, u.Key(), e, now), Signals: Noisy(known.trust)})
 }
 

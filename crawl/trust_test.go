@@ -102,10 +102,13 @@ func TestSignalsBounded(t *testing.T) {
 		t.Errorf("%d hosts are kept", len(s.hosts))
 	}
 	liar := s.heard(fmt.Sprint(trustedKept + 4)).trust["liar"]
-	if e := worth(liar).Evidence(1e-5); e > 1e-6 {
+	if e := evidence(change.Trust{True: 1, Watched: 5}, 1e-6); e < math.Ln2 {
+		t.Errorf("the second signal of a source that was right says %g", e)
+	}
+	if e := evidence(liar, 1e-5); e > 1e-6 {
 		t.Errorf("a liar's signal says %g", e)
 	}
-	if e := worth(change.Trust{}).Evidence(1e-5); !math.IsInf(e, 1) {
+	if e := evidence(change.Trust{}, 1e-5); !math.IsInf(e, 1) {
 		t.Errorf("a signal of an unknown source says %g", e)
 	}
 }
