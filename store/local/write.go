@@ -299,8 +299,8 @@ func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
 		w.s.moves++
 	}
 	rec := w.s.hosts[h]
-	if rec == nil {
-		return true
+	if rec == nil { // a page without a host cannot be visited, wherever it stands
+		return false
 	}
 	_, out := rec.taken[k]
 	return !out
