@@ -17,9 +17,9 @@ const MaxNumbers = 1 << (MaxLength - 2)
 // Prefix is a prefix code for the numbers below a bound, fitted to how often they
 // occur (Huffman 1952). Words are canonical, so that their lengths tell the code.
 type Prefix struct {
-	lengths []uint8  // by number; 0: it has no word
-	words   []uint16 // by number
-	table   []uint16 // by the next MaxLength bits: number << 4 | length of its word
+	lengths []uint8                 // by number; 0: it has no word
+	words   []uint16                // by number
+	table   *[1 << MaxLength]uint16 // by the next MaxLength bits: number << 4 | length of its word
 }
 
 // NewPrefix returns the code for numbers that occur so often. Every number gets a
@@ -112,7 +112,7 @@ func ReadPrefix(lengths []uint8) (*Prefix, error) {
 	if len(lengths) > MaxNumbers {
 		return nil, fmt.Errorf("prefix code for %d numbers: at most %d", len(lengths), MaxNumbers)
 	}
-	p := &Prefix{lengths: lengths, words: make([]uint16, len(lengths)), table: make([]uint16, 1<<MaxLength)}
+	p := &Prefix{lengths: lengths, words: make([]uint16, len(lengths)), table: new([1 << MaxLength]uint16)}
 	at := 0
 	for l := uint8(1); l <= MaxLength; l++ {
 		for i, have := range lengths {
@@ -150,12 +150,32 @@ func (p *Prefix) Write(w *Writer, x int) { w.Bits(uint64(p.words[x]), uint(p.len
 
 // Read reads a word and returns its number.
 func (p *Prefix) Read(r *Reader) int {
-	e := p.table[r.window()>>(64-MaxLength)]
-	r.skip(uint64(e & 15))
+	x, _ := p.ReadAhead(r)
+	return x
+}
+
+// ReadLog reads a number that was written as the word of its Log class and the bits
+// that follow.
+func (p *Prefix) ReadLog(r *Reader) uint64 {
+	class, next := p.ReadAhead(r)
+	if class < 8 {
+		return uint64(class)
+	}
+	least, width := UnLog(class)
+	r.skip(uint64(width))
+	return least + next>>(64-width)
+}
+
+// ReadAhead reads a word and returns its number and the bits after it, 45 at
+// least, from the most significant bit on. Those are still to be read, or skipped.
+func (p *Prefix) ReadAhead(r *Reader) (x int, next uint64) {
+	w := r.window()
+	e := p.table[w>>(64-MaxLength)]
 	if e&15 == 0 {
 		r.Bad = true
 	}
-	return int(e >> 4)
+	r.skip(uint64(e & 15))
+	return int(e >> 4), w << (e & 15)
 }
 
 // Log is a number in two parts: a class that grows with its logarithm, four to an

@@ -71,13 +71,7 @@ func (r *Reader) begin(g int64) {
 func (r *Reader) read(table int) int { return r.l.codes[table].Read(r.in) }
 
 // number reads a number by its logarithm.
-func (r *Reader) number(table int) uint64 {
-	least, width := bitcode.UnLog(r.read(table))
-	if width == 0 {
-		return least
-	}
-	return least + r.in.Bits(width)
-}
+func (r *Reader) number(table int) uint64 { return r.l.codes[table].ReadLog(r.in) }
 
 // decode reads the list of the next page of the group.
 func (r *Reader) decode(u uint32) error {
@@ -159,7 +153,7 @@ func (r *Reader) list(u, lo, hi uint32, ref int, next *uint32, buf []uint32) ([]
 	}
 	list := buf[from:]
 	if !sorted {
-		slices.Sort(list)
+		sortList(list)
 	}
 	for i := 1; i < len(list); i++ {
 		if list[i] <= list[i-1] {
@@ -167,6 +161,21 @@ func (r *Reader) list(u, lo, hi uint32, ref int, next *uint32, buf []uint32) ([]
 		}
 	}
 	return buf, nil
+}
+
+// sortList sorts a list, which is mostly short and two or three ascending parts.
+func sortList(v []uint32) {
+	if len(v) > 32 {
+		slices.Sort(v)
+		return
+	}
+	for i := 1; i < len(v); i++ {
+		x, j := v[i], i
+		for ; j > 0 && v[j-1] > x; j-- {
+			v[j] = v[j-1]
+		}
+		v[j] = x
+	}
 }
 
 // copied appends what is copied of model.
@@ -205,10 +214,11 @@ func (r *Reader) inside(u, lo, hi uint32, n uint64, next *uint32, buf []uint32) 
 	at := uint64(lo)
 	followed, first := false, true
 	for n > 0 {
-		class := r.read(localTable + expected(uint64(hi)-at, n))
+		class, ahead := r.l.codes[localTable+expected(uint64(hi)-at, n)].ReadAhead(r.in)
 		if class >= runClass && class < nextClass {
 			least, width := bitcode.UnLog(class - runClass)
-			run := least + r.in.Bits(width) + 1
+			run := least + ahead>>(64-width) + 1
+			r.in.Skip(uint64(width))
 			if first || run > n || at+run > uint64(hi) {
 				return buf, outside
 			}
@@ -228,7 +238,8 @@ func (r *Reader) inside(u, lo, hi uint32, n uint64, next *uint32, buf []uint32) 
 		switch {
 		case class < gapClasses:
 			least, width := bitcode.UnLog(class)
-			v += least + r.in.Bits(width)
+			v += least + ahead>>(64-width)
+			r.in.Skip(uint64(width))
 		case class < nearClass:
 			v = uint64(lo) + uint64(*next) + uint64(class-nextClass)
 			followed = true
