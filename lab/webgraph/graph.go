@@ -4,7 +4,7 @@
 // A graph is a folder. The links of all pages stand one after another in a file
 // of 32-bit page numbers, in the order of the pages, and a second file says where
 // those of each page begin (compressed sparse rows); a second pair of files holds
-// the links the other way round. Or they are coded, in a seventh of the room (package
+// the links the other way round. Or they are coded, in a sixth of the room (package
 // pack). They are mapped into memory, so that opening
 // reads nothing, what is not asked for is never read, and a list of links is a
 // slice of the file itself. A table of sites says which consecutive pages make a

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -52,6 +53,7 @@ func (g *Graph) Verify(ctx context.Context, tell func(done, total int64)) error 
 // verifyFiles checks the pieces of all files.
 func (g *Graph) verifyFiles(ctx context.Context, tell func(done, total int64)) (err error) {
 	var done atomic.Int64
+	var telling sync.Mutex // one at a time
 	total := g.meta.bytes()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -80,8 +82,9 @@ func (g *Graph) verifyFiles(ctx context.Context, tell func(done, total int64)) (
 				if why := f.check(m.data, piece); why != "" {
 					return &DamagedError{path, why}
 				}
-				if d := done.Add(f.Bytes / int64(f.pieces())); tell != nil && piece%16 == 0 {
+				if d := done.Add(f.Bytes / int64(f.pieces())); tell != nil && telling.TryLock() {
 					tell(d, total)
+					telling.Unlock()
 				}
 				return nil
 			})

@@ -33,15 +33,14 @@ const (
 var (
 	gapClasses = bitcode.LogClasses(32)
 	runClass   = gapClasses            // so many consecutive pages, by logarithm
-	nextClass  = runClass + runClasses // so many pages after the last run that a page of the group had
+	nextClass  = 2 * gapClasses        // so many pages after the last run that a page of the group had
 	nearClass  = nextClass + nextPages // so many pages from the page itself
 	localSize  = nearClass + 2*nearPages + 1
 )
 
 const (
-	runClasses = 64
-	nextPages  = 16
-	nearPages  = 8
+	nextPages = 16
+	nearPages = 8
 	// rankClasses is the number of classes of popularity; class 0 are the pages
 	// that are told by their number.
 	rankClasses = 64

@@ -1,6 +1,6 @@
 // Package pack codes the lists of links of a web of sites in less room than codes
 // for the web at large do, so that graphs of 10^9 pages can be kept on a disk and
-// read through the memory, and finds any list in a microsecond.
+// read through the memory, and finds any list in some microseconds.
 //
 // As in the WebGraph framework (Boldi and Vigna, WWW 2004) a list is coded against
 // one before it: blocks of that list that are copied, then what is left. What is

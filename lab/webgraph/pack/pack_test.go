@@ -106,6 +106,34 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Lists of millions of links: of a home page to which all pages of a great site
+// link, and all pages but some; and such a list after others of its group.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	const n = 1 << 19
+	r := rand.New(rand.NewPCG(8, 9))
+	lists := make([][]uint32, n)
+	for v := range uint32(n) {
+		lists[0] = append(lists[0], v)
+		if r.IntN(1000) > 0 {
+			lists[20] = append(lists[20], v)
+		}
+		if r.IntN(3) == 0 {
+			lists[21] = append(lists[21], v)
+		}
+	}
+	lists[22] = []uint32{7, 1 << 18}
+	for _, starts := range [][]uint32{nil, {0, n}, {0, 5, n}} {
+		l, _ := coded(t, source(lists, starts), 2)
+		read := l.NewReader()
+		for _, u := range []uint32{22, 0, 20, 21, 22, 1, n - 1} {
+			if got, err := read.List(u); err != nil || !slices.Equal(got, lists[u]) {
+				t.Fatalf("sites %v: list of page %d has %d links, err %v, want %d", starts, u, len(got), err, len(lists[u]))
+			}
+		}
+	}
+}
+
 // A web without links inside sites whose targets have a law costs about the
 // entropy of the targets, and less than numbers of pages do.
 func TestRanks(t *testing.T) {

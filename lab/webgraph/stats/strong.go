@@ -137,7 +137,11 @@ func around(ctx context.Context, g Graph) (set, error) {
 	n := g.Nodes()
 	var best uint32
 	most := -1
+	t := ticker{ctx: ctx}
 	for u := range uint32(n) {
+		if err := t.at(int64(u)); err != nil {
+			return nil, err
+		}
 		if p := len(g.Out(u)) * len(g.In(u)); p > most {
 			best, most = u, p
 		}

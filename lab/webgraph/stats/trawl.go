@@ -200,9 +200,10 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 	}
 	// Rounds over all pages rather than a queue: lists are read in their order
 	// in the file, and few rounds rule out nearly all.
+	next := make([]uint32, n)
 	for again := true; again; {
 		again = false
-		next := make([]uint32, n)
+		clear(next)
 		for u := range uint32(n) {
 			if err := t.at(int64(u)); err != nil {
 				return nil, err
@@ -232,7 +233,7 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 		for v := range in {
 			again = again || next[v] < uint32(opt.Fans) && in[v] >= uint32(opt.Fans)
 		}
-		in = next
+		in, next = next, in
 	}
 	b := &bipartite{fans: newTable(out), centres: newTable(in), opt: opt}
 	for u := range uint32(n) {
