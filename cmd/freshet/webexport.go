@@ -21,7 +21,7 @@ import (
 type webExportCmd struct {
 	Dir    string `arg:"" help:"Stored graph."`
 	Out    string `help:"Name of the files to write, without extension, or of the folder (coded)." short:"o" required:"" placeholder:"BASE"`
-	Format string `help:"tsv (two page numbers a line), ascii (WebGraph's .graph-txt), bv (WebGraph's .graph, .offsets and .properties), records (.nodes and .links of fixed records) or coded (a folder, a seventh of the size, which all commands open as any stored graph)." enum:"tsv,ascii,bv,records,coded" default:"bv"`
+	Format string `help:"tsv (two page numbers a line), ascii (WebGraph's .graph-txt), bv (WebGraph's .graph, .offsets and .properties), records (.nodes and .links of fixed records) or coded (a folder, a sixth of the size, which all commands open as any stored graph)." enum:"tsv,ascii,bv,records,coded" default:"bv"`
 	Chain  int    `help:"Greatest number of lists that one is copied from in turn (bv): more makes smaller files that are slower to look into." default:"3" placeholder:"N"`
 }
 
