@@ -1,9 +1,9 @@
 package member
 
 import (
-	"cmp"
 	"math/bits"
-	"slices"
+
+	"github.com/freshet/freshet/huffman"
 )
 
 // Sizes of the alphabets of deflate (RFC 1951).
@@ -51,7 +51,7 @@ func (c *codes) learn(t *tally) {
 	for i := range t.dist {
 		t.dist[i] = t.dist[i]<<4 + 1
 	}
-	lit, dist := lengths(t.lit[:], maxBits), lengths(t.dist[:], maxBits)
+	lit, dist := huffman.Lengths(t.lit[:], maxBits), huffman.Lengths(t.dist[:], maxBits)
 	assign(c.lit[:], lit)
 	assign(c.dist[:], dist)
 	for n := minMatch; n <= maxMatch; n++ {
@@ -60,57 +60,6 @@ func (c *codes) learn(t *tally) {
 		c.length[n] = (uint64(k>>8)|extra<<(k&0xff))<<8 | uint64(k&0xff) + uint64(width)
 	}
 	c.describe(append(lit, dist...))
-}
-
-// lengths returns the lengths of a Huffman code of at most limit bits: weights
-// are evened out until it has no longer ones.
-func lengths(weight []uint32, limit int) []uint8 {
-	w := slices.Clone(weight)
-	for {
-		out := huffman(w)
-		if int(slices.Max(out)) <= limit {
-			return out
-		}
-		for i := range w {
-			w[i] = w[i]>>1 + 1
-		}
-	}
-}
-
-// huffman returns the lengths of an optimal code for at least two symbols. Leaves by weight
-// and nodes, which come into being by weight, are two queues.
-func huffman(weight []uint32) []uint8 {
-	n := len(weight)
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(weight[a], weight[b]), a-b) })
-	node := make([]uint64, n-1)
-	parent := make([]int, 2*n-1) // leaves first, in order
-	leaf, done := 0, 0
-	for k := range node {
-		for range 2 {
-			if leaf < n && (done >= k || uint64(weight[order[leaf]]) <= node[done]) {
-				node[k] += uint64(weight[order[leaf]])
-				parent[leaf] = n + k
-				leaf++
-			} else {
-				node[k] += node[done]
-				parent[n+done] = n + k
-				done++
-			}
-		}
-	}
-	depth := make([]uint8, 2*n-1)
-	for i := 2*n - 3; i >= 0; i-- {
-		depth[i] = depth[parent[i]] + 1
-	}
-	out := make([]uint8, n)
-	for i, s := range order {
-		out[s] = depth[i]
-	}
-	return out
 }
 
 // assign gives canonical codes (RFC 1951, 3.2.2), bits reversed.
@@ -178,7 +127,7 @@ func (c *codes) describe(all []uint8) {
 		width[used[0]] = 1
 		width[(used[0]+1)%16] = 1 // a code of one symbol would not be complete
 	} else {
-		for i, n := range lengths(counts, 7) {
+		for i, n := range huffman.Lengths(counts, 7) {
 			width[used[i]] = n
 		}
 	}

@@ -134,60 +134,6 @@ func TestLearnsAnew(t *testing.T) {
 	}
 }
 
-// The code is complete and within a few percent of the best of its limit, which
-// package-merge finds; without a limit it is the best.
-func TestLengths(t *testing.T) {
-	t.Parallel()
-	r := rand.New(rand.NewPCG(7, 8))
-	for range 200 {
-		weight := make([]uint32, 2+r.IntN(40))
-		for i := range weight {
-			weight[i] = 1 + uint32(math.Exp(r.Float64()*8))
-		}
-		limit := []int{7, maxBits, 40}[r.IntN(3)]
-		cost, best, kraft := 0, packageMerge(weight, limit), 0.0
-		for i, n := range lengths(weight, limit) {
-			cost += int(n) * int(weight[i])
-			kraft += math.Ldexp(1, -int(n))
-			if int(n) > limit {
-				t.Fatalf("%d bits, limit %d", n, limit)
-			}
-		}
-		if kraft != 1 || cost < best || limit == 40 && cost > best || float64(cost) > 1.05*float64(best) {
-			t.Fatalf("%v within %d: sum %v, cost %d, best %d", weight, limit, kraft, cost, best)
-		}
-	}
-}
-
-// packageMerge is the cost of the best code of at most limit bits (Larmore,
-// Hirschberg 1990): the cheapest 2n-2 packages of the last row.
-func packageMerge(weight []uint32, limit int) int {
-	merge := func(row []int) []int {
-		all := make([]int, 0, 2*len(weight))
-		for _, w := range weight {
-			all = append(all, int(w))
-		}
-		for i := 0; i+1 < len(row); i += 2 {
-			all = append(all, row[i]+row[i+1])
-		}
-		for i := range all { // insertion sort
-			for j := i; j > 0 && all[j] < all[j-1]; j-- {
-				all[j], all[j-1] = all[j-1], all[j]
-			}
-		}
-		return all
-	}
-	var row []int
-	for range limit {
-		row = merge(row)
-	}
-	sum := 0
-	for _, w := range row[:2*len(weight)-2] {
-		sum += w
-	}
-	return sum
-}
-
 // All lengths of matches and all distances stand in the tables of RFC 1951.
 func TestSymbols(t *testing.T) {
 	t.Parallel()

@@ -1,9 +1,10 @@
 package bitcode
 
 import (
-	"container/heap"
 	"fmt"
 	"math/bits"
+
+	"github.com/freshet/freshet/huffman"
 )
 
 // MaxLength is the greatest length of a word of a Prefix code: a word is then
@@ -26,84 +27,10 @@ type Prefix struct {
 // word, those that do not occur the longest ones. There are at most
 // MaxNumbers numbers.
 func NewPrefix(counts []uint64) (*Prefix, error) {
-	lengths, err := lengthsFor(counts)
-	if err != nil {
-		return nil, err
-	}
-	return ReadPrefix(lengths)
-}
-
-// lengthsFor returns the lengths of words of a Huffman code. Where a word would be
-// too long the counts are flattened and the code is made again, which costs a
-// fraction of a percent beside the best code of bounded length.
-func lengthsFor(counts []uint64) ([]uint8, error) {
 	if len(counts) == 0 || len(counts) > MaxNumbers {
 		return nil, fmt.Errorf("prefix code for %d numbers: 1 to %d", len(counts), MaxNumbers)
 	}
-	lengths := make([]uint8, len(counts))
-	if len(counts) == 1 {
-		lengths[0] = 1
-		return lengths, nil
-	}
-	flat := make([]uint64, len(counts))
-	total := uint64(0)
-	for _, c := range counts {
-		total += c
-	}
-	for least := total >> (MaxLength + 4); ; least = 2*least + 1 {
-		for i, c := range counts {
-			flat[i] = max(c, least, 1)
-		}
-		if depths(flat, lengths) <= MaxLength {
-			return lengths, nil
-		}
-	}
-}
-
-// node is one of a tree of words: numbers first, then pairs of nodes.
-type node struct {
-	count uint64
-	i     int
-}
-
-type nodes []node
-
-func (h nodes) Len() int { return len(h) }
-func (h nodes) Less(a, b int) bool {
-	return h[a].count < h[b].count || h[a].count == h[b].count && h[a].i < h[b].i
-}
-func (h nodes) Swap(a, b int) { h[a], h[b] = h[b], h[a] }
-func (h *nodes) Push(x any)   { *h = append(*h, x.(node)) }
-func (h *nodes) Pop() any {
-	x := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return x
-}
-
-// depths fills in the lengths of the words of the Huffman code and returns the
-// greatest.
-func depths(counts []uint64, lengths []uint8) int {
-	h := make(nodes, len(counts))
-	for i, c := range counts {
-		h[i] = node{c, i}
-	}
-	heap.Init(&h)
-	parent := make([]int, 2*len(counts)-1)
-	for next := len(counts); h.Len() > 1; next++ {
-		a, b := heap.Pop(&h).(node), heap.Pop(&h).(node)
-		parent[a.i], parent[b.i] = next, next
-		heap.Push(&h, node{a.count + b.count, next})
-	}
-	depth := make([]int, len(parent))
-	greatest := 0
-	for i := len(parent) - 2; i >= 0; i-- {
-		depth[i] = depth[parent[i]] + 1
-		if i < len(counts) {
-			lengths[i] = uint8(min(depth[i], 255))
-			greatest = max(greatest, depth[i])
-		}
-	}
-	return greatest
+	return ReadPrefix(huffman.Lengths(counts, MaxLength))
 }
 
 // ReadPrefix returns the code whose words have these lengths. It is an error if
