@@ -119,7 +119,7 @@ const HalfLife = 30 * 24 * time.Hour
 // never visited. Times of visits that go backwards are ignored.
 type History struct {
 	Visits  float64   `json:"n,omitempty"` // faded count of visits after the first
-	Changes float64   `json:"c,omitempty"` // ... of those that saw a change
+	Changes float64   `json:"c,omitempty"` // faded number of changes that those are expected to have hidden
 	Time    float64   `json:"t,omitempty"` // faded sum of the intervals, seconds
 	Last    time.Time `json:"l,omitzero"`  // last visit
 	Changed time.Time `json:"d,omitzero"`  // last visit that saw a change
@@ -136,14 +136,38 @@ func (h *History) Observe(now time.Time, changed bool) {
 		return
 	}
 	fade := math.Exp2(-tau / HalfLife.Seconds())
-	h.Visits = h.Visits*fade + 1
-	h.Time = h.Time*fade + tau
-	h.Changes *= fade
+	hidden := 0.0
 	if changed {
-		h.Changes++
+		hidden = Hidden(h.own() * tau)
 		h.Changed = now
 	}
+	h.Visits = h.Visits*fade + 1
+	h.Time = h.Time*fade + tau
+	h.Changes = h.Changes*fade + hidden
 	h.Last = now
+}
+
+// unseen is how many changes are believed to have come beside those that were
+// seen: an item that was not seen to change for a time may yet do so, and is
+// looked at after some such times more. The prior of Jeffreys for a Poisson rate
+// has .5; with .25 robots that learn fared better.
+const unseen = .25
+
+// own is the rate by the item's own visits.
+func (h *History) own() float64 {
+	if h.Time <= 0 {
+		return 0
+	}
+	return h.Changes / h.Time
+}
+
+// Hidden is how many changes a visit that saw one is expected to have found,
+// x being the rate times the interval: x/(1 - e^{-x}).
+func Hidden(x float64) float64 {
+	if x < 1e-6 {
+		return 1 + x/2
+	}
+	return -x / math.Expm1(-x)
 }
 
 // Size is how many bytes AppendBinary writes.
@@ -198,8 +222,11 @@ type Prior struct {
 // DefaultPrior is one change in ten days, worth half a visit.
 var DefaultPrior = Prior{Rate: 1 / (10 * 86400.0), Weight: .5}
 
-// Rate returns the estimated rate in changes a second: Regular with the mean
-// interval, mixed with the prior; never zero, never infinite.
+// Rate returns the estimated rate in changes a second: expected changes by time,
+// mixed with the prior; never zero, never infinite. A change that was seen counts
+// for as many as it is expected to hide by the estimate of its time (EM on line;
+// Cappé, Moulines 2009), so that the estimate comes to the maximum of likelihood
+// however unequal the intervals are, which visits by value are.
 func (h *History) Rate(p Prior) float64 {
 	if p.Rate <= 0 {
 		p = DefaultPrior
@@ -207,6 +234,5 @@ func (h *History) Rate(p Prior) float64 {
 	if h.Visits < .01 || h.Time <= 0 {
 		return p.Rate
 	}
-	est := Regular(h.Visits, min(h.Changes, h.Visits), h.Time/h.Visits)
-	return (est*h.Visits + p.Rate*p.Weight) / (h.Visits + p.Weight)
+	return ((h.Changes+unseen)/h.Time*h.Visits + p.Rate*p.Weight) / (h.Visits + p.Weight)
 }

@@ -139,7 +139,7 @@ func TestHistory(t *testing.T) {
 	for i := range 200 { // every hour, changed half of the time: ln 2 an hour
 		h.Observe(start.Add(time.Duration(i)*time.Hour), i%2 == 0)
 	}
-	if got := h.Rate(DefaultPrior) * 3600; !near(got, math.Ln2, .02) {
+	if got := h.Rate(DefaultPrior) * 3600; !near(got, math.Ln2, .03) {
 		t.Errorf("rate %g an hour", got)
 	}
 	before := h
