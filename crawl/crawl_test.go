@@ -368,6 +368,23 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// A Crawl-delay holds from the request for robots.txt that brought it.
+func TestCrawlDelay(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"/": link("/a"), "/a": "end"}, map[string]http.HandlerFunc{
+		"/robots.txt": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "User-agent: *\nCrawl-delay: 0.2\n") },
+	})
+	newRig(t).crawl(t, s.URL+"/")
+	if len(s.times) != 3 {
+		t.Fatalf("asked for %v", s.log)
+	}
+	for i := 1; i < len(s.times); i++ {
+		if d := s.times[i].Sub(s.times[i-1]); d < 190*time.Millisecond {
+			t.Errorf("%s asked for %v after %s", s.log[i], d, s.log[i-1])
+		}
+	}
+}
+
 // The floor falls from Delay to DelayPopular between 100 and 10,000 pages.
 func TestDelayFloor(t *testing.T) {
 	t.Parallel()

@@ -129,12 +129,21 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 	}
 	a.host.Robots = append(kept, *rb)
 	f := a.use(u, rb)
+	a.slowDown(f.Delay)
 	for _, s := range f.Sitemaps {
 		if to, err := u.Resolve(s); err == nil {
 			a.found(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
 		}
 	}
 	return true, nil
+}
+
+// slowDown lets a delay that was just read hold from the request that brought it.
+func (a *agent) slowDown(delay time.Duration) {
+	if more := min(delay, a.robot.config.MaxDelay) - a.host.Delay; more > 0 {
+		a.host.Delay += more
+		a.host.Next = a.host.Next.Add(more)
+	}
 }
 
 // use compiles the rules, or takes them from the cache.

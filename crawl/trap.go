@@ -20,6 +20,14 @@ type Traps struct {
 	Deep     int   // URLs of a host below eight folders; default 300
 }
 
+// An archive has a page for every month and pages in it, an endless calendar has
+// months only. So a host gets more dated URLs than twenty years of months, and more
+// deep folders than a few, only if it has as many ordinary pages.
+const (
+	datedFree = 240
+	deepFree  = 60
+)
+
 func (t Traps) withDefaults() Traps {
 	def := func(v *int, d int) {
 		if *v <= 0 {

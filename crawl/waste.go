@@ -50,29 +50,36 @@ const (
 // shape than the traps allow: URLs that differ in numbers only, deep folders.
 func (w *waste) shape(u weburl.URL, t *Traps) string {
 	path := u.Path()
-	limit, kind := int32(t.Shape), "one shape"
-	name := u.Host() + shapeOf(path, u.Query())
-	if strings.HasSuffix(name, path) && strings.Count(path, "/") <= deepSegments {
-		return "" // no number and no query: there is one such URL
-	}
-	if n := strings.Count(path, "/"); n > deepSegments {
-		limit, kind, name = int32(t.Deep), "deep folders", u.Host()+"\x00deep"
-	} else if dated(path) {
-		limit, kind = int32(t.Dated), "calendar"
-	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // never fails
-	k := h.Sum64()
+	name, all := u.Host()+shapeOf(path, u.Query()), hash(u.Host()+"\x00all")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full(len(w.shapes)) || w.shapes == nil {
 		w.shapes = map[uint64]int32{}
 	}
+	limit, kind := int32(t.Shape), "one shape"
+	switch {
+	case strings.Count(path, "/") > deepSegments:
+		limit, kind, name = min(int32(t.Deep), max(deepFree, w.shapes[all])), "deep folders", u.Host()+"\x00deep"
+	case dated(path):
+		limit, kind = min(int32(t.Dated), max(datedFree, w.shapes[all])), "calendar"
+	default:
+		w.shapes[all]++
+		if strings.HasSuffix(name, path) {
+			return "" // no number and no query: there is one such URL
+		}
+	}
+	k := hash(name)
 	if w.shapes[k] >= limit {
 		return kind
 	}
 	w.shapes[k]++
 	return ""
+}
+
+func hash(name string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(name)) // never fails
+	return h.Sum64()
 }
 
 // full reports whether a table with n entries takes no more. The caller holds

@@ -59,6 +59,37 @@ func TestShapes(t *testing.T) {
 	}
 }
 
+// A calendar without pages in it ends after twenty years; an archive, which has a
+// page for a month, does not. The same holds for folders in folders.
+func TestEndlessSpaces(t *testing.T) {
+	t.Parallel()
+	traps := Traps{}.withDefaults()
+	tests := []struct {
+		name, form string
+		pages      int // ordinary ones for each
+		want       int
+	}{
+		{"calendar", "http://h/cal/%[1]d/%02[2]d/", 0, datedFree},
+		{"archive", "http://h/%[1]d/%02[2]d/", 1, 480},
+		{"folders", "http://h/%[1]d/%02[2]d/a/b/c/d/e/f/g/", 0, deepFree},
+	}
+	for _, tt := range tests {
+		var w waste
+		got := 0
+		for i := range 480 {
+			for k := range tt.pages {
+				w.shape(mustParse(t, fmt.Sprintf("http://h/story-%d-%d", i, k)), &traps)
+			}
+			if w.shape(mustParse(t, fmt.Sprintf(tt.form, 1980+i/12, 1+i%12)), &traps) == "" {
+				got++
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d visited, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A host that says the same as another under the same paths is left alone once
 // that is clear; two hosts that share a few pages are not mirrors.
 func TestMirrors(t *testing.T) {
