@@ -136,11 +136,13 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx, nil) }()
-	var beside sync.WaitGroup
+	var beside sync.WaitGroup // ends before the robot does: its store is closed then
+	asking, stopAsking := context.WithCancel(ctx)
+	defer stopAsking()
 	if told {
-		beside.Go(func() { e.signal(ctx, n) })
+		beside.Go(func() { e.signal(asking, n) })
 	}
-	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(ctx, n) })
+	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, n) })
 	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
 	defer t.Stop()
 	var stopped error
@@ -149,12 +151,13 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	case <-ctx.Done():
 		stopped = ctx.Err()
 	case err := <-ended:
-		cancel()
+		stopAsking()
 		beside.Wait()
 		return row, fmt.Errorf("%s: the robot ended: %w", name, errors.Join(err, ctx.Err()))
 	}
-	cancel()
+	stopAsking()
 	beside.Wait()
+	cancel()
 	if err := errors.Join(stopped, <-ended); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
