@@ -42,6 +42,12 @@ func (c *webGenCmd) Run(ctx context.Context, g *globals) error {
 		links *= c.Nodes
 	}
 	spec := gen.Spec{Model: c.Model, Nodes: c.Nodes, Links: links, In: c.In, Out: c.Out, Intra: c.Intra, Sites: c.Sites, BowTie: tie, Seed: c.Seed}
+	if spec.Links, err = spec.Check(); err != nil {
+		return usagef("web gen: %w", err)
+	}
+	if err := webgraph.Room(c.Dir, uint64(webgraph.Bytes(spec.Nodes, spec.Links))); err != nil {
+		return graphError(err)
+	}
 	plan, err := spec.Plan()
 	if err != nil {
 		return usagef("web gen: %w", err)

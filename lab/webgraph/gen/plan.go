@@ -105,11 +105,12 @@ func rangeError(what string, asked float64, model string) error {
 	return fmt.Errorf("%s %g: the model %s has exponents greater than 2 and up to %d", what, asked, model, maxExponent)
 }
 
-// Plan picks the parameters. An error says what cannot be had and what can.
-func (s Spec) Plan() (*Plan, error) {
+// Check returns the number of links that are meant, or what cannot be had and
+// what can, as far as that is known before anything is drawn.
+func (s Spec) Check() (links int64, err error) {
 	m, ok := models()[s.Model]
 	if !ok {
-		return nil, fmt.Errorf("no model %q; there are %s", s.Model, strings.Join(Models(), ", "))
+		return 0, fmt.Errorf("no model %q; there are %s", s.Model, strings.Join(Models(), ", "))
 	}
 	for _, asked := range []struct {
 		what  string
@@ -119,20 +120,20 @@ func (s Spec) Plan() (*Plan, error) {
 		switch {
 		case asked.value == 0:
 		case !asked.can:
-			return nil, fmt.Errorf("%s %g: the model %s has none to choose; host-local has", asked.what, asked.value, s.Model)
+			return 0, fmt.Errorf("%s %g: the model %s has none to choose; host-local has", asked.what, asked.value, s.Model)
 		case asked.what == "share of links on the site":
 		case !(asked.value > 2) || asked.value > maxExponent:
-			return nil, rangeError(asked.what, asked.value, s.Model)
+			return 0, rangeError(asked.what, asked.value, s.Model)
 		}
 	}
 	if s.BowTie != (BowTie{}) && !m.tie {
-		return nil, fmt.Errorf("bow-tie: the model %s has none to choose; host-local has", s.Model)
+		return 0, fmt.Errorf("bow-tie: the model %s has none to choose; host-local has", s.Model)
 	}
 	if s.Nodes < 2 || s.Nodes > webgraph.MaxNodes {
-		return nil, fmt.Errorf("%d pages: want 2 to %d", s.Nodes, uint64(webgraph.MaxNodes))
+		return 0, fmt.Errorf("%d pages: want 2 to %d", s.Nodes, uint64(webgraph.MaxNodes))
 	}
 	if s.Links < 0 {
-		return nil, fmt.Errorf("%d links: want 0 or more", s.Links)
+		return 0, fmt.Errorf("%d links: want 0 or more", s.Links)
 	}
 	if s.Links == 0 {
 		s.Links = DefaultDegree * s.Nodes
@@ -141,10 +142,19 @@ func (s Spec) Plan() (*Plan, error) {
 		}
 	}
 	if most := float64(s.Nodes) * float64(s.Nodes-1); float64(s.Links) > most {
-		return nil, fmt.Errorf("%d links: %d pages have %.0f at most", s.Links, s.Nodes, most)
+		return 0, fmt.Errorf("%d links: %d pages have %.0f at most", s.Links, s.Nodes, most)
 	}
-	p := &Plan{Model: s.Model, Nodes: s.Nodes, Links: s.Links, Seed: s.Seed, Params: map[string]float64{}}
-	return p, m.plan(p, s)
+	return s.Links, nil
+}
+
+// Plan picks the parameters. An error says what cannot be had and what can. For
+// webs of 10^9 pages it takes minutes.
+func (s Spec) Plan() (p *Plan, err error) {
+	if s.Links, err = s.Check(); err != nil {
+		return nil, err
+	}
+	p = &Plan{Model: s.Model, Nodes: s.Nodes, Links: s.Links, Seed: s.Seed, Params: map[string]float64{}}
+	return p, models()[s.Model].plan(p, s)
 }
 
 func planER(p *Plan, _ Spec) error {
