@@ -174,6 +174,9 @@ func New(c Config) *Robot {
 	if c.Plan == nil {
 		c.Plan = HalfChange{}
 	}
+	if c.Places == nil {
+		c.Places = &addresses{}
+	}
 	if c.Ordering == nil {
 		c.Ordering = BreadthFirst{}
 	}
