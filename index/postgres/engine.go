@@ -236,6 +236,11 @@ func (e *Engine) unique(put []index.Document) (map[key]*index.Document, error) {
 }
 
 func (e *Engine) write(ctx context.Context, tx pgx.Tx, b index.Batch, put map[key]*index.Document) error {
+	// Words are found between the statements, which takes longer than the half of a
+	// short lease that a connection may be silent; no host waits for these rows.
+	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '10s'"); err != nil {
+		return err
+	}
 	n := int64(0)
 	if len(b.Delete) > 0 {
 		var hosts, urls []int64
