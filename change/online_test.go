@@ -124,6 +124,13 @@ func TestGroup(t *testing.T) {
 	if got := g.Prior(DefaultPrior).Rate; !near(got, d, .1*d) {
 		t.Errorf("rate %g, want %g", got, d)
 	}
+	// A group that was never visited goes by what all groups together say.
+	var all, none Group
+	all.Add(g)
+	all.Add(none)
+	if got := none.Prior(all.Prior(DefaultPrior)).Rate; !near(got, d, .1*d) {
+		t.Errorf("rate %g of a new group, want %g", got, d)
+	}
 	g.Observe(math.NaN(), true)
 	g.Observe(-1, true)
 	if math.IsNaN(g.Time) || g.Visits > 1001 {

@@ -101,6 +101,13 @@ func (g *Group) Observe(seconds float64, changed bool) {
 	}
 }
 
+// Add adds what another group gathered.
+func (g *Group) Add(o Group) {
+	g.Visits += o.Visits
+	g.Changes += o.Changes
+	g.Time += o.Time
+}
+
 // Prior is what the group says of an item that was never visited; with few
 // visits it is mostly base.
 func (g *Group) Prior(base Prior) Prior {

@@ -21,9 +21,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -135,6 +137,8 @@ type Robot struct {
 
 	renders renders
 	gains   gains
+
+	base atomic.Pointer[change.Prior] // of hosts that nothing is known of; nil is the default
 }
 
 // Agent is one line of the registry of live agents.

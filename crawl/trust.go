@@ -222,7 +222,7 @@ func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now tim
 // heard takes what a host's record says of signals.
 func (r *Robot) heard(h *store.Host) {
 	all := h.Groups[""]
-	r.signals.learned(h.Name, h.Trust, all.Prior(change.DefaultPrior))
+	r.signals.learned(h.Name, h.Trust, all.Prior(r.prior()))
 }
 
 // hasten has pages of the batch visited again whose signals came after they were
@@ -270,10 +270,22 @@ const (
 // class groups the pages of a host that may change alike: by type and depth.
 func class(p *store.Page) string { return extract.Type(p.Type) + strconv.Itoa(min(p.Depth, 3)) }
 
+// SetPrior says what all hosts together say of one that nothing is known of yet.
+// Without it a host whose pages were never visited twice would be taken for one
+// that hardly ever changes, and with rules that choose by value stay so.
+func (r *Robot) SetPrior(p change.Prior) { r.base.Store(&p) }
+
+func (r *Robot) prior() change.Prior {
+	if p := r.base.Load(); p != nil {
+		return *p
+	}
+	return change.DefaultPrior
+}
+
 // prior is what the host's pages say of one of its class.
 func (a *agent) prior(p *store.Page) change.Prior {
 	all := a.host.Groups[""]
-	prior := all.Prior(change.DefaultPrior)
+	prior := all.Prior(a.robot.prior())
 	if g, ok := a.host.Groups[class(p)]; ok {
 		prior = g.Prior(prior)
 	}

@@ -94,13 +94,21 @@ func (n *Node) estimate(ctx context.Context) error {
 	bytes := 0. // of a visit to each page
 	kinds := map[kind]int{}
 	hosts := map[string]*sum{}
+	groups, together := map[string]change.Group{}, change.Group{}
 	err := n.parts.Store.Hosts(ctx, func(h *store.Host) error {
-		all := h.Groups[""]
-		hosts[h.Name] = &sum{prior: all.Prior(change.DefaultPrior), signals: crawl.Noisy(h.Trust)}
+		groups[h.Name] = h.Groups[""]
+		together.Add(h.Groups[""])
+		hosts[h.Name] = &sum{signals: crawl.Noisy(h.Trust)}
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	base := together.Prior(change.DefaultPrior)
+	n.robot.SetPrior(base)
+	for name, h := range hosts {
+		g := groups[name]
+		h.prior = g.Prior(base)
 	}
 	err = n.parts.Store.Pages(ctx, func(p *store.Page) error {
 		u, err := weburl.Parse(p.URL)
@@ -109,7 +117,7 @@ func (n *Node) estimate(ctx context.Context) error {
 		}
 		h := hosts[u.Host()]
 		if h == nil {
-			h = &sum{prior: change.DefaultPrior}
+			h = &sum{prior: base}
 			hosts[u.Host()] = h
 		}
 		if p.Slot.Order > 0 || (!p.Slot.Due.IsZero() && p.Slot.Due.Before(now)) {
