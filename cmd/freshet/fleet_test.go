@@ -119,6 +119,7 @@ func (r *relay) address(database string, port int) string {
 
 // fleet is several processes of freshet crawling one test web into one database.
 type fleet struct {
+	delayed  int // requests that the network may deliver late, while another node has the host
 	t        *testing.T
 	bin      string
 	dir      string
@@ -336,20 +337,22 @@ func (f *fleet) check(mostAgain int) {
 	if card.Coverage != 1 {
 		f.t.Errorf("%d of %d pages were fetched", card.Pages, card.Exist)
 	}
-	if card.Overlaps != 0 {
+	if card.Overlaps > f.delayed {
 		f.t.Errorf("a host was asked %d times while it still answered", card.Overlaps)
 	}
 	if card.Revisits > mostAgain {
 		f.t.Errorf("%d pages were fetched again, expected at most %d", card.Revisits, mostAgain)
 	}
 	last := map[string]request{}
-	changes := 0
+	changes, both := 0, 0
 	for _, r := range f.requests() {
 		before, ok := last[r.host]
 		if ok && before.node != r.node {
 			changes++
 			if r.from.Before(before.to) {
-				f.t.Errorf("%s asked %s while %s did", r.node, r.host, before.node)
+				if both++; both > f.delayed {
+					f.t.Errorf("%s asked %s while %s did", r.node, r.host, before.node)
+				}
 			}
 		}
 		if !ok || r.to.After(before.to) {
