@@ -55,7 +55,8 @@ func TestSpend(t *testing.T) {
 	}
 }
 
-// An address has so many places for all nodes; those of a dead node come free.
+// An address has so many places for all nodes, whoever waits gets one, and those of a
+// dead node come free.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -64,22 +65,23 @@ func TestPlaces(t *testing.T) {
 	const most = 3
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	busy, peak, had := 0, 0, 0
+	busy, peak := 0, 0
 	for n := range 12 {
 		s := nodes[n%2]
 		wg.Go(func() {
-			for range 20 {
+			for had := 0; had < 5; {
 				p, ok, err := s.Enter(ctx, "192.0.2.1", most, time.Minute)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				if !ok {
+				if !ok { // all taken
+					time.Sleep(time.Millisecond)
 					continue
 				}
+				had++
 				mu.Lock()
 				busy++
-				had++
 				peak = max(peak, busy)
 				mu.Unlock()
 				time.Sleep(time.Millisecond)
@@ -88,13 +90,14 @@ func TestPlaces(t *testing.T) {
 				mu.Unlock()
 				if err := s.Leave(ctx, p); err != nil {
 					t.Error(err)
+					return
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if peak > most || had < 40 {
-		t.Errorf("%d places were held at once, at most %d are there; %d in all", peak, most, had)
+	if peak > most {
+		t.Errorf("%d places were held at once, at most %d are there", peak, most)
 	}
 	for n := range most + 1 {
 		if _, ok, err := nodes[n%2].Enter(ctx, "192.0.2.2", most, 300*time.Millisecond); ok != (n < most) || err != nil {
