@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,7 +138,7 @@ func (s *Server) open(h http.HandlerFunc) http.Handler {
 		}
 		if !s.rate.allow(r.RemoteAddr) {
 			w.Header().Set("Retry-After", "5")
-			http.Error(w, "too many searches from your address: wait a few seconds", http.StatusTooManyRequests)
+			s.fail(w, r, http.StatusTooManyRequests, "too many searches from your address: wait a few seconds")
 			return
 		}
 		h(w, r)
@@ -158,11 +159,11 @@ func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler {
 // refuse sends browsers to the login page and tells programs 401.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && len(s.auth.hash) > 0 {
-		http.Redirect(w, r, "/login?to="+r.URL.Path, http.StatusSeeOther)
+		http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="freshet"`)
-	http.Error(w, "login needed", http.StatusUnauthorized)
+	s.fail(w, r, http.StatusUnauthorized, "login needed")
 }
 
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
@@ -172,7 +173,7 @@ func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	to := localPath(r.PostFormValue("to"))
 	if !s.auth.attempts.allow(r.RemoteAddr) {
-		http.Error(w, "too many attempts: wait a minute", http.StatusTooManyRequests)
+		s.fail(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
 		return
 	}
 	if len(s.auth.hash) == 0 || bcrypt.CompareHashAndPassword(s.auth.hash, []byte(r.PostFormValue("password"))) != nil {

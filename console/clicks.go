@@ -45,7 +45,7 @@ func (s *Server) sign(address string) string {
 func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
 	u, sig := r.URL.Query().Get("url"), r.URL.Query().Get("sig")
 	if u == "" || len(u) > 4096 || !hmac.Equal([]byte(sig), []byte(s.sign(u))) {
-		http.Error(w, "This link is none of ours, or is older than this server: search again.", http.StatusForbidden)
+		s.fail(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server: search again.")
 		return
 	}
 	s.config.Clicked(u)

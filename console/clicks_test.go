@@ -42,7 +42,7 @@ func TestClicksWithoutPing(t *testing.T) {
 		return res, string(b)
 	}
 	const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-	title := regexp.MustCompile(`<h3><a href="([^"]*)"`)
+	title := regexp.MustCompile(`<h2><a href="([^"]*)"`)
 	link := func(agent string) string {
 		t.Helper()
 		_, body := get("/?q=heron", agent)

@@ -200,6 +200,8 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("GET /lab/events", s.operatorOnly(s.labEvents))
 		mux.Handle("POST /lab", s.operatorOnly(s.labForm))
 		mux.Handle("GET /lab/report", s.operatorOnly(s.labReport))
+	} else {
+		mux.Handle("GET /lab", s.operatorOnly(s.noLab))
 	}
 	mux.Handle("GET /api/search", s.open(s.apiSearch))
 	mux.HandleFunc("GET /api/openapi.json", s.static)
@@ -220,7 +222,13 @@ func (s *Server) Handler() http.Handler {
 	for pattern, h := range s.extra {
 		mux.Handle(pattern, h)
 	}
-	return s.protect(mux)
+	return s.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" && r.Method == http.MethodGet && reads(r) {
+			s.nowhere(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {

@@ -23,10 +23,11 @@ import (
 
 // robot is an Operator and Finder that remembers what it was told.
 type robot struct {
-	fetch  int
-	paused bool
-	added  []Source
-	query  Request
+	fetch   int
+	paused  bool
+	indexed int64
+	added   []Source
+	query   Request
 }
 
 func (r *robot) Find(_ context.Context, q Request) (*Results, error) {
@@ -56,7 +57,7 @@ func (r *robot) Cached(_ context.Context, u string) (*Copied, error) {
 }
 
 func (r *robot) Status(context.Context) (*Status, error) {
-	return &Status{State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Work: []Agent{{Name: "a1", Zone: "h.example"}}}, nil
+	return &Status{State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Work: []Agent{{Name: "a1", Zone: "h.example"}}}, nil
 }
 
 func (r *robot) SetAgents(_ context.Context, fetch, _ *int) error {
@@ -93,7 +94,7 @@ func newServer(t *testing.T, c Config) (*robot, *httptest.Server) {
 	if c.Listen == "" {
 		c.Listen = "127.0.0.1:0"
 	}
-	r := &robot{fetch: 4}
+	r := &robot{fetch: 4, indexed: 7654}
 	s, err := New(c, r, r, r, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,8 @@ func TestSearchPage(t *testing.T) {
 	}{
 		{"", 200, []string{`name="q"`, "exact words"}, []string{"results"}},
 		{"?q=geese&kind=web&offset=10", 200, []string{"Žąsys &lt;b&gt;", "<mark>geese</mark> &lt;script&gt;", "45 results", "our copy", "lang%3Alt", `href="#"`, "h.example › a b"}, []string{"javascript:"}},
-		{"?q=nothing", 200, []string{"Nothing found"}, nil},
+		{"?q=nothing", 200, []string{"Nothing found", "nothing%2A"}, []string{"last week", "Search all kinds", "without filters"}},
+		{"?q=nothing&kind=web", 200, []string{"Search all kinds", "not only web pages"}, nil},
 		{"?q=fail", 500, []string{"The search failed"}, []string{"disk on fire"}},
 		{"?q=x&offset=-3", 400, []string{"offset=&#34;-3&#34; is not a number"}, nil},
 		{"?q=x&limit=1000", 400, []string{"limit is at most"}, nil},
@@ -165,6 +167,54 @@ func TestSearchPage(t *testing.T) {
 	}
 	if _, _, _ = do(t, "GET", srv.URL+"/?q=geese&kind=web&offset=10", ""); r.query.Kind != "web" || r.query.Offset != 10 || !r.query.Facets {
 		t.Errorf("asked %+v", r.query)
+	}
+}
+
+// An empty index is told of, not taken for a bad query.
+func TestEmptyIndex(t *testing.T) {
+	t.Parallel()
+	r, srv := newServer(t, Config{})
+	r.indexed = 0
+	for _, q := range []string{"", "?q=nothing"} {
+		if _, body, _ := do(t, "GET", srv.URL+"/"+q, ""); !strings.Contains(body, "Nothing is indexed yet") || strings.Contains(body, "Nothing found") {
+			t.Errorf("%q: %s", q, body)
+		}
+	}
+}
+
+// What goes wrong is a page with a way back for people, a line for programs.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	_, srv := newServer(t, Config{})
+	for _, tt := range []struct {
+		method, path, body string
+		code               int
+		want               []string
+	}{
+		{"GET", "/nowhere<b>", "", 404, []string{"There is nothing at /nowhere&lt;b&gt;", `href="/"`}},
+		{"GET", "/lab", "", 404, []string{"lab.sweeps"}},
+		{"GET", "/cached?url=http://other/", "", 404, []string{"There is no copy"}},
+		{"POST", "/control", "do=agents&fetch=many", 400, []string{"&#34;many&#34; is not a number", `href="/status"`}},
+		{"POST", "/control", "do=dance", 400, []string{"unknown action"}},
+	} {
+		for _, browser := range []bool{true, false} {
+			header := []string{"Content-Type", "application/x-www-form-urlencoded"}
+			if browser {
+				header = append(header, "Accept", "text/html,*/*")
+			}
+			code, body, _ := do(t, tt.method, srv.URL+tt.path, tt.body, header...)
+			if code != tt.code || strings.Contains(body, "<html") != browser {
+				t.Errorf("%s: %d, browser %t: %s", tt.path, code, browser, body)
+			}
+			for _, w := range tt.want {
+				if browser && !strings.Contains(body, w) {
+					t.Errorf("%s lacks %q: %s", tt.path, w, body)
+				}
+			}
+		}
+	}
+	if code, body, _ := do(t, "GET", srv.URL+"/status?did=pause", ""); code != 200 || !strings.Contains(body, "Paused: ") {
+		t.Errorf("did: %d %s", code, body)
 	}
 }
 

@@ -58,6 +58,12 @@ type SweepRun struct {
 // shownRuns bounds the runs of a sweep on the page.
 const shownRuns = 12
 
+// labPageView is what lab.html shows.
+type labPageView struct {
+	frame
+	Sweeps any
+}
+
 func (s *Server) labView(ctx context.Context) (any, error) {
 	sweeps, err := s.config.Lab.Sweeps(ctx)
 	for i := range sweeps {
@@ -70,10 +76,10 @@ func (s *Server) labPage(w http.ResponseWriter, r *http.Request) {
 	v, err := s.labView(r.Context())
 	if err != nil {
 		s.log.Error("lab", "err", err)
-		http.Error(w, "The sweeps cannot be read; the log says why.", http.StatusInternalServerError)
+		s.fail(w, r, http.StatusInternalServerError, "The sweeps cannot be read; the log says why.")
 		return
 	}
-	s.render(w, http.StatusOK, "lab.html", map[string]any{"Title": s.config.Title, "Sweeps": v, "Login": len(s.auth.hash) > 0})
+	s.render(w, http.StatusOK, "lab.html", labPageView{s.frame(r, "/lab"), v})
 }
 
 func (s *Server) labEvents(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +89,7 @@ func (s *Server) labEvents(w http.ResponseWriter, r *http.Request) {
 // labForm takes the buttons of the page.
 func (s *Server) labForm(w http.ResponseWriter, r *http.Request) {
 	if err := s.config.Lab.Ask(r.Context(), r.PostFormValue("sweep"), r.PostFormValue("do")); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		s.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
 	http.Redirect(w, r, "/lab", http.StatusSeeOther)
@@ -93,7 +99,7 @@ func (s *Server) labForm(w http.ResponseWriter, r *http.Request) {
 func (s *Server) labReport(w http.ResponseWriter, r *http.Request) {
 	page, err := s.config.Lab.Report(r.Context(), r.URL.Query().Get("sweep"))
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusNotFound)
+		s.fail(w, r, http.StatusNotFound, err.Error())
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'")

@@ -57,7 +57,7 @@ func TestLab(t *testing.T) {
 	t.Cleanup(srv.Close)
 	in := []string{"Authorization", "Bearer tok"}
 
-	if code, _, h := do(t, "GET", srv.URL+"/lab", ""); code != http.StatusSeeOther || h.Get("Location") != "/login?to=/lab" {
+	if code, _, h := do(t, "GET", srv.URL+"/lab", ""); code != http.StatusSeeOther || h.Get("Location") != "/login?to=%2Flab" {
 		t.Errorf("without login: %d, to %s", code, h.Get("Location"))
 	}
 	for _, path := range []string{"/lab/events", "/lab/report"} {

@@ -10,12 +10,10 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/progress"
 )
 
@@ -27,12 +25,14 @@ const (
 // functions are what the templates call.
 var functions = template.FuncMap{
 	"ago":     ago,
+	"asset":   asset,
 	"bytes":   sizeText,
 	"count":   countText,
 	"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
 	"short":   shortTime,
 	"clock":   progress.Clock,
 	"giga":    func(v float64) float64 { return v / 1e9 },
+	"figures": figures,
 	"spark":   spark,
 	"address": func(u string) template.URL { return template.URL(safeAddress(u)) },
 	"pretty":  prettyURL,
@@ -61,7 +61,7 @@ func prettyURL(s string) string {
 	if err != nil || strings.ContainsFunc(path, func(r rune) bool { return r < ' ' }) {
 		path = u.EscapedPath()
 	}
-	out := u.Host + strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", " › ")
+	out := strings.TrimPrefix(u.Host+strings.ReplaceAll(strings.TrimSuffix(path, "/"), "/", " › "), " › ")
 	if u.RawQuery != "" {
 		out += "?" + u.RawQuery
 	}
@@ -101,12 +101,27 @@ func sizeText(n int64) string {
 // shortTime rounds a duration to what a reader cares about.
 func shortTime(d time.Duration) string {
 	switch {
+	case d > 0 && d < time.Millisecond:
+		return "under 1 ms"
 	case d < time.Second:
-		return d.Round(time.Millisecond).String()
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
+		return strconv.FormatFloat(d.Round(100*time.Millisecond).Seconds(), 'f', -1, 64) + " s"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Round(time.Minute).Minutes()))
+	case d < 48*time.Hour:
+		d = d.Round(time.Minute)
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
 	}
-	return d.Round(time.Second).String()
+	return fmt.Sprintf("%d days", int(d.Round(24*time.Hour).Hours()/24))
+}
+
+// figures writes a number with three figures that mean something.
+func figures(v float64) string {
+	if v >= 100 {
+		return countText(int64(v + .5))
+	}
+	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
 // countText groups the digits of a number.
@@ -122,166 +137,22 @@ func countText(n any) string {
 	return b.String()
 }
 
-// searchView is what search.html shows.
-type searchView struct {
-	Title    string
-	Query    string
-	Kind     string
-	ByDate   bool
-	Operator bool
-	Asked    bool
-	Problem  string
-	Results  *Results
-	Facets   []facetView
-	Pages    []pageLink
-	Kinds    []string
-
-	sign func(address string) string // of links through this server; nil for direct ones
-}
-
-type facetView struct {
-	Name   string
-	Values []facetLink
-}
-
-type facetLink struct {
-	Label string
-	Count int
-	Href  string
-	On    bool
-}
-
-type pageLink struct {
-	Label string
-	Href  string
-	On    bool
-}
-
-func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
-	v := &searchView{Title: s.config.Title, Query: r.URL.Query().Get("q"), Kind: r.URL.Query().Get("kind"), ByDate: r.URL.Query().Get("sort") == "date", Operator: s.auth.operator(r)}
-	if s.config.Clicked != nil && !pings(r) {
-		v.sign = s.sign
-	}
-	v.Kinds = []string{"", "web", "file", "audio", "video", "image", "document"}
-	code := http.StatusOK
-	if r.URL.Query().Has("q") {
-		v.Asked = true
-		req, err := searchRequest(r, resultsAPage)
-		if err == nil {
-			req.Facets = true
-			ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
-			defer cancel()
-			v.Results, err = s.finder.Find(ctx, req)
-		} else {
-			code = http.StatusBadRequest
-		}
-		switch {
-		case err == nil:
-			v.Facets = facetViews(r.URL, v.Query, v.Results.Facets)
-			v.Pages = pageLinks(r.URL, req.Offset, v.Results.Total)
-		case code == http.StatusBadRequest:
-			v.Problem = err.Error()
-		default:
-			s.log.Error("search failed", "query", v.Query, "err", err)
-			v.Problem, code = "The search failed; the log says why.", http.StatusInternalServerError
-		}
-	}
-	s.render(w, code, "search.html", v)
-}
-
-// facetViews makes links that add a value to the query, or take it away.
-func facetViews(u *url.URL, q string, facets map[string][]index.Count) []facetView {
-	var out []facetView
-	for _, f := range []struct{ field, name string }{{"host", "Host"}, {"type", "Type"}, {"lang", "Language"}, {"kind", "Kind"}, {"genre", "Genre"}, {"year", "Year"}, {"ext", "Extension"}} {
-		view := facetView{Name: f.name}
-		for i, c := range facets[f.field] {
-			if i == 8 {
-				break
-			}
-			word := f.field + ":" + c.Value
-			if strings.ContainsAny(c.Value, " ()|\"") {
-				word = f.field + `:"` + strings.ReplaceAll(c.Value, `"`, "") + `"`
-			}
-			on := strings.Contains(" "+q+" ", " "+word+" ")
-			next := strings.TrimSpace(q + " " + word)
-			if on {
-				next = strings.Join(strings.Fields(strings.Replace(" "+q+" ", " "+word+" ", " ", 1)), " ")
-			}
-			view.Values = append(view.Values, facetLink{c.Value, c.Count, with(u, "q", next), on})
-		}
-		if len(view.Values) > 1 || (len(view.Values) == 1 && view.Values[0].On) {
-			out = append(out, view)
-		}
-	}
-	return append(out, dateView(u, q))
-}
-
-// dateView makes the links that narrow a search to recent changes.
-func dateView(u *url.URL, q string) facetView {
-	view := facetView{Name: "Changed"}
-	rest := strings.Join(slices.DeleteFunc(strings.Fields(q), func(w string) bool { return strings.HasPrefix(w, "date:") }), " ")
-	for _, d := range []struct{ label, age string }{{"last day", "1d"}, {"last week", "7d"}, {"last month", "30d"}, {"last year", "365d"}} {
-		word := "date:" + d.age
-		on := strings.Contains(" "+q+" ", " "+word+" ")
-		next := strings.TrimSpace(rest + " " + word)
-		if on {
-			next = rest
-		}
-		view.Values = append(view.Values, facetLink{Label: d.label, Href: with(u, "q", next), On: on})
-	}
-	return view
-}
-
-// with returns the page's address with one parameter changed, on page one.
-func with(u *url.URL, key, value string) string {
-	v := u.Query()
-	v.Del("offset")
-	if value == "" {
-		v.Del(key)
-	} else {
-		v.Set(key, value)
-	}
-	return "/?" + v.Encode()
-}
-
-func pageLinks(u *url.URL, offset, total int) []pageLink {
-	last := (min(total, index.MaxOffset+resultsAPage) - 1) / resultsAPage
-	if last <= 0 {
-		return nil
-	}
-	here := offset / resultsAPage
-	link := func(label string, p int) pageLink {
-		return pageLink{label, with(u, "offset", strconv.Itoa(p*resultsAPage)), p == here && label != "‹" && label != "›"}
-	}
-	var out []pageLink
-	if here > 0 {
-		out = append(out, link("‹", here-1))
-	}
-	for p := max(0, here-4); p <= min(last, here+4); p++ {
-		out = append(out, link(strconv.Itoa(p+1), p))
-	}
-	if here < last {
-		out = append(out, link("›", here+1))
-	}
-	return out
-}
-
 // cachedPage shows our copy as inert text or HTML: scripts off by the sandbox,
 // nothing loaded from elsewhere.
 func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	if s.cacher == nil {
-		http.NotFound(w, r)
+		s.nowhere(w, r)
 		return
 	}
 	u := r.URL.Query().Get("url")
 	c, err := s.cacher.Cached(r.Context(), u)
 	if errors.Is(err, fs.ErrNotExist) {
-		http.Error(w, "There is no copy of this page.", http.StatusNotFound)
+		s.fail(w, r, http.StatusNotFound, "There is no copy of this page: it is no longer kept, or was never fetched.")
 		return
 	}
 	if err != nil {
 		s.log.Error("cached copy", "url", u, "err", err)
-		http.Error(w, "The copy cannot be read; the log says why.", http.StatusInternalServerError)
+		s.fail(w, r, http.StatusInternalServerError, "The copy cannot be read; the log says why.")
 		return
 	}
 	ct := c.ContentType
@@ -291,20 +162,35 @@ func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'")
 	w.Header().Set("Content-Type", ct)
 	if strings.Contains(ct, "html") {
-		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><div style="font:14px/1.5 sans-serif;background:#eef4fb;border-bottom:1px solid #9bb;padding:.5em 1em;margin:0 0 1em">Copy of <b>%s</b> as it was fetched %s (%s). The page may have changed since.</div>`,
-			template.HTMLEscapeString(c.URL), c.Fetched.UTC().Format("2 January 2006 15:04 UTC"), ago(c.Fetched))
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><div style="font:14px/1.5 sans-serif;background:#eef4fb;color:#1b1f24;overflow-wrap:anywhere;border-bottom:1px solid #9bb;padding:.5em 1em;margin:0 0 1em">Copy of <a href="%s" rel="noreferrer">%s</a> as it was fetched %s (%s). The page may have changed since.</div>`,
+			template.HTMLEscapeString(safeAddress(c.URL)), template.HTMLEscapeString(c.URL), c.Fetched.UTC().Format("2 January 2006 15:04 UTC"), ago(c.Fetched))
 	}
 	_, _ = w.Write(c.Body)
+}
+
+// statusView is what status.html shows.
+type statusView struct {
+	frame
+	S   *Status
+	Did string // what a button has done
+}
+
+// done tells what the buttons of the status page have done.
+var done = map[string]string{
+	"pause":  "Paused: what runs is finished, nothing new begins.",
+	"resume": "Going on.",
+	"agents": "The numbers of agents are set.",
+	"source": "The source is added; it stands below, its pages come as they are fetched.",
 }
 
 func (s *Server) statusPage(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
 		s.log.Error("status", "err", err)
-		http.Error(w, "The status cannot be read; the log says why.", http.StatusInternalServerError)
+		s.fail(w, r, http.StatusInternalServerError, "The status cannot be read; the log says why.")
 		return
 	}
-	s.render(w, http.StatusOK, "status.html", map[string]any{"Title": s.config.Title, "S": st, "Login": len(s.auth.hash) > 0, "Lab": s.config.Lab != nil})
+	s.render(w, http.StatusOK, "status.html", statusView{s.frame(r, "/status"), st, done[r.URL.Query().Get("did")]})
 }
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
@@ -364,7 +250,7 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 			if v := r.PostFormValue(name); v != "" {
 				n, convErr := strconv.Atoi(v)
 				if convErr != nil || n < 0 || n > maxAgents {
-					http.Error(w, fmt.Sprintf("%s agents: %q is not a number in 0 to %d", name, v, maxAgents), http.StatusBadRequest)
+					s.fail(w, r, http.StatusBadRequest, fmt.Sprintf("%s agents: %q is not a number in 0 to %d", name, v, maxAgents))
 					return
 				}
 				*dst = &n
@@ -377,10 +263,10 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("unknown action %q", r.PostFormValue("do"))
 	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		s.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	http.Redirect(w, r, "/status", http.StatusSeeOther)
+	http.Redirect(w, r, "/status?did="+r.PostFormValue("do"), http.StatusSeeOther)
 }
 
 // render executes a page into memory first, so that a template's error does

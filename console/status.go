@@ -13,7 +13,7 @@ type Status struct {
 
 	Pages          int64            `json:"pages"`            // known and fetched at least once
 	URLs           int64            `json:"urls"`             // known
-	Queue          int64            `json:"queue"`            // due now
+	Queue          int64            `json:"queue"`            // not visited yet
 	Hosts          int64            `json:"hosts"`            // known
 	HostsWaiting   int64            `json:"hosts_waiting"`    // might be worked now
 	Fetches        int64            `json:"fetches"`          // since start
@@ -46,6 +46,15 @@ type Status struct {
 	Warnings []string     `json:"warnings,omitempty"`
 }
 
+// Files is how many files of shares are known.
+func (s *Status) Files() int64 {
+	var n int64
+	for _, h := range s.Shares {
+		n += h.Files
+	}
+	return n
+}
+
 // NodeStatus is one other process on the same database.
 type NodeStatus struct {
 	Name    string    `json:"name"`
@@ -69,8 +78,8 @@ type Needed struct {
 	Bytes     float64 `json:"bytes_per_day"`
 }
 
-// Megabytes is Bytes in millions.
-func (n Needed) Megabytes() float64 { return n.Bytes / 1e6 }
+// DayBytes is Bytes as a whole number.
+func (n Needed) DayBytes() int64 { return int64(n.Bytes) }
 
 // RenderStatus tells of the browser.
 type RenderStatus struct {

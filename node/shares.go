@@ -106,7 +106,7 @@ func statusOf(r *share.Robot) []console.ShareStatus {
 		case !h.Online:
 			state = "offline"
 		}
-		out = append(out, console.ShareStatus{Host: h.Name, State: state, Files: h.Files, Parts: int64(h.Parts), Error: h.Error})
+		out = append(out, console.ShareStatus{Host: h.Name, State: state, Files: h.Files, Parts: int64(h.Parts), LastScan: h.Seen, Error: h.Error})
 	}
 	return out
 }

@@ -178,6 +178,7 @@ type HostStatus struct {
 	Error         string // class, if offline
 	Since         time.Time
 	Next          time.Time
+	Seen          time.Time // it answered last; zero: never
 	Parts         int
 	Files, Folder int64
 	Media         int64
@@ -199,6 +200,9 @@ func (r *Robot) Status() Status {
 		}
 		if h.offline > 0 {
 			hs.Since, hs.Next = time.Unix(h.offline, 0), time.Unix(h.next, 0)
+		}
+		if h.seen > 0 {
+			hs.Seen = time.Unix(h.seen, 0)
 		}
 		st.Hosts = append(st.Hosts, hs)
 	}

@@ -254,7 +254,7 @@ func TestCutOffScanRemovesNothing(t *testing.T) {
 	}
 	s.set(func() { s.after = 0 })
 	sweep(t, r, names)
-	if got := len(sink.paths()); got != 129 || !r.Status().Hosts[0].Online || !sink.online[names[0]] {
+	if got := len(sink.paths()); got != 129 || !r.Status().Hosts[0].Online || r.Status().Hosts[0].Seen.IsZero() || !sink.online[names[0]] {
 		t.Errorf("%d files, want 129", got)
 	}
 }

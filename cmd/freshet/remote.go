@@ -114,6 +114,13 @@ func (c *statusCmd) Run(ctx context.Context, g *globals) error {
 		fmt.Fprintf(g.stdout, "rendering  none: %s\n", s.Render.Why)
 	}
 	fmt.Fprintf(g.stdout, "index      %d documents, %d waiting\n", s.Indexed, s.IndexQueue)
+	for _, h := range s.Shares {
+		fmt.Fprintf(g.stdout, "share      %s %s, %d files in %d parts", h.Host, h.State, h.Files, h.Parts)
+		if h.Error != "" {
+			fmt.Fprintf(g.stdout, ", fails: %s", h.Error)
+		}
+		fmt.Fprintln(g.stdout)
+	}
 	fmt.Fprintf(g.stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
 	kinds := make([]string, 0, len(s.Errors))
 	for k := range s.Errors {
