@@ -57,7 +57,7 @@ func (r *robot) Cached(_ context.Context, u string) (*Copied, error) {
 }
 
 func (r *robot) Status(context.Context) (*Status, error) {
-	return &Status{State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Work: []Agent{{Name: "a1", Zone: "h.example"}}}, nil
+	return &Status{State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Traps: []Trap{{"calendar", 42, "http://h.example/2099/01/"}}, Work: []Agent{{Name: "a1", Zone: "h.example"}}}, nil
 }
 
 func (r *robot) SetAgents(_ context.Context, fetch, _ *int) error {
@@ -295,7 +295,7 @@ func TestStatusPageAndEvents(t *testing.T) {
 	t.Parallel()
 	_, srv := newServer(t, Config{})
 	_, body, _ := do(t, "GET", srv.URL+"/status", "")
-	for _, want := range []string{"1\u202f234\u202f567", "h.example", "dns", `value="4"`, "<noscript>"} {
+	for _, want := range []string{"1\u202f234\u202f567", "h.example", "dns", "calendar", "http://h.example/2099/01/", `value="4"`, "<noscript>"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the status page lacks %q", want)
 		}

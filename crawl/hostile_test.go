@@ -60,22 +60,30 @@ func hostile(t *testing.T) *site {
 			w.Header().Set("Content-Type", "image/png")
 			fmt.Fprint(w, link("/from-image"))
 		},
+		"/garbled": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			fmt.Fprint(w, "<title>caf\xe9</title>"+link("/after-garbled"))
+		},
+		"/misnamed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			fmt.Fprint(w, "\x89PNG\r\n\x1a\n\x00\x00")
+		},
 		"/chain": func(w http.ResponseWriter, r *http.Request) {
 			n, _ := strconv.Atoi(r.URL.Query().Get("n"))
 			http.Redirect(w, r, fmt.Sprintf("/chain?n=%d", n+1), http.StatusFound)
 		},
 	}
 	var many strings.Builder
-	for i := range 100_000 {
-		fmt.Fprintf(&many, "<a href='http://elsewhere.example/%d'>x</a>", i)
+	for i := range 100_100 {
+		fmt.Fprintf(&many, "<a href=//e/%d>x</a>", i)
 	}
 	pages := map[string]string{
-		"/":        link("/bomb", "/endless", "/drip", "/silent", "/headers", "/self", "/ping", "/cut", "/lies", "/image", "/chain?n=0", "/many", "/deep", "/charset", "/binary", "/good"),
+		"/":        link("/bomb", "/endless", "/drip", "/silent", "/headers", "/self", "/ping", "/cut", "/lies", "/image", "/chain?n=0", "/many", "/deep", "/charset", "/garbled", "/misnamed", "/binary", "/good"),
 		"/many":    many.String(),
 		"/deep":    strings.Repeat("<div>", 50_000) + link("/below"),
 		"/below":   "deep",
 		"/charset": "<meta charset=nonsense><title>\xff\xfe\x00caf\xe9</title>" + link("/after-charset"),
-		"/binary":  strings.Repeat("\x00\x01\xff<a href=", 1000), "/after-charset": "x", "/good": "good",
+		"/binary":  strings.Repeat("\x00\x01\xff<a href=", 1000), "/after-charset": "x", "/after-garbled": "y", "/good": "good",
 	}
 	return newSite(t, pages, special)
 }
@@ -109,7 +117,7 @@ func TestHostileSite(t *testing.T) {
 	t.Parallel()
 	s := hostile(t)
 	r := newRig(t)
-	client, err := fetch.New(fetch.Config{UserAgent: "freshet-test", AllowPrivate: true, Timeout: 700 * time.Millisecond, MaxBody: 4 << 20})
+	client, err := fetch.New(fetch.Config{UserAgent: "freshet-test", AllowPrivate: true, Timeout: 700 * time.Millisecond, Patience: 300 * time.Millisecond, MaxBody: 4 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +126,7 @@ func TestHostileSite(t *testing.T) {
 	for path, want := range map[string]store.State{
 		"/bomb": store.Failed, "/drip": store.Failed, "/silent": store.Failed, "/headers": store.Failed, "/cut": store.Failed, "/lies": store.Failed,
 		"/self": store.Redirect, "/ping": store.Redirect, "/pong": store.Redirect, "/endless": store.OK, "/many": store.OK, "/deep": store.OK,
-		"/below": store.OK, "/charset": store.OK, "/after-charset": store.OK, "/binary": store.OK, "/image": store.OK, "/good": store.OK,
+		"/below": store.OK, "/charset": store.OK, "/after-charset": store.OK, "/garbled": store.OK, "/after-garbled": store.OK, "/misnamed": store.OK, "/binary": store.OK, "/image": store.OK, "/good": store.OK,
 	} {
 		if p := r.page(t, s.URL+path); p.State != want {
 			t.Errorf("%s is %s (%s), want %s", path, p.State, p.Error, want)
@@ -132,24 +140,60 @@ func TestHostileSite(t *testing.T) {
 			t.Errorf("%s was asked for %d times, at most %d", path, n, most)
 		}
 	}
-	st := robot.Status()
-	for _, kind := range []fetch.Kind{fetch.Bomb, fetch.Timeout, fetch.Encoding} {
-		if st.Errors[string(kind)] == 0 {
+	for _, kind := range []fetch.Kind{fetch.Bomb, fetch.Timeout, fetch.Encoding, fetch.Header, fetch.Slow} {
+		if st := robot.Status(); st.Errors[string(kind)] == 0 {
 			t.Errorf("no error of kind %s: %v", kind, st.Errors)
 		}
 	}
-	chain := false
-	for _, tr := range st.Traps {
-		chain = chain || tr.Kind == "redirect chain" && tr.Count > 0 && tr.Example != ""
+	for kind, path := range map[string]string{
+		"decompression bomb": "/bomb", "endless body": "/endless", "slow drip": "/drip", "silence": "/silent", "header flood": "/headers", "false encoding": "/lies",
+		"redirect chain": "/chain?n=10", "link flood": "/many", "deep nesting": "/", "bad charset": "/",
+	} {
+		if tr := trapOf(robot, kind); tr.Count == 0 || !strings.HasPrefix(tr.Example, s.URL+path) {
+			t.Errorf("%s: %+v", kind, tr)
+		}
 	}
-	if !chain {
-		t.Errorf("the endless redirects are not counted: %+v", st.Traps)
+	// A page that points at itself and two at each other; a picture that is a page and three pages that are bytes; an encoding that is none and one
+	// that is another; elements and tags that nobody closes.
+	for kind, count := range map[string]int64{"redirect loop": 2, "wrong content type": 4, "bad charset": 2, "deep nesting": 2} {
+		if tr := trapOf(robot, kind); tr.Count != count {
+			t.Errorf("%s: %+v, want %d", kind, tr, count)
+		}
 	}
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	if m.HeapAlloc > 300<<20 {
 		t.Errorf("%d MB of heap in use", m.HeapAlloc>>20)
+	}
+}
+
+func trapOf(r *Robot, kind string) Trap {
+	for _, tr := range r.Status().Traps {
+		if tr.Kind == kind {
+			return tr
+		}
+	}
+	return Trap{}
+}
+
+// Nesting is told from pages that are merely long.
+func TestDeep(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		body string
+		want bool
+	}{
+		"open":         {strings.Repeat("<div class='a'>", nestingOdd), true},
+		"closed":       {strings.Repeat("<b>", nestingOdd) + strings.Repeat("</b>", nestingOdd), true},
+		"side by side": {strings.Repeat("<div><span>x</span></div>", nestingOdd), false},
+		"no end tags":  {strings.Repeat("<tr><td><p>x<br><img src=x><circle r='1'/>", nestingOdd), false},
+		"no tags":      {strings.Repeat("1 < 2 <", nestingOdd), false},
+		"cut":          {strings.Repeat("<div>", nestingOdd-1) + "<", false},
+	} {
+		if got := deep([]byte(tt.body)); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
@@ -173,8 +217,8 @@ func TestPrivateAddresses(t *testing.T) {
 	if s.count("/") != 0 || s.count("/robots.txt") != 0 {
 		t.Error("a private address was contacted")
 	}
-	if robot.Status().Errors[string(fetch.Private)] == 0 {
-		t.Errorf("errors %v", robot.Status().Errors)
+	if tr := trapOf(robot, "private address"); robot.Status().Errors[string(fetch.Private)] == 0 || tr.Count == 0 || tr.Example == "" {
+		t.Errorf("errors %v, trap %+v", robot.Status().Errors, tr)
 	}
 }
 
@@ -187,7 +231,7 @@ func TestSelfSigned(t *testing.T) {
 	t.Cleanup(s.Close)
 	r := newRig(t)
 	robot := r.crawl(t, s.URL+"/")
-	if robot.Status().Errors[string(fetch.TLS)] == 0 {
-		t.Errorf("errors %v", robot.Status().Errors)
+	if tr := trapOf(robot, "untrusted certificate"); robot.Status().Errors[string(fetch.TLS)] == 0 || tr.Count == 0 || tr.Example == "" {
+		t.Errorf("errors %v, trap %+v", robot.Status().Errors, tr)
 	}
 }

@@ -201,6 +201,9 @@ func (a *agent) robotsError(err error) {
 		kind = fe.Kind
 	}
 	a.robot.stats.fail(string(kind))
+	if trap := malice[kind]; trap != "" {
+		a.robot.stats.trap(trap, a.host.Name+"/robots.txt")
+	}
 	a.host.Failures++
 	a.host.Error = "robots.txt: " + string(kind)
 	a.host.Next = time.Now().Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))

@@ -124,6 +124,9 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		page = rendered.Page
 	}
 	p.Rendered = rendered != nil
+	for _, kind := range oddities(page, res) {
+		r.stats.trap(kind, p.URL)
+	}
 	if a.soft(ctx, u, page) {
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
@@ -153,17 +156,14 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	}
 	a.schedule(before, p, u, changed, now)
 	if before.State == store.Queued && len(page.Text) >= mirrorText {
-		if of := r.waste.mirror(u, page.Digest); of != "" && a.mirror == "" {
+		if of := r.waste.mirror(u, page.Title, page.Simhash); of != "" && a.mirror == "" {
 			a.mirror = of
-			r.stats.trap("mirror host", u.Host()+" of "+of)
+			r.stats.trap(r.waste.mirrorKind(u.Host()), u.Host()+" of "+of)
 		}
 	}
 	if page.Sitemap {
 		a.entries(p, u, res, now)
 		return nil, changed
-	}
-	if page.Skipped > 0 {
-		r.stats.skip("links beyond the bound", p.URL)
 	}
 	a.queue(p, page, b)
 	return page.Links, changed
@@ -248,9 +248,13 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 // found queues one URL, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	r := a.robot
-	u, session := r.config.Canon.Apply(u)
-	if session {
-		r.stats.trap("session number", u.String())
+	whole := u
+	u, cut := r.config.Canon.Apply(whole)
+	if cut&weburl.Session != 0 {
+		r.stats.trap("session number", whole.String())
+	}
+	if cut&weburl.Tracking != 0 {
+		r.stats.trap("tracking parameter", whole.String())
 	}
 	if why := r.InScope(u, depth); why != "" {
 		r.stats.skip(why, u.String())
@@ -270,23 +274,25 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) boo
 // maxRedirects is how long a chain of redirects may be; browsers give up at 20.
 const maxRedirects = 10
 
-// hops counts the redirects that led to a page one after the other. Those
-// before it are in the store: their targets were queued by the commit that
-// wrote them.
-func (a *agent) hops(p *store.Page) int {
+// hops counts the redirects that led to a page one after the other, and tells
+// whether one of them stood at a target. Those before the page are in the store:
+// their targets were queued by the commit that wrote them.
+func (a *agent) hops(p *store.Page, target string) (n int, loop bool) {
 	from := p.From
-	for n := range maxRedirects {
+	for n < maxRedirects {
 		u, err := weburl.Parse(from)
 		if err != nil {
-			return n
+			return n, loop
 		}
 		q, err := a.robot.config.Store.Page(context.Background(), u)
 		if err != nil || q.State != store.Redirect {
-			return n
+			return n, loop
 		}
+		loop = loop || from == target
 		from = q.From
+		n++
 	}
-	return maxRedirects
+	return n, loop
 }
 
 // redirect records where the page went and queues the target.
@@ -297,9 +303,10 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 	if to, ok := res.Location(u); ok {
 		p.Location = to.String()
 		links = []extract.Link{{URL: to, Kind: extract.Refresh}}
-		switch {
-		case to == u:
-		case a.hops(p) >= maxRedirects:
+		switch n, loop := a.hops(p, p.Location); {
+		case to == u || loop:
+			a.robot.stats.trap("redirect loop", p.URL)
+		case n >= maxRedirects:
 			a.robot.stats.trap("redirect chain", p.URL)
 		default:
 			a.found(p, to, p.Depth, time.Time{})
@@ -370,13 +377,16 @@ func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
 		kind = fe.Kind
 	}
 	a.robot.stats.fail(string(kind))
+	if trap := malice[kind]; trap != "" {
+		a.robot.stats.trap(trap, p.URL)
+	}
 	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
 	p.Failures++
 	switch kind {
 	case fetch.Private:
 		p.State, p.Slot = store.Excluded, store.Slot{}
 		return
-	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Protocol: // the page's fault, not the host's
+	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Header, fetch.Protocol: // the page's fault, not the host's
 		a.host.Next = now.Add(a.host.Delay)
 	default:
 		hangs := kind == fetch.Timeout || kind == fetch.Reset

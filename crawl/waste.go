@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"hash/fnv"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
@@ -22,7 +23,8 @@ type waste struct {
 
 	mu     sync.Mutex
 	shapes map[uint64]int32
-	pages  map[uint64]*twin // path and digest -> host that had it first
+	pages  map[uint64]original // path, title and part of the simhash -> who had it first
+	sample uint                // of 2^sample paths one is remembered
 	equal  map[string]*twin
 	alike  map[uint64]int32 // host and digest -> pages
 	odd    map[string]bool  // hosts that answered different URLs alike
@@ -30,9 +32,16 @@ type waste struct {
 
 // twin counts how often a host repeats another.
 type twin struct {
-	host          string
-	of            *twin
-	same, visited int
+	host                 string
+	of                   *twin
+	exact, near, visited int
+}
+
+// original is a page that was the first of its kind.
+type original struct {
+	at      *twin
+	simhash uint64
+	path    uint64 // its hash
 }
 
 const (
@@ -130,46 +139,97 @@ func dated(path string) bool {
 }
 
 // mirror notes a page's content and returns the host whose copy this host has
-// turned out to be, or "".
-func (w *waste) mirror(u weburl.URL, digest [16]byte) string {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(u.Target()))
-	_, _ = h.Write(digest[:])
-	k, host := h.Sum64(), u.Host()
+// turned out to be, or "". Pages count as the same where path and title are the
+// same and the simhashes of their texts differ in at most three bits (Manku, Jain,
+// Das Sarma: Detecting near-duplicates for web crawling, 2007): of four parts of
+// 16 bits one is then the same, and a page is remembered under each of the four.
+// When the table is full, every other path is forgotten and not looked at any
+// more: the same ones for all hosts, so that copies are still noticed.
+func (w *waste) mirror(u weburl.URL, title string, simhash uint64) string {
+	path, host := hash(u.Target()), u.Host()
+	name := hash(u.Target() + "\x00" + title)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pages == nil || w.full(len(w.pages)) || w.full(len(w.equal)) {
-		w.pages, w.equal = map[uint64]*twin{}, map[string]*twin{}
+	if w.equal == nil || w.full(len(w.equal)) {
+		w.pages, w.equal, w.sample = map[uint64]original{}, map[string]*twin{}, 0
+	}
+	for w.full(2 * (len(w.pages) + parts)) {
+		w.sample++
+		maps.DeleteFunc(w.pages, func(_ uint64, o original) bool { return !w.sampled(o.path) })
 	}
 	t := w.equal[host]
 	if t == nil {
 		t = &twin{host: strings.Clone(host)} // not the whole URL
 		w.equal[t.host] = t
 	}
+	if !w.sampled(path) {
+		return t.copyOf()
+	}
 	t.visited++
-	first, ok := w.pages[k]
-	if !ok {
-		w.pages[k] = t
+	first, known := w.original(name, simhash)
+	if !known {
+		for i := range parts {
+			w.pages[part(name, simhash, i)] = original{t, simhash, path}
+		}
 		return ""
 	}
-	if first == t {
+	if first.at == t {
 		return ""
 	}
 	if t.of == nil {
-		t.of = first
+		t.of = first.at
 	}
-	if t.of == first {
-		t.same++
+	if t.of == first.at {
+		t.near++
+		if first.simhash == simhash {
+			t.exact++
+		}
 	}
 	return t.copyOf()
 }
 
+// parts is how many keys a page has: by the pigeonhole principle one of them is
+// the same for two simhashes that differ in fewer bits.
+const parts = 4
+
+const golden = 0x9e3779b97f4a7c15 // spreads what FNV leaves together
+
+// part is a page's key by one quarter of its simhash.
+func part(name, simhash uint64, i int) uint64 {
+	quarter := simhash >> (16 * i) & 0xffff
+	h := (name ^ (quarter<<2|uint64(i))*golden) * golden
+	return h ^ h>>32
+}
+
+// original returns the first page like this one. The caller holds mu.
+func (w *waste) original(name, simhash uint64) (o original, ok bool) {
+	for i := range parts {
+		if o, ok = w.pages[part(name, simhash, i)]; ok && extract.Distance(o.simhash, simhash) < parts {
+			return o, true
+		}
+	}
+	return original{}, false
+}
+
+// sampled reports whether pages of a path are remembered. The caller holds mu.
+func (w *waste) sampled(path uint64) bool { return path*golden>>(64-w.sample) == 0 }
+
 // copyOf is the host whose copy this one is, or "".
 func (t *twin) copyOf() string {
-	if t.visited >= mirrorPages && float64(t.same) >= mirrorShare*float64(t.visited) {
+	if t.visited >= mirrorPages && float64(t.near) >= mirrorShare*float64(t.visited) {
 		return t.of.host
 	}
 	return ""
+}
+
+// mirrorKind names the trap of a host that is a copy.
+func (w *waste) mirrorKind(host string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if t := w.equal[host]; t != nil && float64(t.exact) < mirrorShare*float64(t.visited) {
+		return "near-duplicate host"
+	}
+	return "mirror host"
 }
 
 // copyOf is the host whose copy a host has turned out to be, or "".

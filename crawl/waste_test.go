@@ -95,31 +95,60 @@ func TestEndlessSpaces(t *testing.T) {
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	var w waste
-	digest := func(i int) (d [16]byte) { d[0], d[1] = byte(i), byte(i>>8); return d }
+	text := func(i int) uint64 { return hash(fmt.Sprint("text ", i)) }
 	for i := range 100 {
-		w.mirror(mustParse(t, fmt.Sprintf("http://a/%d", i)), digest(i))
+		w.mirror(mustParse(t, fmt.Sprintf("http://a/%d", i)), "t", text(i))
 	}
-	judged := -1
-	for i := range 100 {
-		if of := w.mirror(mustParse(t, fmt.Sprintf("http://b/%d", i)), digest(i)); of != "" {
-			if of != "a" {
-				t.Errorf("mirror of %s", of)
+	for _, tt := range []struct {
+		host, title, kind string
+		of                func(i int) uint64 // simhash of page i
+	}{
+		{"same", "t", "mirror host", text},
+		{"near", "t", "near-duplicate host", func(i int) uint64 { return text(i) ^ 1<<(i%16) ^ 1<<(16+i%16) ^ 1<<(32+i%32) }},
+		{"four-bits", "t", "", func(i int) uint64 { return text(i) ^ 1<<(i%16)*0x0001_0001_0001_0001 }},
+		{"other-titles", "of its own", "", text},
+		{"two-thirds", "t", "", func(i int) uint64 {
+			if i%3 == 0 {
+				return text(1000 + i)
 			}
-			judged = i
-			break
+			return text(i)
+		}},
+	} {
+		judged := 0
+		for i := range 100 {
+			if of := w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", tt.host, i)), tt.title, tt.of(i)); of != "" {
+				if of != "a" || tt.kind == "" || w.mirrorKind(tt.host) != tt.kind {
+					t.Errorf("%s: %s of %s after %d pages", tt.host, w.mirrorKind(tt.host), of, i+1)
+				}
+				judged = i + 1
+				break
+			}
+		}
+		if tt.kind != "" && judged != mirrorPages {
+			t.Errorf("%s: judged after %d pages", tt.host, judged)
 		}
 	}
-	if judged != mirrorPages-1 {
-		t.Errorf("judged after %d pages", judged+1)
+}
+
+// With a table that is too small for all pages, a copy is noticed by the pages
+// that all hosts are sampled by.
+func TestMirrorsSampled(t *testing.T) {
+	t.Parallel()
+	w := waste{most: 2000}
+	text := func(i int) uint64 { return hash(fmt.Sprint("text ", i)) }
+	for i := range 3000 {
+		for k := range 3 { // hosts that say different things
+			w.mirror(mustParse(t, fmt.Sprintf("http://h%d/%d", k, i)), "t", text(10_000*k+i))
+		}
 	}
-	for i := range 100 {
-		d := digest(i)
-		if i%3 == 0 {
-			d = digest(1000 + i)
-		}
-		if of := w.mirror(mustParse(t, fmt.Sprintf("http://c/%d", i)), d); of != "" {
-			t.Errorf("two thirds the same is no mirror, but was judged at %d", i)
-		}
+	if w.sample == 0 || len(w.pages) > 1000 {
+		t.Fatalf("one of 2^%d paths, %d entries", w.sample, len(w.pages))
+	}
+	for i := 2999; i >= 0 && w.copyOf("copy") == ""; i-- {
+		w.mirror(mustParse(t, fmt.Sprintf("http://copy/%d", i)), "t", text(20_000+i))
+	}
+	if got := w.copyOf("copy"); got != "h2" {
+		t.Errorf("copy of %q", got)
 	}
 }
 
@@ -197,7 +226,7 @@ func TestMirrorsKept(t *testing.T) {
 	w := waste{most: 1000}
 	for _, host := range []string{"a", "b"} {
 		for i := range mirrorPages + 5 {
-			w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", host, i)), [16]byte{byte(i)})
+			w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", host, i)), "t", hash(fmt.Sprint(i)))
 		}
 	}
 	if a, b := w.copyOf("a"), w.copyOf("b"); a != "" || b != "a" {
@@ -205,7 +234,7 @@ func TestMirrorsKept(t *testing.T) {
 	}
 	for i := range 5000 {
 		host := fmt.Sprintf("h%d", i)
-		w.mirror(mustParse(t, "http://"+host+"/"), [16]byte{1})
+		w.mirror(mustParse(t, "http://"+host+"/"), "t", hash(host))
 		w.answered(host, [16]byte{1})
 		w.suspect(host, true)
 		if len(w.equal) > 1000 || len(w.pages) > 1000 || len(w.alike) > 1000 || len(w.odd) > 1000 {

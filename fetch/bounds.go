@@ -20,26 +20,23 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// dripAfter is how long a body may come at any rate.
-const dripAfter = 10 * time.Second
-
 // watch ends a request whose body drips more slowly than MinRate. The timer is
 // all it costs a fast answer.
 func (c *Client) watch(ctx context.Context, cancel context.CancelFunc, body *counter) (stop func()) {
 	var last int64
 	var t *time.Timer
-	t = time.AfterFunc(dripAfter, func() {
+	t = time.AfterFunc(c.config.Patience, func() {
 		n := body.n.Load()
 		if ctx.Err() != nil {
 			return
 		}
-		if n-last < int64(c.config.MinRate)*int64(dripAfter/time.Second) {
+		if float64(n-last) < float64(c.config.MinRate)*c.config.Patience.Seconds() {
 			body.slow.Store(true)
 			cancel()
 			return
 		}
 		last = n
-		t.Reset(dripAfter)
+		t.Reset(c.config.Patience)
 	})
 	return func() { t.Stop() }
 }

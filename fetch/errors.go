@@ -26,7 +26,8 @@ const (
 	Bomb      Kind = "bomb"     // the body unpacks to far more than its size
 	Encoding  Kind = "encoding" // the body is not what Content-Encoding says
 	Reset     Kind = "reset"    // the connection broke
-	Protocol  Kind = "protocol" // not HTTP, header too long
+	Header    Kind = "header"   // of the answer, too long
+	Protocol  Kind = "protocol" // not HTTP
 	Canceled  Kind = "canceled"
 )
 
@@ -67,6 +68,8 @@ func classify(ctx context.Context, err error) Kind {
 		return Bomb
 	case errors.Is(err, errEncoding):
 		return Encoding
+	case errors.Is(err, errHeader):
+		return Header
 	case errors.As(err, &dns):
 		if dns.IsTimeout {
 			return Timeout
@@ -89,6 +92,8 @@ func classify(ctx context.Context, err error) Kind {
 	}
 	text := err.Error()
 	switch {
+	case strings.Contains(text, "header") && (strings.Contains(text, "exceeded") || strings.Contains(text, "larger than")): // of net/http, which has no error to compare with
+		return Header
 	case strings.Contains(text, "tls:"), strings.Contains(text, "x509:"):
 		return TLS
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), strings.Contains(text, "EOF"):

@@ -32,7 +32,8 @@ type Config struct {
 	UserAgent    string
 	Timeout      time.Duration // of a whole request; default 30 s
 	MaxBody      int64         // after decompression; default 16 MiB
-	MinRate      int           // bytes a second below which a body is given up after 10 s; default 64
+	MinRate      int           // bytes a second below which a body is given up; default 64
+	Patience     time.Duration // how long a body may stay below MinRate; default 10 s
 	AllowPrivate bool          // loopback and private addresses may be dialled
 	Resolver     string        // DNS server address:port; "" is the system's
 	Proxy        string        // forward proxy URL; "" is none
@@ -93,6 +94,9 @@ func New(c Config) (*Client, error) {
 	}
 	if c.MinRate <= 0 {
 		c.MinRate = 64
+	}
+	if c.Patience <= 0 {
+		c.Patience = 10 * time.Second
 	}
 	if c.Connections <= 0 {
 		c.Connections = 512

@@ -120,7 +120,7 @@ func TestGet(t *testing.T) {
 		{"/bomb", Request{}, 0, "", Bomb},
 		{"/late", Request{}, 0, "", Timeout},
 		{"/short", Request{}, 0, "", Reset},
-		{"/header", Request{}, 0, "", Protocol},
+		{"/header", Request{}, 0, "", Header},
 		{"/reset", Request{}, 0, "", Reset},
 	}
 	for _, tt := range tests {

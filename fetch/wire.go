@@ -216,6 +216,9 @@ func (l *line) cause(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) && l.ctx.Err() != nil {
 		return l.ctx.Err()
 	}
+	if l.room == 0 { // whatever the parser says of what was cut off
+		return errHeader
+	}
 	return err
 }
 

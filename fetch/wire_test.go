@@ -83,7 +83,7 @@ func TestWire(t *testing.T) {
 		{"cut header", []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"}, []string{string(Reset)}, 1},
 		{"nothing", []string{""}, []string{string(Reset)}, 1},
 		{"no HTTP", []string{"SSH-2.0-OpenSSH_9.2\r\n"}, []string{string(Protocol)}, 1},
-		{"endless header", []string{"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 60_000)}, []string{string(Protocol)}, 1},
+		{"endless header", []string{"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 60_000)}, []string{string(Header)}, 1},
 		{"two lengths", []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!"}, []string{string(Protocol)}, 1},
 	}
 	for _, tt := range tests {

@@ -27,20 +27,31 @@ var DefaultCanon = Canon{
 	Sessions: []string{"jsessionid", "phpsessid", "aspsessionid*", "asp.net_sessionid", "cfid", "cftoken", "sessionid", "session_id", "sid", "osid", "zenid"},
 }
 
-// Apply returns the canonical form of u. dropped tells that a session number
-// was in it, which is a trap worth counting.
-func (c Canon) Apply(u URL) (canonical URL, session bool) {
+// Cut tells what was taken out of a URL, which is waste worth counting.
+type Cut uint8
+
+// What may be taken out of a URL.
+const (
+	Tracking Cut = 1 << iota // parameters that never choose the content
+	Session                  // the number of a session
+)
+
+// Apply returns the canonical form of u and what is not in it any more.
+func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
 	path, query := u.Path(), u.Query()
 	if strings.IndexByte(path, ';') >= 0 {
-		path, session = c.path(path)
+		var session bool
+		if path, session = c.path(path); session {
+			cut |= Session
+		}
 	}
 	if query != "" {
-		var s bool
-		query, s = c.query(query)
-		session = session || s
+		var q Cut
+		query, q = c.query(query)
+		cut |= q
 	}
 	if path == u.Path() && query == u.Query() {
-		return u, session
+		return u, cut
 	}
 	s := u.Origin() + path
 	out := URL{host: u.host, path: u.path, query: len(s)}
@@ -48,7 +59,7 @@ func (c Canon) Apply(u URL) (canonical URL, session bool) {
 		s += "?" + query
 	}
 	out.s = s
-	return out, session
+	return out, cut
 }
 
 // path drops ;jsessionid=... wherever it stands.
@@ -71,24 +82,26 @@ func (c Canon) path(p string) (string, bool) {
 	return p, found
 }
 
-func (c Canon) query(q string) (string, bool) {
+func (c Canon) query(q string) (kept string, cut Cut) {
 	keep := make([]string, 0, strings.Count(q, "&")+1)
-	session, changed := false, false
+	changed := false
 	for part := range strings.SplitSeq(q, "&") {
 		name, value, _ := strings.Cut(part, "=")
 		switch {
-		case part == "" || matches(c.Drop, name):
+		case part == "":
 			changed = true
+		case matches(c.Drop, name):
+			changed, cut = true, cut|Tracking
 		case matches(c.Sessions, name) && (len(value) >= 8 || !strings.EqualFold(name, "sid")):
-			changed, session = true, true
+			changed, cut = true, cut|Session
 		default:
 			keep = append(keep, part)
 		}
 	}
 	if !changed {
-		return q, false
+		return q, 0
 	}
-	return strings.Join(keep, "&"), session
+	return strings.Join(keep, "&"), cut
 }
 
 func matches(list []string, name string) bool {

@@ -158,26 +158,27 @@ func TestCanonical(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		in, want string
-		session  bool
+		cut      Cut
 	}{
-		{"http://h/a?utm_source=x&b=1&GCLID=2", "http://h/a?b=1", false},
-		{"http://h/a?utm_source=x", "http://h/a", false},
-		{"http://h/a;jsessionid=ABC?b=1", "http://h/a?b=1", true},
-		{"http://h/a;JSESSIONID=ABC/b;x=1", "http://h/a/b;x=1", true},
-		{"http://h/?PHPSESSID=0123456789", "http://h/", true},
-		{"http://h/?sid=5", "http://h/?sid=5", false},
-		{"http://h/?sid=0123456789abcdef", "http://h/", true},
-		{"http://h/?a=1&&b", "http://h/?a=1&b", false},
-		{"http://h/?b=2&a=1", "http://h/?b=2&a=1", false},
+		{"http://h/a?utm_source=x&b=1&GCLID=2", "http://h/a?b=1", Tracking},
+		{"http://h/a?utm_source=x", "http://h/a", Tracking},
+		{"http://h/a;jsessionid=ABC?b=1", "http://h/a?b=1", Session},
+		{"http://h/a;JSESSIONID=ABC/b;x=1", "http://h/a/b;x=1", Session},
+		{"http://h/a;jsessionid=ABC?fbclid=1", "http://h/a", Session | Tracking},
+		{"http://h/?PHPSESSID=0123456789", "http://h/", Session},
+		{"http://h/?sid=5", "http://h/?sid=5", 0},
+		{"http://h/?sid=0123456789abcdef", "http://h/", Session},
+		{"http://h/?a=1&&b", "http://h/?a=1&b", 0},
+		{"http://h/?b=2&a=1", "http://h/?b=2&a=1", 0},
 	}
 	for _, tt := range tests {
 		u, err := Parse(tt.in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, session := DefaultCanon.Apply(u)
-		if got.String() != tt.want || session != tt.session {
-			t.Errorf("%s -> %s, %v", tt.in, got, session)
+		got, cut := DefaultCanon.Apply(u)
+		if got.String() != tt.want || cut != tt.cut {
+			t.Errorf("%s -> %s, %v", tt.in, got, cut)
 		}
 		if got != split(tt.want) {
 			t.Errorf("%s: parts %+v", tt.in, got)
