@@ -31,6 +31,7 @@ type fieldFlags struct {
 	RequestLaw    string  `help:"Law of the gaps between requests." default:"exponential"`
 	Spread        string  `help:"Law of change rates across resources (default: all equal)." placeholder:"LAW"`
 	RequestSpread string  `help:"Law of request rates across resources (default: all equal)." placeholder:"LAW"`
+	Kinds         string  `help:"What change events do: classic (a third are errors), text (sizes change, nothing fails), or six probabilities of forbidden,missing,failed,shrunk,grown,same." default:"classic"`
 	Seed          uint64  `help:"Seed; equal ones give equal results." default:"1"`
 	Number        int     `help:"Number of the field: another one has other histories." default:"1"`
 	Replication   int     `help:"Number of the replication, from 0." default:"0"`
@@ -55,7 +56,9 @@ func (c *fieldFlags) spec() (field.Spec, error) {
 		}
 		*l.to = law
 	}
-	return s, nil
+	var err error
+	s.Kinds, err = field.ParseKinds(c.Kinds)
+	return s, err
 }
 
 // field makes the field.

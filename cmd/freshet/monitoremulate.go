@@ -15,7 +15,7 @@ import (
 
 type monitorEmulateCmd struct {
 	fieldFlags `kong:"set='pages=200',set='units=5000',set='changes=5',set='requests=20'"`
-	Variant    string `help:"Way of watching: plain:K, conditional:K or sensor." required:""`
+	Variant    string `help:"Way of watching: plain:K, conditional:K, sensor, or plan:POLICY:R/s by the whole robot (R requests a second of the model)." required:""`
 	measureFlags
 	Speed float64 `help:"Seconds of the model in one of the clock." default:"100"`
 	Truth string  `help:"Also keep the log of all that the robot and the visitors were told (JSON lines)." type:"path" placeholder:"FILE"`
@@ -56,6 +56,9 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *globals) error {
 	if late := max(res.Late, res.VisitsLate); late > 1 && !g.Quiet {
 		fmt.Fprintf(g.stderr, "answers or visits came %.1f units late on average: the machine cannot follow; lower --speed\n", late)
 	}
+	if res.Used > 0 && res.Used < .98 && !g.Quiet {
+		fmt.Fprintf(g.stderr, "the robot made %.0f %% of the requests of its budget, and is compared with a simulation of so many: the machine cannot follow; lower --speed\n", 100*res.Used)
+	}
 	if err := c.series(f.Pages(), res.Result); err != nil {
 		return err
 	}
@@ -87,6 +90,10 @@ func (c *monitorEmulateCmd) print(g *globals, r *emulate.Result) error {
 		{"overwritten", float64(r.Overwritten), float64(s.Overwritten), 0},
 	} {
 		fmt.Fprintf(g.stdout, "%-22s %14.*f %14.*f\n", l.name, l.digits, l.got, l.digits, l.sim)
+	}
+	if r.Used > 0 {
+		_, err := fmt.Fprintf(g.stdout, "difference %+.3f points; %d answers by HTTP to the whole robot, %.1f %% of its budget\n", r.Difference, r.Answers, 100*r.Used)
+		return err
 	}
 	_, err := fmt.Fprintf(g.stdout, "difference %+.3f points; %d answers by HTTP, %d visits, %d requests failed; answers %.2f units late, at most %.1f, visits %.2f\n",
 		r.Difference, r.Answers, r.Visits, r.Failed, r.Late, r.LateMax, r.VisitsLate)

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/signal"
@@ -124,25 +123,17 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	}
 	defer os.RemoveAll(dir)
 	e.site.reset()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	options := node.Options{Dir: dir, AllowPrivate: true, Log: e.config.Log}
-	if e.config.Known {
-		options.Rates = e.site.rate
-	}
-	n, err := node.New(ctx, e.settings(policy), options)
+	n, err := StartRobot(ctx, e.robot(dir, policy))
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx, nil) }()
 	var beside sync.WaitGroup // ends before the robot does: its store is closed then
 	asking, stopAsking := context.WithCancel(ctx)
 	defer stopAsking()
 	if told {
-		beside.Go(func() { e.signal(asking, n) })
+		beside.Go(func() { e.signal(asking, n.Node) })
 	}
-	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, n) })
+	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, n.Node) })
 	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
 	defer t.Stop()
 	var stopped error
@@ -150,15 +141,14 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	case <-t.C:
 	case <-ctx.Done():
 		stopped = ctx.Err()
-	case err := <-ended:
+	case <-n.Ended():
 		stopAsking()
 		beside.Wait()
-		return row, fmt.Errorf("%s: the robot ended: %w", name, errors.Join(err, ctx.Err()))
+		return row, fmt.Errorf("%s: the robot ended: %w", name, errors.Join(n.Stop(), ctx.Err()))
 	}
 	stopAsking()
 	beside.Wait()
-	cancel()
-	if err := errors.Join(stopped, <-ended); err != nil {
+	if err := errors.Join(stopped, n.Stop()); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
 	e.result(&row)
@@ -167,15 +157,14 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	return row, err
 }
 
-// settings are those of the robot.
-func (e *Experiment) settings(policy string) *config.Config {
-	c := config.Default()
-	c.Console.Listen = "127.0.0.1:0"
-	c.Crawl.Policy, c.Crawl.Budget = policy, e.config.Budget
-	c.Crawl.MinRevisit, c.Crawl.MaxRevisit = 10*time.Millisecond, 24*time.Hour
-	c.Crawl.Agents = e.config.Hosts
+// robot is the one of a policy.
+func (e *Experiment) robot(dir, policy string) RobotConfig {
+	c := RobotConfig{Dir: dir, Policy: policy, Budget: e.config.Budget, Agents: e.config.Hosts, Log: e.config.Log}
+	if e.config.Known {
+		c.Rates = e.site.rate
+	}
 	for h := range e.config.Hosts {
-		c.Sources = append(c.Sources, config.Source{URL: fmt.Sprintf("http://127.0.0.%d:%d/", h+1, e.site.port), AllowPrivate: true})
+		c.Sources = append(c.Sources, fmt.Sprintf("http://127.0.0.%d:%d/", h+1, e.site.port))
 	}
 	return c
 }

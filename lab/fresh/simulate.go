@@ -10,8 +10,7 @@ import (
 	"github.com/freshet/freshet/lab/monitor"
 )
 
-// pageSize is what a page has in the simulation, where a line of Budget times
-// as many bytes a second makes Budget visits a second.
+// pageSize is what a page has in the simulation, where nothing hangs on it.
 const pageSize = 1000
 
 // history is the site's history as the simulator's field: the same moments of
@@ -67,13 +66,13 @@ func (e *Experiment) simulate(ctx context.Context, policy string, told bool) (*O
 	if told {
 		kind = "told"
 	}
-	v, err := monitor.Parse(fmt.Sprintf("%s:%s:%gkB/s", kind, policy, e.config.Budget*pageSize/1000))
+	v, err := monitor.Parse(fmt.Sprintf("%s:%s:%g/s", kind, policy, e.config.Budget))
 	if err != nil {
 		return nil, nil // it has no such policy
 	}
 	warm := e.config.Warm.Seconds()
 	end := warm + e.config.Measure.Seconds()
-	log := &deliveries{site: &site{rates: e.site.rates, changes: e.site.changes, told: make([][]delivery, len(e.site.rates))}, each: 1 / e.config.Budget}
+	log := &deliveries{site: &site{rates: e.site.rates, changes: e.site.changes, told: make([][]delivery, len(e.site.rates))}}
 	for page := range log.site.told { // it begins with a copy of everything
 		log.site.told[page] = []delivery{{0, 0}}
 	}
@@ -87,16 +86,12 @@ func (e *Experiment) simulate(ctx context.Context, policy string, told bool) (*O
 
 // deliveries notes what the simulated robot was told, so that it is measured as
 // the real one is.
-type deliveries struct {
-	site *site
-	each float64 // seconds that a download takes
-}
+type deliveries struct{ site *site }
 
-// Fetched implements monitor.Log. The version is that of the download's
-// beginning.
+// Fetched implements monitor.Log: a request brought a page that had changed.
 func (d *deliveries) Fetched(t float64, page, _ uint32, _ int64) {
 	at := t * field.Unit
-	d.site.told[page] = append(d.site.told[page], delivery{at, d.site.version(int(page), at-d.each)})
+	d.site.told[page] = append(d.site.told[page], delivery{at, d.site.version(int(page), at)})
 }
 
 // Changed implements monitor.Log.

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/freshet/freshet/lab/field"
 )
 
 // crew is a budget: so many downloads at a time, or one at a time over a line
-// of so many bytes a second.
+// of so many bytes a second, or so many conditional requests a second, one
+// after the other.
 type crew struct {
 	size int
 	line float64
+	turn float64 // units from request to request, 0 where they are not the budget
 	busy int
 }
 
@@ -32,6 +36,44 @@ func readCrew(s string) (crew, error) {
 		return crew{}, fmt.Errorf("budget %q is neither a number of downloaders nor bytes a second like 20kB/s", s)
 	}
 	return crew{size: 1, line: v}, nil
+}
+
+// readVisitBudget reads what readCrew does, or "12/s".
+func readVisitBudget(s string) (crew, error) {
+	text, ok := strings.CutSuffix(s, "/s")
+	if !ok || strings.HasSuffix(text, "B") {
+		return readCrew(s)
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v >= 1e-9 && v <= 1e6) {
+		return crew{}, fmt.Errorf("budget %q is no number of requests a second from 1e-9 to 1e6 like 12/s", s)
+	}
+	return crew{size: 1, turn: 1 / (v * field.Unit)}, nil
+}
+
+// ask begins a visit that begins with a question: a probe, after which what
+// changed is downloaded, or a request that brings what changed at once.
+func (c *crew) ask(s *Sim, page uint32) {
+	c.busy++
+	if c.turn > 0 {
+		s.meter.probes++
+		s.After(c.turn, asked, 0, page)
+		return
+	}
+	s.Probe(asked, 0, page)
+}
+
+// answered goes on with such a visit: it tells whether the page changed, and
+// whether a download takes its time now. The downloader is free else.
+func (c *crew) answered(s *Sim, page uint32) (news, more bool) {
+	news = s.Stale(page)
+	if news && c.turn > 0 {
+		s.Brought(0, page)
+	} else if news && s.Download(0, page) {
+		return news, true
+	}
+	c.busy--
+	return news, false
 }
 
 // Line returns bytes a second, 0 where downloads take the model's times.

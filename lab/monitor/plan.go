@@ -26,7 +26,7 @@ import (
 type plan struct {
 	crew
 	policy *revisit.Policy // nil for a rule of the schedule
-	ask    bool
+	asks   bool
 
 	rates   []float64        // real changes a second, if known
 	history []change.History // of visits, if learned
@@ -74,7 +74,7 @@ func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), e
 			return nil, err
 		}
 		return func(f field.Field) (Strategy, error) {
-			p := &plan{crew: c, policy: policy, ask: ask, memo: make([]float64, 2*octave*fine+1), schedule: revisit.NewSchedule(rule)}
+			p := &plan{crew: c, policy: policy, asks: ask, memo: make([]float64, 2*octave*fine+1), schedule: revisit.NewSchedule(rule)}
 			switch {
 			case args[0] == adaptive:
 				p.seenAt, p.paces = make([]float64, f.Pages()), make([]float64, f.Pages())
@@ -122,8 +122,8 @@ func readVisits(args []string) (c crew, ask bool, err error) {
 		}
 		ask = true
 	}
-	c, err = readCrew(args[1])
-	return c, ask, err
+	c, err = readVisitBudget(args[1])
+	return c, ask || c.turn > 0, err
 }
 
 func perSecond(f field.Field) []float64 {
@@ -211,7 +211,9 @@ func (p *plan) Start(s *Sim) {
 			sum += float64(v)
 		}
 		each = max(1e-6, sum/float64(s.Pages())/s.rate)
-	case p.ask:
+	case p.turn > 0:
+		each = p.turn
+	case p.asks:
 		each = (1. + ProbeTime) / 2
 	}
 	visits := float64(p.size) / each
@@ -253,11 +255,10 @@ func (p *plan) Done(s *Sim, e Event) {
 	case rested:
 		p.busy--
 	case asked:
-		news := s.Stale(e.Page)
-		if news && s.Download(0, e.Page) {
+		news, more := p.answered(s, e.Page)
+		if more {
 			return // seen when it ends
 		}
-		p.busy--
 		p.seen(s, e.Page, news)
 	default:
 		p.busy--
@@ -300,9 +301,8 @@ func (p *plan) visit(s *Sim) {
 		if !ok {
 			return
 		}
-		if p.ask {
-			s.Probe(asked, 0, page)
-			p.busy++
+		if p.asks {
+			p.ask(s, page)
 			continue
 		}
 		if s.Download(0, page) {

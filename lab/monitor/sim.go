@@ -179,6 +179,18 @@ func (s *Sim) DownloadKnownPart(agent, p uint32, part float64) bool {
 	return true
 }
 
+// Brought is a download that has ended already: the answer to a request whose
+// time the strategy waited for brought the page.
+func (s *Sim) Brought(agent, p uint32) {
+	if s.kinds[p].Gone() {
+		s.meter.downloads++
+		s.learn(p)
+		return
+	}
+	s.meter.begin()
+	s.end(&Event{Page: p, Agent: agent, Size: s.sizes[p], Since: known})
+}
+
 // begin puts a download under way.
 func (s *Sim) begin(e Event, part float64) {
 	e.What, e.Size = download, s.sizes[e.Page]

@@ -50,6 +50,7 @@ func every(t testing.TB) []string {
 		"plain:1", "plain:3", "conditional:1", "conditional:5", "sensor", "sensor-queue:2:5", "sensor-queue:40kB/s", "push:3", "push:1:0.5", "deliver",
 		"delta:2:0.1", "bundle:2:20", "feed:3700:2:40", "difference:0.05", "batch:3700", "site:13700", "sitemap:3700:2", "mobile:3700:20kB/s", "plan:fixed-optimal:2", "plan:random-optimal:1:ask", "plan:uniform:50kB/s",
 		"learn:no-starvation:2", "learn:age-optimal:2:ask", "value:greedy:2", "value:sweep:1:ask", "value:most-changes:1MB/s",
+		"plan:sweep:2/s", "plan:fixed-optimal:0.5/s", "learn:uniform:1/s", "value:greedy:3/s", "told:greedy:1/s",
 		"plan:greedy:1", "plan:adaptive:1", "told:greedy:1", "told:greedy:2:0.5:1e-4", "told:most-likely-changed:1:0.9",
 	}
 	have := map[string]bool{}

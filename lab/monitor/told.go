@@ -28,7 +28,7 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 	if len(args) < 2 || len(args) > 4 {
 		return nil, errors.New("it has two to four arguments")
 	}
-	c, err := readCrew(args[1])
+	c, err := readVisitBudget(args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 		}
 	}
 	return func(f field.Field) (Strategy, error) {
-		return &told{plan{crew: c, rates: perSecond(f), schedule: revisit.NewSchedule(rule)}, n}, nil
+		return &told{plan{crew: c, asks: c.turn > 0, rates: perSecond(f), schedule: revisit.NewSchedule(rule)}, n}, nil
 	}, nil
 }
 

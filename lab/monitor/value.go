@@ -18,7 +18,7 @@ import (
 type value struct {
 	crew
 	rule   revisit.Value
-	ask    bool
+	asks   bool
 	rates  []float64 // of each class, real changes a second
 	class  []uint16  // of each page
 	queues []fifo    // of each class, the one visited longest ago first
@@ -38,7 +38,7 @@ func readValue(args []string) (func(field.Field) (Strategy, error), error) {
 		return nil, fmt.Errorf("no rule %q; there are %s", args[0], strings.Join(slices.Sorted(maps.Keys(revisit.Values())), ", "))
 	}
 	return func(f field.Field) (Strategy, error) {
-		v := &value{crew: c, rule: rule, ask: ask, class: make([]uint16, f.Pages()), last: make([]float64, f.Pages())}
+		v := &value{crew: c, rule: rule, asks: ask, class: make([]uint16, f.Pages()), last: make([]float64, f.Pages())}
 		v.classes(perSecond(f))
 		return v, nil
 	}, nil
@@ -78,10 +78,13 @@ func (v *value) Start(s *Sim) { v.visit(s) }
 
 // Done goes on after a probe or a download.
 func (v *value) Done(s *Sim, e Event) {
-	if e.What == asked && s.Stale(e.Page) && s.Download(0, e.Page) {
-		return
+	if e.What == asked {
+		if _, more := v.answered(s, e.Page); more {
+			return
+		}
+	} else {
+		v.busy--
 	}
-	v.busy--
 	if e.What != paused {
 		v.seen(s, e.Page)
 	}
@@ -120,9 +123,8 @@ func (v *value) visit(s *Sim) {
 		}
 		p := v.queues[c].pop()
 		switch {
-		case v.ask:
-			s.Probe(asked, 0, p)
-			v.busy++
+		case v.asks:
+			v.ask(s, p)
 		case s.Download(0, p):
 			v.busy++
 		default:

@@ -13,7 +13,7 @@ import (
 // maker reads the arguments of a variant, the parts of its text after colons,
 // and returns what makes its strategy for a field.
 type maker struct {
-	use  string // how it is written; a BUDGET is a number of downloaders, or bytes a second like 50kB/s
+	use  string // how it is written; a BUDGET is a number of downloaders, bytes a second like 50kB/s or, of visits, requests a second like 12/s
 	help string
 	read func(args []string) (make func(field.Field) (Strategy, error), err error)
 }
@@ -36,10 +36,10 @@ func makers() map[string]maker {
 		"deliver":      {"deliver", "the site sends every changed resource itself, as by WebSub with content", readDeliver},
 		"sitemap":      {"sitemap:PERIOD:BUDGET", "every PERIOD units a list of all resources with dates is read, and what changed is fetched", readListing(false)},
 		"mobile":       {"mobile:PERIOD:BUDGET", "every PERIOD units a program at the server sends digests of what changed, and that is fetched", readListing(true)},
-		"plan":         {"plan:POLICY:BUDGET[:ask]", "the schedule of revisit follows a policy or rule for known change rates, as the live robot does", readPlan(false)},
-		"learn":        {"learn:POLICY:BUDGET[:ask]", "the same with change rates estimated from its visits, as the live robot does", readPlan(true)},
-		"told":         {"told:RULE:BUDGET[:SHARE[:FALSE]]", "the same with a site that tells of each real change with probability SHARE (1), and FALSE times a unit of time and page of none (0)", readTold},
-		"value":        {"value:RULE:BUDGET[:ask]", "always the resource of the greatest value by a rule of revisit, for known change rates", readValue},
+		"plan":         {"plan:POLICY:BUDGET|R/s[:ask]", "the schedule of revisit follows a policy or rule for known change rates, as the live robot does", readPlan(false)},
+		"learn":        {"learn:POLICY:BUDGET|R/s[:ask]", "the same with change rates estimated from its visits, as the live robot does", readPlan(true)},
+		"told":         {"told:RULE:BUDGET|R/s[:SHARE[:FALSE]]", "the same with a site that tells of each real change with probability SHARE (1), and FALSE times a unit of time and page of none (0)", readTold},
+		"value":        {"value:RULE:BUDGET|R/s[:ask]", "always the resource of the greatest value by a rule of revisit, for known change rates", readValue},
 	}
 }
 

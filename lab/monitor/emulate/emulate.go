@@ -1,10 +1,12 @@
 // Package emulate closes the loop between the simulator and the live robot: it
-// serves a field as a web on loopback, in accelerated time, lets the robot's
-// own HTTP client watch it in one of the simulator's ways, measures what the
-// robot knew from the log of what it was told, and compares with the simulator
-// on the same field.
+// serves a field as a web on loopback, in accelerated time, lets the robot
+// watch it in one of the simulator's ways, measures what the robot knew from the
+// log of what it was told, and compares with the simulator on the same field.
+// Under a policy with a budget of requests it is the whole robot, which decides
+// by itself what to visit; in the ways of the dissertation, which leave it no
+// choice, it is its HTTP client.
 //
-// Answers take the times of the model: a handler in front of the server holds
+// For that client answers take the times of the model: a handler in front of the server holds
 // each one back until the moment at which the model's download would end. A
 // moment is counted from the one before, not from the request, so that the time
 // that real requests cost is taken up by the waiting and cycles have the length
@@ -32,7 +34,7 @@ import (
 )
 
 // Variants are the ways of watching that can be emulated.
-const Variants = "plain:K, conditional:K, sensor"
+const Variants = "plain:K, conditional:K, sensor, plan:POLICY:R/s"
 
 // Config says what is emulated.
 type Config struct {
@@ -56,12 +58,13 @@ type Result struct {
 	*monitor.Result
 
 	Variant    string          `json:"variant"`
-	Simulated  *monitor.Result `json:"simulated"`
+	Simulated  *monitor.Result `json:"simulated"`  // where less than the budget was used: for what was
 	Difference float64         `json:"difference"` // of the mean freshness, emulated less simulated, points
 
 	Answers int     `json:"answers"` // that the robot got by HTTP
 	Failed  int     `json:"failed"`  // its requests without answer
 	Visits  int     `json:"visits"`  // of the field's visitors, where they matter
+	Used    float64 `json:"used"`    // share of the requests of the budget that the robot made, where there is one
 	Late    float64 `json:"late"`    // mean delay of answers behind the model's time, units
 	LateMax float64 `json:"late_max"`
 
@@ -74,13 +77,14 @@ const agent = "Freshet-Emulation"
 // run is an emulation under way.
 type run struct {
 	Config
-	kind    string // of variant
-	robots  int
-	server  *testweb.Server
-	pace    *pace
-	urls    []weburl.URL
-	clients []*fetch.Client // of each robot
-	tags    []tag           // what the robot knows of each page
+	kind       string // of variant
+	robots     int
+	*scheduled // of a policy, else nil
+	server     *testweb.Server
+	pace       *pace
+	urls       []weburl.URL
+	clients    []*fetch.Client // of each robot
+	tags       []tag           // what the robot knows of each page
 
 	mu     sync.Mutex
 	failed int
@@ -104,12 +108,17 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	sim := monitor.Config{Field: c.Field, Variant: variant, Warmup: c.Warmup, Seed: c.Seed, Number: c.Number, Replication: c.Replication}
 	res := &Result{Variant: c.Variant}
-	if res.Simulated, err = monitor.Run(ctx, sim); err != nil {
+	if res.Simulated, err = monitor.Run(ctx, sim); err != nil { // also finds bad numbers before the long part
 		return nil, err
 	}
 	fetches, err := r.emulate(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("emulate %s: %w", c.Variant, err)
+	}
+	if r.scheduled != nil {
+		if err := r.used(ctx, sim, res, len(fetches)); err != nil {
+			return nil, err
+		}
 	}
 	sim.Variant, sim.Log = monitor.Replay(r.robots, fetches), c.Log
 	if res.Result, err = monitor.Run(ctx, sim); err != nil {
@@ -131,6 +140,11 @@ func (r *run) check() error {
 		r.kind, r.robots = name, k
 	case r.Variant == "sensor":
 		r.kind = name
+	case name == "plan":
+		if r.scheduled, r.kind = readScheduled(arg), name; r.scheduled != nil {
+			break
+		}
+		fallthrough
 	default:
 		return fmt.Errorf("%w: variant %q on %d pages cannot be emulated; %s can", monitor.ErrInput, r.Variant, r.Field.Pages(), Variants)
 	}
@@ -167,8 +181,12 @@ func (r *run) emulate(ctx context.Context) (_ []monitor.Fetch, err error) {
 		return nil, err
 	}
 	r.pace = newPace(r, index)
+	layout, wrap := testweb.Even{Pages: n, Sites: 1}, r.pace.wrap
+	if r.scheduled != nil {
+		layout, wrap = r.scheduled.prepare(r.Field.Pages())
+	}
 	r.server, err = testweb.New(testweb.Config{
-		Graph: lone(n), Sites: 1, Sentences: 8, History: index, Sizes: true, TimeScale: scale, Truth: log, Wrap: r.pace.wrap,
+		Graph: lone(layout.Pages), Layout: layout, Sentences: 8, History: index, Sizes: true, TimeScale: scale, Truth: log, Wrap: wrap,
 	})
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
@@ -190,34 +208,11 @@ func (r *run) watch(ctx context.Context) (start time.Time, err error) {
 			return start, err
 		}
 	}
-	for range max(1, r.robots) {
-		c, err := fetch.New(fetch.Config{
-			UserAgent: agent, Timeout: 30*time.Second + 100*r.Unit, MaxBody: math.MaxUint32, Dial: r.server.DialContext,
-		})
-		if err != nil {
-			return start, err
-		}
-		defer c.Close()
-		r.clients = append(r.clients, c)
+	watch, end, err := r.ready(ctx)
+	if err != nil {
+		return start, err
 	}
-	var ready func(context.Context) error
-	switch r.kind {
-	case "sensor":
-		s, err := r.newSensor()
-		if err != nil {
-			return start, err
-		}
-		defer s.close()
-		if err := s.prime(ctx); err != nil {
-			return start, err
-		}
-		ready = s.watch
-	default:
-		if err := r.prime(ctx); err != nil {
-			return start, err
-		}
-		ready = r.cycles
-	}
+	defer func() { err = errors.Join(err, end()) }()
 	start = time.Now()
 	r.pace.begin(start)
 	r.server.Begin(start)
@@ -226,10 +221,50 @@ func (r *run) watch(ctx context.Context) (start time.Time, err error) {
 	defer cancel()
 	var report sync.WaitGroup
 	report.Go(func() { r.report(timed, start, whole) })
-	err = ready(timed)
+	err = watch(timed)
 	cancel()
 	report.Wait()
 	return start, errors.Join(err, ctx.Err())
+}
+
+// ready lets the robot know the field as it is at the start, and returns what
+// it does from then on and what ends it.
+func (r *run) ready(ctx context.Context) (watch func(context.Context) error, end func() error, err error) {
+	if r.scheduled != nil {
+		return r.scheduled.start(ctx, r)
+	}
+	for range max(1, r.robots) {
+		c, err := fetch.New(fetch.Config{
+			UserAgent: agent, Timeout: 30*time.Second + 100*r.Unit, MaxBody: math.MaxUint32, Dial: r.server.DialContext,
+		})
+		if err != nil {
+			return nil, nil, errors.Join(err, r.leave())
+		}
+		r.clients = append(r.clients, c)
+	}
+	if r.kind != "sensor" {
+		if err := r.prime(ctx); err != nil {
+			return nil, nil, errors.Join(err, r.leave())
+		}
+		return r.cycles, r.leave, nil
+	}
+	s, err := r.newSensor()
+	if err != nil {
+		return nil, nil, errors.Join(err, r.leave())
+	}
+	end = func() error { s.close(); return r.leave() }
+	if err := s.prime(ctx); err != nil {
+		return nil, nil, errors.Join(err, end())
+	}
+	return s.watch, end, nil
+}
+
+// leave closes the clients.
+func (r *run) leave() error {
+	for _, c := range r.clients {
+		c.Close()
+	}
+	return nil
 }
 
 // report tells of progress until ctx ends.

@@ -32,8 +32,11 @@ func (r *run) read(file *os.File, start time.Time) ([]monitor.Fetch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if rec.Agent != agent || rec.Time.Before(start) || rec.Status == 0 {
+		if (rec.Agent != agent && r.scheduled == nil) || rec.Time.Before(start) || rec.Status == 0 {
 			continue
+		}
+		if r.scheduled != nil && rec.Kind != truth.Page {
+			continue // it looks for robots.txt, too
 		}
 		if rec.Kind != truth.Page || rec.Page < 0 {
 			return nil, fmt.Errorf("the robot was told something that is no page: %s %s, %d", rec.Host, rec.Path, rec.Status)
