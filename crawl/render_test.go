@@ -22,6 +22,7 @@ type puppet struct {
 	ready   error
 	links   map[string][]string // that rendering adds, by path
 	took    time.Duration
+	enough  func(most int) bool // a page is held until this holds of how many were here at once; nil: not at all
 	now     int
 	most    int
 	learned map[string]int
@@ -43,6 +44,11 @@ func (p *puppet) Render(ctx context.Context, f *Fetched) (*Rendered, error) {
 	p.mu.Unlock()
 	pause(ctx, p.took)
 	p.mu.Lock()
+	for p.enough != nil && !p.enough(p.most) && ctx.Err() == nil {
+		p.mu.Unlock()
+		pause(ctx, time.Millisecond)
+		p.mu.Lock()
+	}
 	p.now--
 	if f.URL.Target() == "/fails" {
 		return nil, errors.New("the page is bad")
@@ -142,6 +148,9 @@ func TestRenderingAhead(t *testing.T) {
 		s := newSite(t, pages, nil)
 		r := newRig(t)
 		p := &puppet{took: 30 * time.Millisecond, links: links}
+		if delay == 0 { // the agent never comes with a second page: the crawl does not end
+			p.enough = func(most int) bool { return most >= 2 }
+		}
 		r.config.Render, r.config.Delay, r.config.DelayGiven = p, delay, delay > 0
 		if st := r.crawl(t, s.URL+"/").Status(); st.Rendered != 20 || st.Pages != 21 {
 			t.Errorf("%d rendered of %d", st.Rendered, st.Pages)
@@ -166,7 +175,12 @@ func TestRenderingApart(t *testing.T) {
 		defer mu.Unlock()
 		hosts[res.Page.URL] = time.Now()
 	}
-	p := &puppet{took: time.Second, links: map[string][]string{"/": nil}}
+	// The page is in the browser until the other host is done.
+	p := &puppet{links: map[string][]string{"/": nil}, enough: func(int) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !hosts[fast.URL+"/y"].IsZero()
+	}}
 	r.config.Render = &only{p, slow.URL}
 	r.crawl(t, slow.URL+"/", fast.URL+"/")
 	if !hosts[fast.URL+"/y"].Before(hosts[slow.URL+"/"]) {

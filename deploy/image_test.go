@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/lab/port"
 )
 
 // builder runs buildah with an image store of its own.
@@ -28,7 +29,7 @@ func (b *builder) command(ctx context.Context, args ...string) *exec.Cmd {
 
 func (b *builder) run(args ...string) string {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	cmd := b.command(ctx, args...)
 	var stderr bytes.Buffer
@@ -94,15 +95,12 @@ func TestImage(t *testing.T) {
 // serve runs the image's command on its demonstration web and asks it.
 func (b *builder) serve(container string) {
 	t := b.t
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	n, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	address := fmt.Sprintf("127.0.0.1:%d", n)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := b.command(ctx, "run", "--isolation", "chroot", "--network", "host", container, "--", "/usr/local/bin/freshet", "serve", "--demo", "--data", "/data", "--listen", address)
 	var log bytes.Buffer

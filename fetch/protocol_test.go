@@ -69,16 +69,19 @@ func TestHappyEyeballs(t *testing.T) {
 		{"two silent first", []netip.Addr{silent, silent, good}, 2 * headStart, 2*headStart + 2*time.Second},
 		{"refused first", []netip.Addr{dead, good}, 0, headStart},
 	} {
-		start := time.Now()
-		conn, err := d.race(context.Background(), "tcp", port, tt.addrs)
-		took := time.Since(start)
-		if err != nil {
-			t.Errorf("%s: %v", tt.name, err)
-			continue
+		// A busy machine makes it longer, never shorter: the best of several counts.
+		best := time.Hour
+		for try := 0; try < 8 && best > tt.most; try++ {
+			start := time.Now()
+			conn, err := d.race(context.Background(), "tcp", port, tt.addrs)
+			best = min(best, time.Since(start))
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			conn.Close()
 		}
-		conn.Close()
-		if took < tt.least || took > tt.most {
-			t.Errorf("%s: connected after %v, want %v to %v", tt.name, took, tt.least, tt.most)
+		if best < tt.least || best > tt.most {
+			t.Errorf("%s: connected after %v, want %v to %v", tt.name, best, tt.least, tt.most)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

@@ -50,7 +50,7 @@ func script(t *testing.T, answers ...string) (base string, connections *atomic.I
 
 func client(t *testing.T) *Client {
 	t.Helper()
-	c, err := New(Config{AllowPrivate: true, Timeout: 2 * time.Second, UserAgent: "wire"})
+	c, err := New(Config{AllowPrivate: true, Timeout: 5 * time.Minute, UserAgent: "wire"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,14 +123,16 @@ func TestWireCanceled(t *testing.T) {
 	t.Parallel()
 	base, connections := script(t, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nbegun", ok)
 	c := client(t)
-	for _, want := range []Kind{Timeout, Canceled} {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		if want == Canceled {
-			ctx, cancel = context.WithCancel(context.Background())
-			time.AfterFunc(100*time.Millisecond, cancel)
-		}
+	for i, want := range []Kind{Timeout, Canceled} {
+		ctx := ending{context.Background(), make(chan struct{}), map[Kind]error{Timeout: context.DeadlineExceeded, Canceled: context.Canceled}[want]}
+		go func() {
+			for connections.Load() <= int32(i) {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(50 * time.Millisecond) // into the body
+			close(ctx.done)
+		}()
 		_, err := c.Get(ctx, Request{URL: parse(t, base+"/")})
-		cancel()
 		var fe *Error
 		if !errors.As(err, &fe) || fe.Kind != want {
 			t.Errorf("%v, want %s", err, want)
@@ -138,6 +140,24 @@ func TestWireCanceled(t *testing.T) {
 	}
 	if n := connections.Load(); n != 2 || c.wire.kept != 0 {
 		t.Errorf("%d connections, %d kept", n, c.wire.kept)
+	}
+}
+
+// ending is a context that ends when done is closed, for the reason why.
+type ending struct {
+	context.Context
+	done chan struct{}
+	why  error
+}
+
+func (e ending) Done() <-chan struct{} { return e.done }
+
+func (e ending) Err() error {
+	select {
+	case <-e.done:
+		return e.why
+	default:
+		return nil
 	}
 }
 

@@ -213,11 +213,11 @@ func (w *witness) killed(t *testing.T, after time.Duration, bin string, args ...
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(30 * time.Second); w.site.Stats().Requests == before; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); w.site.Stats().Requests == before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
-			t.Fatalf("no request in 30 s: %s", stderr.String())
+			t.Fatalf("no request: %s", stderr.String())
 		}
 	}
 	time.Sleep(after)

@@ -19,7 +19,7 @@ time: 400000
 changes: [1, 2, 3, 4]
 requests: 5
 variants: ["plain:1", sensor]
-replications: 500
+replications: 5000
 `
 
 // startSweep runs freshet monitor sweep of a plan as a process of its own.
@@ -45,47 +45,41 @@ func TestSweepInConsole(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "sweeps", "long")
 	address := serveDemo(t, filepath.Join(dir, "data"), "--set", "lab.sweeps=["+filepath.Dir(out)+"]")
-	ctx := browser(t)
+	b := browser(t)
 	cmd := startSweep(t, long, out, "--workers", "1")
-	do := func(steps ...chromedp.Action[chromedp.Void]) {
-		t.Helper()
-		if err := chromedp.Do(ctx, steps...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := func(sel chromedp.CSS) string {
-		t.Helper()
-		s, err := chromedp.Run(ctx, chromedp.Text(sel))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	do(chromedp.Navigate(address+"/status"), chromedp.Click(chromedp.CSS(`header a[href="/lab"]`)))
-	do(chromedp.WaitVisible(chromedp.CSS("button[value=pause]")), chromedp.WaitVisible(chromedp.CSS("svg.spark")))
-	before := text("#live")
-	waitFor(t, "the page to move", func() bool { return text("#live") != before })
-	shoot(t, ctx, address, map[string]string{"lab": "/lab"})
-	do(chromedp.Navigate(address+"/lab"), chromedp.Click(chromedp.CSS("button[value=pause]")), chromedp.WaitVisible(chromedp.CSS("button[value=resume]")))
-	if s := text("#live h2"); !strings.Contains(s, "paused") {
+	b.do(chromedp.Navigate(address + "/status"))
+	b.click(`header a[href="/lab"]`)
+	b.see("button[value=pause]")
+	b.see("svg.spark")
+	before := b.text("#live")
+	waitFor(t, "the page to move", func() bool { return b.text("#live") != before })
+	b.shoot(address, map[string]string{"lab": "/lab"})
+	b.do(chromedp.Navigate(address + "/lab"))
+	b.click("button[value=pause]")
+	b.see("button[value=resume]")
+	if s := b.text("#live h2"); !strings.Contains(s, "paused") {
 		t.Errorf("it says %q", s)
 	}
-	do(chromedp.Click(chromedp.CSS("#live a")), chromedp.WaitVisible(chromedp.CSS("h1")))
-	if s := text("body"); !strings.Contains(s, "runs are missing") || !strings.Contains(s, "sensor") {
+	b.click("#live a")
+	b.see("h1")
+	if s := b.text("body"); !strings.Contains(s, "runs are missing") || !strings.Contains(s, "sensor") {
 		t.Errorf("report: %.300s", s)
 	}
-	do(chromedp.Navigate(address+"/lab"), chromedp.Click(chromedp.CSS("button[value=resume]")), chromedp.WaitVisible(chromedp.CSS("button[value=pause]")), chromedp.Click(chromedp.CSS("button[value=stop]")))
+	b.do(chromedp.Navigate(address + "/lab"))
+	b.click("button[value=resume]")
+	b.see("button[value=pause]")
+	b.click("button[value=stop]")
 	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exitFailed {
 		t.Errorf("the sweep ended with %v", err)
 	}
-	waitFor(t, "the page to say so", func() bool { return strings.Contains(text("#live h2"), "stopped") })
+	waitFor(t, "the page to say so", func() bool { return strings.Contains(b.text("#live h2"), "stopped") })
 }
 
 // A sweep that is killed without warning goes on where it was, and its results
 // are those of one that was let be, bit for bit.
 func TestSweepKilled(t *testing.T) {
 	t.Parallel()
-	plan := strings.Replace(long, "500", "40", 1)
+	plan := strings.Replace(long, "5000", "40", 1)
 	cut, whole := filepath.Join(t.TempDir(), "cut"), filepath.Join(t.TempDir(), "whole")
 	for want := range 3 { // three times
 		cmd := startSweep(t, plan, cut, "--workers", "2")

@@ -20,25 +20,22 @@ func scriptCommands() map[string]func(*testscript.TestScript, bool, []string) {
 }
 
 // scriptSite serves a folder of the story as a web site on loopback: site NAME
-// FOLDER [DELAY] sets $NAME to its origin and writes each request and status to
+// FOLDER sets $NAME to its origin and writes each request and status to
 // FOLDER.log. A file that begins with a line "HTTP CODE" is sent with the
-// headers that follow it up to an empty line. A delay is that of each answer.
+// headers that follow it up to an empty line. As long as there is a file
+// FOLDER.hold, requests are let wait.
 func scriptSite(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 || len(args) > 3 {
-		ts.Fatalf("usage: site NAME FOLDER [DELAY]")
-	}
-	var delay time.Duration
-	if len(args) == 3 {
-		var err error
-		delay, err = time.ParseDuration(args[2])
-		ts.Check(err)
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: site NAME FOLDER")
 	}
 	dir := ts.MkAbs(args[1])
 	log, err := os.OpenFile(dir+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	ts.Check(err)
 	var mu sync.Mutex
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(delay)
+		for held(dir) && r.Context().Err() == nil {
+			time.Sleep(5 * time.Millisecond)
+		}
 		status := scriptFile(w, r, dir)
 		mu.Lock()
 		defer mu.Unlock()
@@ -46,6 +43,12 @@ func scriptSite(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 	ts.Defer(func() { srv.Close(); log.Close() })
 	ts.Setenv(args[0], srv.URL)
+}
+
+// held reports whether requests to the site of a folder are to wait.
+func held(dir string) bool {
+	_, err := os.Stat(dir + ".hold")
+	return err == nil
 }
 
 // scriptFile answers with a file and returns the status.
@@ -93,7 +96,7 @@ func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
 	re, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	out := ""
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		err = ts.Exec(args[1], args[2:]...)
 		out = ts.ReadFile("stdout")
 		if err == nil && re.MatchString(out) {

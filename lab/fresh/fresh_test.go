@@ -57,13 +57,22 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	row, err := e.Run(t.Context(), "greedy"+Told)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Fewer requests than the budget of 20 are what a busy machine makes.
-	if row.Freshness <= .3 || row.Freshness > 1 || row.Requests > 23 || row.Requests < 5 || row.Theory == nil || row.Simulated == nil || row.Estimated <= 0 {
-		t.Errorf("%+v", row)
+	// On a busy machine the robot makes fewer requests than the budget allows and
+	// knows less, perhaps nothing: then it runs again. It never makes more.
+	for try := 1; ; try++ {
+		row, err := e.Run(t.Context(), "greedy"+Told)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row.Freshness > 1 || row.Requests > 23 || row.Theory == nil || row.Simulated == nil {
+			t.Fatalf("%+v", row)
+		}
+		if row.Freshness > .3 && row.Requests >= 5 && row.Estimated > 0 {
+			return
+		}
+		if try == 8 {
+			t.Fatalf("at the last of %d tries: %+v", try, row)
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -23,6 +22,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/lab/port"
 	"github.com/freshet/freshet/lab/rng"
 )
 
@@ -285,9 +285,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // free returns a loopback address that nobody listens at.
 func free() (string, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
+	n, err := port.Free()
+	return fmt.Sprintf("127.0.0.1:%d", n), err
 }

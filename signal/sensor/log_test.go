@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/lab/port"
+	"github.com/freshet/freshet/signal"
 )
 
 func TestParseLine(t *testing.T) {
@@ -74,16 +76,15 @@ func TestLogRotates(t *testing.T) {
 	expect := func(what string, n int) {
 		t.Helper()
 		events += n
-		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		have := 0
+		eventually(t, what, func() bool {
 			got.mu.Lock()
-			have := len(got.events)
-			got.mu.Unlock()
-			if have == events {
-				return
-			}
-			if have > events || time.Now().After(deadline) {
-				t.Fatalf("%s: %d events, want %d", what, have, events)
-			}
+			defer got.mu.Unlock()
+			have = len(got.events)
+			return have >= events
+		})
+		if have > events {
+			t.Fatalf("%s: %d events, want %d", what, have, events)
 		}
 	}
 	run := func(f func()) {
@@ -92,7 +93,7 @@ func TestLogRotates(t *testing.T) {
 		done := make(chan error, 1)
 		l := &Log{Path: path, Sensor: s, State: state, Poll: 2 * time.Millisecond}
 		go func() { done <- l.Run(ctx) }()
-		time.Sleep(20 * time.Millisecond)
+		eventually(t, "the end of the log is known", func() bool { _, err := os.Stat(state); return err == nil })
 		f()
 		cancel()
 		if err := <-done; err != nil {
@@ -144,12 +145,11 @@ func TestLogOfNginx(t *testing.T) {
 		t.Skip("nginx is not installed")
 	}
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_ = l.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", n)
 	root := filepath.Join(dir, "root")
 	if err := errors.Join(os.Mkdir(root, 0o755), os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(root, "a.html"), []byte("one"), 0o644)); err != nil {
 		t.Fatal(err)
@@ -181,16 +181,13 @@ http {
 		_, err = io.Copy(io.Discard, res.Body)
 		return errors.Join(err, res.Body.Close())
 	}
-	for deadline := time.Now().Add(10 * time.Second); get() != nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nginx does not answer")
-		}
-	}
+	eventually(t, "nginx answers", func() bool { return get() == nil })
 	var got collector
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
+	state := filepath.Join(dir, "state.json")
 	go func() {
-		done <- (&Log{Path: filepath.Join(dir, "access.log"), Sensor: New("http://"+address, 0, got.add), Poll: 5 * time.Millisecond}).Run(ctx)
+		done <- (&Log{Path: filepath.Join(dir, "access.log"), Sensor: New("http://"+address, 0, got.add), State: state, Poll: 5 * time.Millisecond}).Run(ctx)
 	}()
 	defer func() {
 		cancel()
@@ -198,7 +195,7 @@ http {
 			t.Error(err)
 		}
 	}()
-	time.Sleep(100 * time.Millisecond)
+	eventually(t, "the end of the log is known", func() bool { _, err := os.Stat(state); return err == nil })
 	for range 3 {
 		if err := get(); err != nil {
 			t.Fatal(err)
@@ -207,11 +204,9 @@ http {
 	if err := errors.Join(os.WriteFile(filepath.Join(root, "a.html"), []byte("two, longer"), 0o644), get()); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if e := got.take(); len(e) == 1 && e[0].URL == "http://"+address+"/a.html" && e[0].Event == "updated" {
-			break
-		} else if len(e) > 0 || time.Now().After(deadline) {
-			t.Fatalf("events %+v", e)
-		}
+	var e []signal.Event
+	eventually(t, "an event", func() bool { e = got.take(); return len(e) > 0 })
+	if len(e) != 1 || e[0].URL != "http://"+address+"/a.html" || e[0].Event != "updated" {
+		t.Errorf("events %+v", e)
 	}
 }

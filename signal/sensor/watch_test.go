@@ -3,8 +3,11 @@ package sensor
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/signal"
 )
 
 // Files that are written, replaced, moved and removed are told of once.
@@ -35,22 +38,30 @@ func TestWatch(t *testing.T) {
 			w := &Watch{Root: root, Base: "http://h", Rescan: rescan, To: got.add}
 			done := make(chan error, 1)
 			go func() { done <- w.Run(t.Context()) }()
-			time.Sleep(500 * time.Millisecond)
+			// The first scan has ended when the growth of a file is told of.
+			size := 0
+			var told []signal.Event
+			eventually(t, "the first scan", func() bool {
+				if len(told) == 0 {
+					size++
+					write("grows.txt", strings.Repeat("x", size))
+					time.Sleep(3 * settle) // until it has rested
+				}
+				told = append(told, got.take()...)
+				return len(told) > 0 && told[len(told)-1].Size == int64(size)
+			})
+			for _, e := range told {
+				if e.URL != "http://h/grows.txt" {
+					t.Errorf("the first scan told %+v", e)
+				}
+			}
 			expect := func(what, event, url string) {
 				t.Helper()
-				for range 50 {
-					time.Sleep(100 * time.Millisecond)
-					if e := got.take(); len(e) > 0 {
-						if len(e) != 1 || e[0].Event != event || e[0].URL != url {
-							t.Errorf("%s: %+v", what, e)
-						}
-						return
-					}
+				var e []signal.Event
+				eventually(t, what, func() bool { e = got.take(); return len(e) > 0 })
+				if len(e) != 1 || e[0].Event != event || e[0].URL != url {
+					t.Errorf("%s: %+v", what, e)
 				}
-				t.Errorf("%s: no event", what)
-			}
-			if e := got.take(); len(e) != 0 {
-				t.Errorf("the first scan told %+v", e)
 			}
 			write("index.html", "22")
 			expect("written", "updated", "http://h/")

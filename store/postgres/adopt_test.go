@@ -35,7 +35,7 @@ func TestAdopt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := alive.Join(ctx, Membership{Instance: "x"}); err != nil {
+	if _, err := alive.Join(ctx, Membership{Instance: "x", TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	work(alive, "http://alive/1")

@@ -3,6 +3,7 @@ package emulate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -47,29 +48,32 @@ func TestEmulationAgreesWithSimulation(t *testing.T) {
 					t.Fatal(err)
 				}
 				t.Logf("unit %v: emulated %.2f %%, simulated %.2f %%; late %.2f units, at most %.1f", unit, r.FreshnessMean, r.Simulated.FreshnessMean, r.Late, r.LateMax)
-				if math.Abs(r.Difference) > 2 {
-					if r.Late > .5 && unit < 9*tt.unit {
-						continue
-					}
-					t.Errorf("emulated %+v\nsimulated %+v", r.Result, r.Simulated)
-				}
-				near(t, "downloads", float64(r.Downloads), float64(r.Simulated.Downloads), .15)
-				near(t, "probes", float64(r.Probes), float64(r.Simulated.Probes), .15)
-				near(t, "bytes", float64(r.Bytes), float64(r.Simulated.Bytes), .15)
 				if r.Real != r.Detected+r.Overwritten+int64(r.StaleEnd) || r.Real != r.Simulated.Real || r.Failed > 0 {
 					t.Errorf("not conserved: %+v", r.Result)
 				}
-				return
+				if far := apart(r); far == "" {
+					return
+				} else if r.Late <= .5 || unit >= 27*tt.unit {
+					t.Fatalf("%s\nemulated %+v\nsimulated %+v", far, r.Result, r.Simulated)
+				}
 			}
 		})
 	}
 }
 
-func near(t *testing.T, what string, got, want, part float64) {
-	t.Helper()
-	if math.Abs(got-want) > part*want+5 {
-		t.Errorf("%s: %g, simulated %g", what, got, want)
+// apart says in what the emulation differs from the simulation, "" if in nothing.
+func apart(r *Result) string {
+	if math.Abs(r.Difference) > 2 {
+		return fmt.Sprintf("freshness: %.2f points apart", r.Difference)
 	}
+	for what, x := range map[string][2]int64{
+		"downloads": {r.Downloads, r.Simulated.Downloads}, "probes": {r.Probes, r.Simulated.Probes}, "bytes": {r.Bytes, r.Simulated.Bytes},
+	} {
+		if got, want := float64(x[0]), float64(x[1]); math.Abs(got-want) > .15*want+5 {
+			return fmt.Sprintf("%s: %g, simulated %g", what, got, want)
+		}
+	}
+	return ""
 }
 
 // The truth log that is kept tells of the robot, and agrees with the field.

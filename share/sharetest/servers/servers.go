@@ -22,6 +22,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/freshet/freshet/lab/port"
 	"github.com/freshet/freshet/share/source"
 )
 
@@ -51,6 +52,9 @@ func need(t testing.TB, program string) string {
 		t.Fatalf("%s is not installed: %v", program, err)
 	}
 	if os.Getuid() != 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("%s needs root", program)
+		}
 		t.Skipf("%s needs root here", program)
 	}
 	return p
@@ -59,13 +63,11 @@ func need(t testing.TB, program string) string {
 // FreePort returns a loopback port that was free a moment ago.
 func FreePort(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	return strconv.Itoa(n)
 }
 
 // start runs a server until the test ends and waits until it listens.
@@ -77,10 +79,11 @@ func start(t testing.TB, port, program string, args ...string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	done := make(chan struct{})
+	var ended error
+	go func() { ended = c.Wait(); close(done) }()
 	t.Cleanup(func() {
 		_ = c.Process.Signal(os.Interrupt)
-		done := make(chan struct{})
-		go func() { _ = c.Wait(); close(done) }()
 		select {
 		case <-done:
 		case <-time.After(2 * time.Second):
@@ -88,14 +91,19 @@ func start(t testing.TB, port, program string, args ...string) {
 			<-done
 		}
 	})
-	for range 200 {
+	for late := time.After(2 * time.Minute); ; {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			conn.Close()
 			return
 		}
-		time.Sleep(25 * time.Millisecond)
+		select {
+		case <-done:
+			t.Fatalf("%s has ended: %v: %s", program, ended, out.String())
+		case <-late:
+			t.Fatalf("%s does not listen at port %s", program, port)
+		case <-time.After(25 * time.Millisecond):
+		}
 	}
-	t.Fatalf("%s does not listen at port %s: %s", program, port, out.String())
 }
 
 // Write writes a file and the folders above it, and returns its path.

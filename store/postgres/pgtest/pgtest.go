@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -24,6 +23,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/freshet/freshet/lab/port"
 )
 
 // Cluster is one PostgreSQL server.
@@ -73,7 +74,7 @@ func Start() (c *Cluster, err error) {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	for range 3 { // another may take the free port before the server does
-		if c.port, err = freePort(); err != nil {
+		if c.port, err = port.Free(); err != nil {
 			return nil, err
 		}
 		if err = c.Up(); err == nil {
@@ -81,14 +82,6 @@ func Start() (c *Cluster, err error) {
 		}
 	}
 	return c, err
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
 // programs finds the folder of initdb.
@@ -139,6 +132,10 @@ func (c *Cluster) run(program string, args ...string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
+// patience is for how many seconds the server may start or end: on a machine
+// with much else to do.
+const patience = "300"
+
 // Up starts the server and waits until it answers.
 func (c *Cluster) Up() error {
 	options := fmt.Sprintf("-c port=%d -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c max_connections=200 -c timezone=UTC", c.port)
@@ -146,7 +143,7 @@ func (c *Cluster) Up() error {
 		options += " -c fsync=off"
 	}
 	// The log goes to a file: a server that kept our pipe would keep run from returning.
-	if out, err := c.run("pg_ctl", "-D", c.dir, "-l", c.logs, "-w", "-t", "60", "-o", options, "start"); err != nil {
+	if out, err := c.run("pg_ctl", "-D", c.dir, "-l", c.logs, "-w", "-t", patience, "-o", options, "start"); err != nil {
 		log, _ := os.ReadFile(c.logs)
 		return fmt.Errorf("start PostgreSQL: %w: %s%s", err, out, log)
 	}
@@ -161,7 +158,7 @@ func (c *Cluster) Down(crash bool) error {
 	if crash {
 		mode = "immediate"
 	}
-	if out, err := c.run("pg_ctl", "-D", c.dir, "-w", "-m", mode, "stop"); err != nil {
+	if out, err := c.run("pg_ctl", "-D", c.dir, "-w", "-t", patience, "-m", mode, "stop"); err != nil {
 		return fmt.Errorf("stop PostgreSQL: %w: %s", err, out)
 	}
 	c.up = false
@@ -223,7 +220,7 @@ func (c *Cluster) Create(ctx context.Context) (string, error) {
 // Database makes an empty database for a test.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	address, err := c.Create(ctx)
 	if err != nil {
