@@ -21,6 +21,7 @@ type monitorFieldCmd struct {
 	From       string   `help:"What the input files are: log (access logs in Common or Combined Log Format, .gz too), visits (of freshet export changes) or field (another field file)." enum:"log,visits,field" default:"log"`
 	Sort       bool     `help:"Sort entries that are out of order instead of refusing them."`
 	Lenient    bool     `help:"Pass over lines that are none of an access log, and count them."`
+	Slack      int64    `help:"Sizes in logs that differ by at most so many bytes are of the same content: for logs that count header fields (Apache's %O, in Debian's combined)." placeholder:"BYTES"`
 	Robots     []string `help:"Agents with these words are no visitors; what they saw still tells of changes." default:"bot,crawl,spider,slurp"`
 	Length     float64  `help:"Horizon in units after the first entry (default: a second after the last)."`
 	Input      []string `arg:"" optional:"" help:"Files to import; without them the field is made from laws." type:"path"`
@@ -33,8 +34,9 @@ type fieldSummary struct {
 	Changes  int     `json:"changes"`
 	Real     int     `json:"real_changes"`
 	Requests int     `json:"requests"`
-	Skipped  int     `json:"skipped"`   // entries that tell nothing of a resource
-	Bad      int     `json:"bad_lines"` // passed over
+	Small    int     `json:"small_changes"` // of at most 16 bytes
+	Skipped  int     `json:"skipped"`       // entries that tell nothing of a resource
+	Bad      int     `json:"bad_lines"`     // passed over
 }
 
 // Run makes or imports a field.
@@ -55,6 +57,9 @@ func (c *monitorFieldCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	sum.count(f)
+	if sum.Small > sum.Changes/20 && !g.Quiet {
+		fmt.Fprintf(g.stderr, "freshet: %d of %d changes are of at most %d bytes: if the log counts header fields (Apache's %%O), --slack %d takes them for none\n", sum.Small, sum.Changes, field.Few, field.Few)
+	}
 	if g.JSON {
 		return g.printJSON(sum)
 	}
@@ -85,6 +90,9 @@ func (s *fieldSummary) count(f field.Field) {
 }
 
 func (c *monitorFieldCmd) make(ctx context.Context, sum *fieldSummary) (field.Field, error) {
+	if c.Slack < 0 {
+		return nil, usagef("monitor field: --slack %d is negative", c.Slack)
+	}
 	if len(c.Input) == 0 {
 		return c.field()
 	}
@@ -94,7 +102,7 @@ func (c *monitorFieldCmd) make(ctx context.Context, sum *fieldSummary) (field.Fi
 		}
 		return readField(c.Input[0])
 	}
-	s := &field.Sightings{Sort: c.Sort, Length: c.Length, Seed: c.Seed}
+	s := &field.Sightings{Sort: c.Sort, Length: c.Length, Seed: c.Seed, Slack: c.Slack}
 	for _, name := range c.Input {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -113,7 +121,7 @@ func (c *monitorFieldCmd) make(ctx context.Context, sum *fieldSummary) (field.Fi
 	if err != nil {
 		return nil, err
 	}
-	sum.Skipped = s.Skipped
+	sum.Skipped, sum.Small = s.Skipped, s.Small
 	return h, nil
 }
 

@@ -298,3 +298,24 @@ http://x/,2026-03-01T04:00:00Z,false,0,0,0.1
 		}
 	}
 }
+
+// Sizes that count header fields differ by a few bytes from answer to answer:
+// within the slack they are the same, and without it they are pointed out.
+func TestSlack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ slack, changes, small int }{{0, 4, 3}, {2, 2, 1}, {16, 1, 0}} {
+		s := &Sightings{Slack: int64(tt.slack)}
+		for i, size := range []int64{1000, 1002, 1000, 1010, 2000} {
+			if err := s.Add(Sighting{Name: "/", Time: time.Unix(int64(i), 0), Status: 200, Size: size, Visitor: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h, err := s.History()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _, _ := h.Count(); n != tt.changes || s.Small != tt.small {
+			t.Errorf("slack %d: %d changes, %d small ones", tt.slack, n, s.Small)
+		}
+	}
+}

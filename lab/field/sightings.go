@@ -33,13 +33,20 @@ type Sightings struct {
 	// after the last one. Sightings beyond it are an error.
 	Length float64
 	Seed   uint64
+	// Slack is by how many bytes two sizes may differ and be of the same content:
+	// logs that count header fields (%O of Apache) have such sizes.
+	Slack int64
 
 	all     []sighting
 	pages   map[string]uint32
 	names   []string
 	last    time.Time
 	Skipped int // that tell nothing of a resource: redirects, bad requests
+	Small   int // changes by at most Few bytes, after History
 }
+
+// Few is of so many bytes that header fields may make the difference.
+const Few = 16
 
 // maxSightings bounds what is held in memory.
 const maxSightings = 20_000_000
@@ -62,7 +69,7 @@ func (s *Sightings) Add(v Sighting) error {
 		return nil
 	}
 	if v.Time.Before(s.last) && !s.Sort {
-		return fmt.Errorf("%w: %s is before %s, the time of the entry before: out of order (they can be sorted)", ErrInput, v.Time.Format(time.RFC3339), s.last.Format(time.RFC3339))
+		return fmt.Errorf("%w: %s is before %s, the time of the entry before: out of order (--sort sorts them)", ErrInput, v.Time.Format(time.RFC3339), s.last.Format(time.RFC3339))
 	}
 	if y := v.Time.Year(); y < 1970 || y > 2200 {
 		return fmt.Errorf("%w: the year %d", ErrInput, y)
@@ -164,7 +171,10 @@ func (s *Sightings) fill(h *History, pages []seen) (*History, error) {
 			continue
 		}
 		t := units(e.nano)
-		if k, size, differs := p.differs(e); differs {
+		if k, size, differs := p.differs(e, s.Slack); differs {
+			if d := size - p.size; d != 0 && d <= Few && d >= -Few {
+				s.Small++
+			}
 			when := p.at + rng.Unit(rng.Mix(s.Seed^uint64(e.page), p.count))*(t-p.at)
 			changes = append(changes, Change{Time: when, Page: p.number, Kind: k, Size: clip(size)})
 			p.kind, p.size = k, size
@@ -198,15 +208,15 @@ func (s *Sightings) fill(h *History, pages []seen) (*History, error) {
 }
 
 // differs tells whether a sighting shows a change of what was known, and which.
-func (p *seen) differs(e *sighting) (k Kind, size int64, yes bool) {
+func (p *seen) differs(e *sighting, slack int64) (k Kind, size int64, yes bool) {
 	switch {
 	case e.kind.Gone():
 		return e.kind, p.size, e.kind != p.kind
 	case e.changed < 0: // said to be as before
 		return Same, p.size, p.kind.Gone()
-	case e.size >= 0 && e.size < p.size:
+	case e.size >= 0 && e.size < p.size-slack:
 		return Shrunk, e.size, true
-	case e.size > p.size:
+	case e.size > p.size+slack:
 		return Grown, e.size, true
 	case e.changed > 0 && p.visited: // the first sighting is always called a change
 		return Grown, p.size, true // other bytes, as many
