@@ -190,6 +190,13 @@ func (c *Config) check() error {
 		if !slices.Contains([]string{"", "host", "domain", "prefix", "any"}, s.Scope) {
 			fail("sources[%d].scope: %q is none of host, domain, prefix, any", i, s.Scope)
 		}
+		for name, list := range map[string][]string{"include": s.Include, "exclude": s.Exclude} {
+			for _, p := range list {
+				if _, err := regexp.Compile(p); err != nil {
+					fail("sources[%d].%s: %q: %v", i, name, p, err)
+				}
+			}
+		}
 		if s.Depth < 0 {
 			fail("sources[%d].depth: %d is negative", i, s.Depth)
 		}

@@ -55,7 +55,7 @@ func TestErrors(t *testing.T) {
 		{"misspelt", "crawl:\n  agnets: 4\n", "", `freshet.yaml:2: unknown key "agnets" (did you mean "agents"?)`},
 		{"two at once", "crwal: {}\nindex:\n  foo_bar_baz: 1\n", "", `:3: unknown key "foo_bar_baz" (known here: freshness_weight,`},
 		{"in a list", "sources:\n  - ulr: x\n", "", `:2: unknown key "ulr" (did you mean "url"?)`},
-		{"wrong type", "crawl:\n  agents: many\n", "", "freshet.yaml:2: cannot unmarshal"},
+		{"wrong type", "crawl:\n  agents: many\n", "", `freshet.yaml:2: agents: "many" is no whole number`},
 		{"wrong size", "crawl:\n  max_body: big\n", "", `freshet.yaml:2: "big" is no size`},
 		{"not YAML", "crawl: [", "", "freshet.yaml: line 1"},
 		{"no URL", "sources:\n  - url: example\n", "", `sources[0].url: "example" is no URL`},

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,13 +75,62 @@ func (c *Config) read(path string, b []byte) error {
 		var te *yaml.TypeError
 		if errors.As(err, &te) {
 			for _, s := range te.Errors {
-				errs = append(errs, fmt.Errorf("%s:%s", path, strings.TrimPrefix(s, "line ")))
+				errs = append(errs, fmt.Errorf("%s:%s", path, wrongValue(&root, s)))
 			}
 			return errors.Join(errs...)
 		}
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// mismatch is the YAML package's remark on a value of a wrong kind.
+var mismatch = regexp.MustCompile("^line ([0-9]+): cannot unmarshal !![a-z]+ `?(.*?)`? into (.+)$")
+
+// wrongValue says what is wrong on a line of the document: its key, the value,
+// and what would be right.
+func wrongValue(root *yaml.Node, remark string) string {
+	m := mismatch.FindStringSubmatch(remark)
+	if m == nil {
+		return strings.TrimPrefix(remark, "line ")
+	}
+	line, err := strconv.Atoi(m[1])
+	if err != nil {
+		return remark
+	}
+	kind := m[3]
+	switch {
+	case strings.HasPrefix(kind, "int") || strings.HasPrefix(kind, "uint"):
+		kind = "whole number"
+	case strings.HasPrefix(kind, "float"):
+		kind = "number"
+	case kind == "bool":
+		kind = "true or false"
+	case kind == "time.Duration":
+		kind = kindOf(reflect.TypeFor[time.Duration]())
+	case strings.HasPrefix(kind, "[]"):
+		kind = "list"
+	case strings.HasPrefix(kind, "config."):
+		kind = "mapping of keys"
+	}
+	return fmt.Sprintf("%d: %s%q is no %s", line, keyAt(root, line), m[2], kind)
+}
+
+// keyAt returns the key whose value begins on a line, with a colon, or "".
+func keyAt(n *yaml.Node, line int) string {
+	if n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if k, v := n.Content[i], n.Content[i+1]; v.Line == line && v.Kind != yaml.MappingNode {
+				return k.Value + ": "
+			}
+		}
+	}
+	for _, c := range n.Content {
+		if k := keyAt(c, line); k != "" {
+			return k
+		}
+	}
+	return ""
 }
 
 // unknown walks the document beside the type and collects keys that the type

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,6 +63,9 @@ func (r *Results) Answer() SearchAnswer {
 func searchRequest(r *http.Request, limit int) (Request, error) {
 	v := r.URL.Query()
 	req := Request{Query: v.Get("q"), Kind: v.Get("kind"), Limit: limit, ByDate: v.Get("sort") == "date"}
+	if !slices.Contains(Kinds, req.Kind) {
+		return req, fmt.Errorf("kind=%q is none of %s", req.Kind, strings.Join(Kinds[1:], ", "))
+	}
 	if len(req.Query) > 4096 {
 		return req, errors.New("q is longer than 4096 bytes")
 	}

@@ -115,6 +115,10 @@ type Operator interface {
 	Ready(ctx context.Context) error
 }
 
+// Kinds are what a search may be limited to; "" is everything, "file" whatever
+// lies on shares.
+var Kinds = []string{"", "web", "file", "audio", "video", "image", "document", "archive", "program", "other"}
+
 // Source is a site or share to keep fresh.
 type Source struct {
 	URL   string `json:"url"`

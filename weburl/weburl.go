@@ -31,6 +31,15 @@ var (
 	ErrSyntax = errors.New("malformed URL")
 )
 
+// reason is what the library says of a URL, without the URL, which the caller
+// names, and without what concerns base URLs.
+func reason(err error) string {
+	s := strings.TrimPrefix(err.Error(), "Error: ")
+	s, _, _ = strings.Cut(s, " Url: '")
+	s, _, _ = strings.Cut(s, ", because it does not begin with an ASCII alpha")
+	return strings.ToLower(s[:1]) + strings.TrimSuffix(s[1:], ".")
+}
+
 // maxLength bounds a URL; longer ones are traps or data.
 const maxLength = 4096
 
@@ -66,7 +75,7 @@ func parse(base URL, raw string) (URL, error) {
 		w, err = whatwg.ParseRef(base.s, raw)
 	}
 	if err != nil {
-		return URL{}, fmt.Errorf("%w: %w", ErrSyntax, err)
+		return URL{}, fmt.Errorf("%w: %s", ErrSyntax, reason(err))
 	}
 	if p := w.Protocol(); p != "http:" && p != "https:" {
 		return URL{}, fmt.Errorf("%w: %q", ErrScheme, strings.TrimSuffix(p, ":"))

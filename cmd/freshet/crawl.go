@@ -132,6 +132,7 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err := errors.Join(err, parts.Close()); err != nil {
 		return err
 	}
+	sum.advise(g.stderr)
 	if g.JSON {
 		return g.printJSON(sum)
 	}
@@ -170,7 +171,7 @@ func (c *crawlCmd) seeds(g *globals) ([]weburl.URL, error) {
 	for _, s := range raw {
 		u, err := weburl.Parse(s)
 		if err != nil {
-			return nil, usagef("%q: %w (a URL begins with http:// or https://)", s, err)
+			return nil, usagef("%q: %w (a web address is written with http:// or https://)", s, err)
 		}
 		if crawl.PublicName(u.Hostname()) && c.Contact == "" && !c.AllowPrivate {
 			return nil, usagef("%s is a public server: give --contact URL or mail address, so that its operator can reach you", u)
@@ -509,6 +510,33 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 		Visited: s.Pages, CPU: out.CPU, Memory: int64(peak() * 1e6), Seconds: out.Seconds, Bytes: s.Bytes,
 	})
 	return out, nil
+}
+
+// remedies say what may be done where nothing could be fetched.
+var remedies = []struct{ kind, say string }{
+	{string(fetch.Private), "loopback and private addresses need --allow-private"},
+	{string(fetch.DNS), "the name does not resolve: is it written right?"},
+	{string(fetch.Refused), "nobody listens at that host and port"},
+	{string(fetch.Unreached), "no way leads to that host"},
+	{string(fetch.Timeout), "no answer in time"},
+	{string(fetch.TLS), "no valid certificate"},
+	{string(fetch.Protocol), "what answers there does not speak HTTP"},
+}
+
+// advise tells why a crawl has fetched nothing. It is no failure of the command:
+// the report says what the hosts answered.
+func (s *crawlSummary) advise(w io.Writer) {
+	if s.Pages > 0 {
+		return
+	}
+	for _, r := range remedies {
+		if s.Errors[r.kind] > 0 {
+			fmt.Fprintf(w, "freshet: nothing was fetched (%s): %s\n", r.kind, r.say)
+		}
+	}
+	if len(s.Errors) == 0 && s.Skipped["robots.txt"] > 0 {
+		fmt.Fprintln(w, "freshet: nothing was fetched: robots.txt forbids it (freshet robots tells by which line)")
+	}
 }
 
 func (s *crawlSummary) print(w io.Writer) {

@@ -131,7 +131,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exit
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, "freshet:", err)
+		fmt.Fprintln(stderr, "freshet:", err, hint(err))
 		return exitUsage
 	}
 	c.stdin, c.stdout, c.stderr = stdin, stdout, stderr
@@ -148,6 +148,21 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitFailed
 	}
 	return exitOK
+}
+
+// hint says where the usage of the command stands that was not understood.
+func hint(err error) string {
+	var p *kong.ParseError
+	if !errors.As(err, &p) || p.Context == nil {
+		return "(freshet --help)"
+	}
+	var path []string
+	for _, e := range p.Context.Path {
+		if e.Command != nil {
+			path = append(path, e.Command.Name)
+		}
+	}
+	return "(" + strings.Join(append([]string{"freshet"}, append(path, "--help")...), " ") + ")"
 }
 
 type versionCmd struct{}

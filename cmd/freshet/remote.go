@@ -9,6 +9,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -287,7 +290,7 @@ func (c *stopCmd) Run(ctx context.Context, g *globals) error {
 type searchCmd struct {
 	nodesRemote
 	Query  []string `arg:"" help:"Words, \"phrases\", -without, begin*, OR, field:value."`
-	Kind   string   `help:"Only this kind: web, file, audio, video, image, document."`
+	Kind   string   `help:"Only this kind: web, file, audio, video, image, document, archive, program, other."`
 	Limit  int      `help:"Results." default:"10"`
 	Offset int      `help:"Results to skip."`
 }
@@ -297,6 +300,9 @@ type searchCmd struct {
 func (c *searchCmd) Run(ctx context.Context, g *globals) error {
 	if c.Limit < 0 || c.Offset < 0 {
 		return usagef("search: --limit and --offset are not negative")
+	}
+	if !slices.Contains(console.Kinds, c.Kind) {
+		return usagef("--kind: %q is none of %s", c.Kind, strings.Join(console.Kinds[1:], ", "))
 	}
 	q := strings.Join(c.Query, " ")
 	var a console.SearchAnswer
@@ -323,6 +329,9 @@ func (c *searchCmd) Run(ctx context.Context, g *globals) error {
 			return err
 		}
 		a = res.Answer()
+		if a.Total == 0 && empty(dir) {
+			fmt.Fprintf(g.stderr, "freshet: nothing is indexed in %s yet: freshet crawl URL or freshet scan SOURCE fills it, --data DIR chooses another\n", dir)
+		}
 	default:
 		v := url.Values{"q": {q}, "kind": {c.Kind}, "limit": {fmt.Sprint(c.Limit)}, "offset": {fmt.Sprint(c.Offset)}}
 		if err := c.call(ctx, g, http.MethodGet, "/api/search?"+v.Encode(), nil, &a); err != nil {
@@ -361,6 +370,16 @@ func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results,
 	}
 	res, err := c.find(ctx, e, dir, q)
 	return res, errors.Join(err, e.Close())
+}
+
+// empty tells whether a data directory was never crawled or scanned into.
+func empty(dir string) bool {
+	for _, part := range []string{"store", "shares"} {
+		if _, err := os.Stat(filepath.Join(dir, part)); err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // find asks an index of pages, and that of files in the data directory.

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/freshet/freshet/progress"
@@ -85,12 +87,27 @@ func (c *scanCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
+	absent(g.stderr, robot.Status(), names)
 	sum := summarize(robot.Status(), names, counts)
 	sum.Seconds = time.Since(start).Seconds()
 	if g.JSON {
 		return g.printJSON(sum)
 	}
 	return sum.print(g)
+}
+
+// absent names the sources that could not be read, and why.
+func absent(w io.Writer, st share.Status, names []string) {
+	say := map[source.Class]string{
+		source.Offline: "nobody is there, or the name does not resolve", source.Refused: "the host is there, the service is not", source.Timeout: "no answer in time (--timeout)",
+		source.Denied: "not allowed: give user and password in the address", source.Protocol: "what answers there speaks another protocol",
+		source.Gone: "no such share or folder",
+	}
+	for _, h := range st.Hosts {
+		if why := say[source.Class(h.Error)]; slices.Contains(names, h.Name) && why != "" {
+			fmt.Fprintf(w, "freshet: %s: %s: %s; what is known of it stays\n", h.Name, h.Error, why)
+		}
+	}
 }
 
 // openShares opens the store of shares in the data directory.

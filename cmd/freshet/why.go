@@ -31,7 +31,7 @@ func (whyCmd) Help() string {
 // Run explains one page.
 func (c *whyCmd) Run(ctx context.Context, g *globals) error {
 	if _, err := weburl.Parse(c.URL); err != nil {
-		return usagef("%q: %w (a URL begins with http:// or https://)", c.URL, err)
+		return usagef("%q: %w (a web address is written with http:// or https://)", c.URL, err)
 	}
 	w, err := c.ask(ctx, g)
 	if err != nil {

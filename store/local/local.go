@@ -120,6 +120,9 @@ func Open(dir string, c Config) (*Store, error) {
 		if strings.Contains(err.Error(), "lock") || strings.Contains(err.Error(), "temporarily unavailable") {
 			return nil, fmt.Errorf("store %s: %w", dir, store.ErrLocked)
 		}
+		if strings.Contains(err.Error(), "format major version") {
+			return nil, fmt.Errorf("store %s: %w: %s", dir, store.ErrVersion, strings.TrimPrefix(err.Error(), "pebble: "))
+		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(limits{c.Known, c.Filter}), hosts: map[hostKey]*host{}, leases: map[*host]struct{}{}}

@@ -31,6 +31,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -198,7 +199,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 		return s.checkClock(ctx)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", where(pool), err)
+		return nil, fmt.Errorf("database %s: %w", where(pool), oneLine{err})
 	}
 	return s, nil
 }
@@ -316,3 +317,19 @@ var errInput = errors.New("bad record")
 func (s *Store) tx(ctx context.Context, f func(pgx.Tx) error) error {
 	return s.retry(ctx, func() error { return pgx.BeginFunc(ctx, s.pool, f) })
 }
+
+// oneLine writes an error that names each address that was tried on a line of
+// its own as one line, without what is said twice.
+type oneLine struct{ error }
+
+func (e oneLine) Error() string {
+	var out []string
+	for line := range strings.SplitSeq(e.error.Error(), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (e oneLine) Unwrap() error { return e.error }
