@@ -17,12 +17,14 @@ type disk struct {
 	fs   *vfs.MemFS
 	keep int // percent of what was not synced that survives
 	rng  *rand.Rand
+	// hosts in memory
+	hosts int
 }
 
 // open opens the store that the disk holds.
 func (d *disk) open(t *testing.T) store.Store {
 	t.Helper()
-	s, err := Open("store", Config{FS: d.fs, memory: 64 << 10})
+	s, err := Open("store", Config{FS: d.fs, memory: 64 << 10, Hosts: d.hosts})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +52,7 @@ func TestMachineCrash(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []int{0, 50, 100} {
 		fresh := func(seed uint64) *disk {
-			return &disk{fs: vfs.NewCrashableMem(), keep: keep, rng: rand.New(rand.NewPCG(seed, uint64(keep)))}
+			return &disk{fs: vfs.NewCrashableMem(), keep: keep, rng: rand.New(rand.NewPCG(seed, uint64(keep))), hosts: 1 + int(seed%3)}
 		}
 		t.Run(fmt.Sprintf("suite, %d %% of unsynced data kept", keep), func(t *testing.T) {
 			t.Parallel()

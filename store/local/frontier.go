@@ -1,12 +1,13 @@
 package local
 
 import (
-	"container/heap"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -18,7 +19,6 @@ import (
 // host is what is kept in memory of a host.
 type host struct {
 	key   hostKey
-	name  string
 	next  time.Time // politeness
 	fresh int64     // pages never visited
 	due   uint64    // earliest revisit in milliseconds, 0 for none
@@ -28,11 +28,13 @@ type host struct {
 	wait  int64                // when it becomes ready, in milliseconds
 	turn  uint64               // among hosts with the same wait, the first to come
 	at    int                  // place in the heap, -1 for none
+	pins  int                  // batches that need it in memory
 	low   uint64               // no new page stands before this order
 	adds  uint64               // batches that queued new pages, or moved them
 	// writing says that a batch under the lease is being written: the lease holds
 	// until that is done.
 	writing bool
+	listed  bool // among the idle
 }
 
 // place is where a page stood when it was taken.
@@ -66,58 +68,45 @@ func (h *hostHeap) Pop() any {
 	return e
 }
 
-// reheap puts a host where it belongs: into the heap if it has work and is not
-// leased. The caller holds mu.
-func (s *Store) reheap(h *host) {
-	if h.lease != 0 || (h.fresh == 0 && h.due == 0) {
-		if h.at >= 0 {
-			heap.Remove(&s.ready, h.at)
-		}
-		return
-	}
-	h.wait = 0
-	if !h.next.IsZero() {
-		h.wait = h.next.UnixMilli()
-	}
-	if h.fresh == 0 {
-		h.wait = max(h.wait, int64(h.due))
-	}
-	if h.at < 0 {
-		s.turns++
-		h.turn = s.turns
-		heap.Push(&s.ready, h)
-	} else {
-		heap.Fix(&s.ready, h.at)
-	}
-}
-
 // Claim implements store.Store.
 func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.setBack(now)
-	s.expire(now)
-	if len(s.ready) == 0 {
-		return nil, time.Time{}, nil
+	if err := s.setBack(now); err != nil {
+		return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
 	}
-	h := s.ready[0]
-	if h.wait > now.UnixMilli() {
-		return nil, time.UnixMilli(h.wait), nil
+	s.expire(now)
+	h, next, err := s.hosts.first(now.UnixMilli())
+	if err == nil && h == nil && next == 0 {
+		return nil, time.Time{}, s.hosts.err
+	}
+	if err == nil && h == nil {
+		return nil, time.UnixMilli(next), s.hosts.err
+	}
+	if err == nil {
+		err = s.hosts.err
+	}
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
 	}
 	s.token++
 	h.lease, h.until, h.taken = s.token, now.Add(ttl), map[weburl.Key]place{}
 	s.leases[h] = struct{}{}
-	s.reheap(h)
+	s.hosts.reheap(h)
+	s.hosts.shrink()
 	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh}
 	v, err := s.get(hostRecord(h.key))
-	if err == nil && v != nil {
+	if err == nil && v == nil {
+		err = store.ErrNotFound
+	}
+	if err == nil {
 		err = json.Unmarshal(v, &l.Host)
 	}
 	if err != nil {
 		s.drop(h)
-		return nil, time.Time{}, fmt.Errorf("store: claim %s: %w", h.name, err)
+		return nil, time.Time{}, fmt.Errorf("store: claim host %x: %w", h.key, err)
 	}
-	l.Host.Name, l.Host.Next = h.name, h.next
+	l.Host.Next = h.next
 	return l, time.Time{}, nil
 }
 
@@ -130,20 +119,16 @@ const (
 
 // setBack notices when the clock was set back: hosts that were asked while it was
 // ahead would rest until it is there again. The caller holds mu.
-func (s *Store) setBack(now time.Time) {
+func (s *Store) setBack(now time.Time) error {
 	now = now.Round(0) // what the clock shows, not the time that passed
 	if back := now.Add(time.Minute).Before(s.clock); !back {
 		if now.After(s.clock) {
 			s.clock = now
 		}
-		return
+		return nil
 	}
 	s.clock = now
-	for _, h := range s.hosts {
-		if h.shorten(now) {
-			s.reheap(h)
-		}
-	}
+	return s.hosts.setBack(now)
 }
 
 // shorten bounds a host's rest; it reports whether that was needed.
@@ -157,10 +142,15 @@ func (h *host) shorten(now time.Time) bool {
 
 // expire ends leases that ran out. The caller holds mu.
 func (s *Store) expire(now time.Time) {
+	var over []*host
 	for h := range s.leases {
 		if now.After(h.until) && !h.writing {
-			s.drop(h)
+			over = append(over, h)
 		}
+	}
+	slices.SortFunc(over, func(a, b *host) int { return cmp.Compare(a.lease, b.lease) })
+	for _, h := range over {
+		s.drop(h)
 	}
 }
 
@@ -168,12 +158,12 @@ func (s *Store) expire(now time.Time) {
 func (s *Store) drop(h *host) {
 	h.lease, h.taken = 0, nil
 	delete(s.leases, h)
-	s.reheap(h)
+	s.hosts.reheap(h)
 }
 
 // leased returns the host of a lease that still holds. The caller holds mu.
 func (s *Store) leased(l *store.Lease) (*host, error) {
-	h := s.hosts[weburl.HostKey(l.Host.Name)]
+	h := s.hosts.in[weburl.HostKey(l.Host.Name)]
 	if h == nil || h.lease != l.Token {
 		return nil, fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
 	}

@@ -105,11 +105,16 @@ func (s *Store) Loaded(context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
 	s.mu.Lock()
-	s.hosts, s.ready, s.leases = map[hostKey]*host{}, nil, map[*host]struct{}{}
+	err := s.hosts.parked.close()
+	s.hosts = hosts{most: s.hosts.most, parked: s.hosts.parked}
+	s.leases = map[*host]struct{}{}
 	s.stats = store.Stats{States: map[store.State]int64{}}
 	old := s.seen
 	s.seen = newSeen(old.limits)
 	old.close()
 	s.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
 	return s.load()
 }

@@ -10,7 +10,6 @@ package local
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,7 +25,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/weburl"
 )
 
 // formatVersion is written into the store; another is refused.
@@ -41,6 +39,9 @@ type Config struct {
 	// the table is full, 12 to 24 bits each; with less than 12 the disk is asked
 	// more often. Default 256 MiB.
 	Filter int
+	// Hosts is how many hosts are kept in memory, 250 bytes each; what is known of
+	// others is on disk. Hosts under a lease are always in memory. Default 65,536.
+	Hosts int
 	// Cache is the block cache in bytes, of which the tables of fresh writes take
 	// up to three times their size. Default 40 MiB.
 	Cache int64
@@ -53,7 +54,8 @@ type Config struct {
 	// return; nil panics.
 	Fatal func(message string)
 
-	memory uint64 // of the table of fresh writes; default 8 MiB
+	memory uint64           // of the table of fresh writes; default 8 MiB
+	now    func() time.Time // default time.Now
 }
 
 // Store implements store.Store.
@@ -62,14 +64,13 @@ type Store struct {
 	write *pebble.WriteOptions
 	seen  *seen
 	cache *pebble.Cache
+	now   func() time.Time
 	looks atomic.Int64 // questions of known URLs that memory could not answer
 
 	committing sync.Mutex // held while a batch is written; before mu
 
 	mu      sync.Mutex // guards what follows
-	hosts   map[hostKey]*host
-	ready   hostHeap
-	turns   uint64
+	hosts   hosts
 	leases  map[*host]struct{}
 	token   uint64
 	seq     uint64
@@ -90,6 +91,9 @@ func Open(dir string, c Config) (*Store, error) {
 	if c.Filter <= 0 {
 		c.Filter = 256 << 20
 	}
+	if c.Hosts <= 0 {
+		c.Hosts = 1 << 16
+	}
 	if c.Cache <= 0 {
 		c.Cache = 40 << 20
 	}
@@ -98,6 +102,9 @@ func Open(dir string, c Config) (*Store, error) {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
 			return nil, fmt.Errorf("store: %w", err)
 		}
+	}
+	if c.now == nil {
+		c.now = time.Now
 	}
 	if c.memory == 0 {
 		c.memory = 8 << 20
@@ -125,13 +132,15 @@ func Open(dir string, c Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
-	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(limits{c.Known, c.Filter}), hosts: map[hostKey]*host{}, leases: map[*host]struct{}{}}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}}
 	if c.NoSync {
 		s.write = pebble.NoSync
 	}
+	s.now = c.now
+	s.hosts = hosts{most: c.Hosts, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
 	s.stats.States = map[store.State]int64{}
 	if err := s.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), db.Close())
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.hosts.parked.close(), db.Close())
 	}
 	return s, nil
 }
@@ -163,78 +172,13 @@ func (s *Store) load() error {
 	} else if string(v) != formatVersion {
 		return fmt.Errorf("%w: its format is %s, this program's is %s", store.ErrVersion, v, formatVersion)
 	}
-	if err := s.loadHosts(); err != nil {
-		return err
-	}
 	if err := s.loadPages(); err != nil {
 		return err
 	}
+	if err := s.loadHosts(); err != nil {
+		return err
+	}
 	return s.loadSeq()
-}
-
-func (s *Store) loadHosts() error {
-	now := time.Now()
-	return s.scan([]byte{hostSpace}, func(k, v []byte) error {
-		var rec store.Host
-		if err := json.Unmarshal(v, &rec); err != nil {
-			return fmt.Errorf("host record %x: %w", k, err)
-		}
-		h := &host{key: hostKey(k[spaceLength:]), name: rec.Name, next: rec.Next, at: -1}
-		h.shorten(now)
-		s.hosts[h.key] = h
-		s.stats.Hosts++
-		return nil
-	})
-}
-
-// loadPages fills the table of known URLs and counts what waits. States are
-// read from the record's head without decoding all of it.
-func (s *Store) loadPages() error {
-	err := s.scan([]byte{pageSpace}, func(k, v []byte) error {
-		s.seen.add(weburl.Key(k[spaceLength:]))
-		s.stats.URLs++
-		if st := stateOf(v); st != store.Queued {
-			s.stats.States[st]++
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = s.scan([]byte{newSpace}, func(k, _ []byte) error {
-		if h := s.hosts[hostKey(k[1:9])]; h != nil {
-			h.fresh++
-			s.stats.New++
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	err = s.scan([]byte{dueSpace}, func(k, _ []byte) error {
-		if h := s.hosts[hostKey(k[1:9])]; h != nil && h.due == 0 {
-			_, h.due = pageOf(k)
-		}
-		return nil
-	})
-	for _, h := range s.hosts {
-		s.reheap(h)
-	}
-	return err
-}
-
-// stateOf finds the state in an encoded record: it is the second field.
-func stateOf(v []byte) store.State {
-	const mark = `","s":"`
-	if i := strings.Index(string(v[:min(len(v), 5000)]), mark); i >= 0 {
-		rest := v[i+len(mark):]
-		for j, c := range rest {
-			if c == '"' {
-				return store.State(rest[:j])
-			}
-		}
-	}
-	return store.Queued
 }
 
 func (s *Store) loadSeq() error {
@@ -313,7 +257,10 @@ func (s *Store) Close() error {
 	}
 	s.closing = true
 	s.mu.Unlock()
-	err := s.db.Close()
+	s.mu.Lock()
+	err := s.hosts.parked.close()
+	s.mu.Unlock()
+	err = errors.Join(err, s.db.Close())
 	s.cache.Unref()
 	s.seen.close()
 	if err != nil {
@@ -341,12 +288,10 @@ func (s *Store) Stats(context.Context) (store.Stats, error) {
 		out.States[k] = v
 	}
 	out.Feed = s.seq
-	now := uint64(time.Now().UnixMilli())
 	out.Leases = len(s.leases)
-	for _, h := range s.hosts {
-		if h.fresh > 0 || (h.due > 0 && h.due <= now) {
-			out.Due++
-		}
+	var err error
+	if out.Due, err = s.hosts.dueAt(millis(s.now())); err != nil {
+		return out, fmt.Errorf("store: stats: %w", err)
 	}
 	return out, nil
 }

@@ -17,7 +17,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]Config{"default": {}, "table of a few URLs": {Known: 64}, "no room for the filter either": {Known: 64, Filter: 64}} {
+	for name, c := range map[string]Config{"default": {}, "table of a few URLs": {Known: 64}, "no room for the filter either": {Known: 64, Filter: 64}, "one host in memory": {Hosts: 1}, "three hosts, nothing else": {Hosts: 3, Known: 64, Filter: 64}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) storetest.Opener {

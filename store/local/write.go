@@ -29,6 +29,7 @@ type writer struct {
 	added   map[weburl.Key]struct{}
 	hosts   map[hostKey]string // hosts of added URLs
 	fresh   map[hostKey]int64  // change of the count of new pages
+	touched []hostKey          // hosts of fresh and sooner, in the order in which they were met
 	states  map[store.State]int64
 	visited []weburl.Key
 	sooner  map[hostKey]uint64  // revisits moved forward by signals
@@ -37,6 +38,7 @@ type writer struct {
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
+	brought map[hostKey]*host   // hosts of the batch, in memory until it ends
 }
 
 // lock makes this the only batch under way.
@@ -59,6 +61,10 @@ func (w *writer) end() {
 	if w.moved != nil {
 		w.s.moves++
 	}
+	for _, h := range w.brought {
+		w.s.letGo(h)
+	}
+	w.s.hosts.shrink()
 	w.s.mu.Unlock()
 	w.locked = false
 	w.s.committing.Unlock()
@@ -151,6 +157,9 @@ func (w *writer) log(k weburl.Key, v *store.Visit) error {
 func (w *writer) count(h hostKey, n int64) {
 	if w.fresh == nil {
 		w.fresh = map[hostKey]int64{}
+	}
+	if _, here := w.fresh[h]; !here {
+		w.touched = append(w.touched, h)
 	}
 	w.fresh[h] += n
 }
@@ -284,6 +293,9 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		w.sooner = map[hostKey]uint64{}
 	}
 	if at, ok := w.sooner[h]; !ok || millis(to.Due) < at {
+		if !ok {
+			w.touched = append(w.touched, h)
+		}
 		w.sooner[h] = max(1, millis(to.Due))
 	}
 	return nil
@@ -298,9 +310,9 @@ func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
 		w.moved = map[weburl.Key]bool{}
 		w.s.moves++
 	}
-	rec := w.s.hosts[h]
-	if rec == nil { // a page without a host cannot be visited, wherever it stands
-		return false
+	rec := w.s.hosts.in[h]
+	if rec == nil { // nobody has it
+		return true
 	}
 	_, out := rec.taken[k]
 	return !out
@@ -334,21 +346,24 @@ func (w *writer) commit() error {
 	for k := range w.added {
 		s.seen.add(k)
 	}
+	for _, h := range unknown {
+		s.seen.add(idleKey(weburl.HostKey(h.Name)))
+	}
 	due, err := w.firstDue()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seq = seq
 	for _, rec := range unknown {
-		k := weburl.HostKey(rec.Name)
-		s.hosts[k] = &host{key: k, name: rec.Name, at: -1}
+		h := &host{key: weburl.HostKey(rec.Name), at: -1, pins: 1}
+		s.hosts.in[h.key], w.brought[h.key] = h, h
 		s.stats.Hosts++
 	}
 	w.remember(due)
 	return err
 }
 
-// check makes sure of the lease and lists the hosts that are new. The lease does
-// not run out until the batch ends.
+// check makes sure of the lease, brings the hosts of the batch into memory and
+// lists those that are new. The lease does not run out until the batch ends.
 func (w *writer) check() (unknown []store.Host, err error) {
 	s := w.s
 	s.mu.Lock()
@@ -359,8 +374,18 @@ func (w *writer) check() (unknown []store.Host, err error) {
 		}
 		w.h.writing = true
 	}
-	for k, name := range w.hosts {
-		if s.hosts[k] == nil {
+	w.brought = make(map[hostKey]*host, len(w.touched))
+	for _, k := range w.touched {
+		if w.brought[k] != nil { // moved and added to
+			continue
+		}
+		h, err := s.bring(k)
+		if err != nil {
+			return nil, err
+		}
+		if h != nil {
+			w.brought[k] = h
+		} else if name, ok := w.hosts[k]; ok {
 			unknown = append(unknown, store.Host{Name: name})
 		}
 	}
@@ -403,24 +428,26 @@ func (w *writer) remember(due uint64) {
 			delete(w.h.taken, k)
 		}
 	}
-	for k, n := range w.fresh {
-		h := s.hosts[k]
-		h.fresh += n
-		h.adds++
+	for _, k := range w.touched {
+		h := w.brought[k]
+		if h == nil { // a page without a host cannot be visited, wherever it stands
+			continue
+		}
+		if n, ok := w.fresh[k]; ok {
+			h.fresh += n
+			h.adds++
+			s.stats.New += n
+		}
 		if low, ok := w.lowest[k]; ok {
 			h.low = min(h.low, low)
 		}
-		s.stats.New += n
-		s.reheap(h)
-	}
-	for k, at := range w.sooner {
-		if h := s.hosts[k]; h.due == 0 || at < h.due {
+		if at, ok := w.sooner[k]; ok && (h.due == 0 || at < h.due) {
 			h.due = at
-			s.reheap(h)
 		}
+		s.hosts.reheap(h)
 	}
 	if w.h != nil {
-		s.reheap(w.h)
+		s.hosts.reheap(w.h)
 	}
 	for st, n := range w.states {
 		s.stats.States[st] += n

@@ -1,0 +1,124 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// loadPages fills the table of known URLs and counts states. States are read from
+// the record's head without decoding all of it.
+func (s *Store) loadPages() error {
+	return s.scan([]byte{pageSpace}, func(k, v []byte) error {
+		s.seen.add(weburl.Key(k[spaceLength:]))
+		s.stats.URLs++
+		if st := stateOf(v); st != store.Queued {
+			s.stats.States[st]++
+		}
+		return nil
+	})
+}
+
+// stateOf finds the state in an encoded record: it is the second field.
+func stateOf(v []byte) store.State {
+	_, rest, ok := bytes.Cut(v[:min(len(v), 5000)], stateMark)
+	if !ok {
+		return store.Queued
+	}
+	if bytes.HasPrefix(rest, queuedMark) { // most
+		return store.Queued
+	}
+	if end := bytes.IndexByte(rest, '"'); end >= 0 {
+		return store.State(rest[:end])
+	}
+	return store.Queued
+}
+
+var (
+	stateMark  = []byte(`","s":"`)
+	queuedMark = []byte(store.Queued + `"`)
+)
+
+// loadHosts builds the order of the hosts anew, in one pass over their records
+// and queues, which all stand in the order of the hosts' keys.
+func (s *Store) loadHosts() (err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fresh, due := &queues{s: s, space: newSpace}, &queues{s: s, space: dueSpace}
+	defer func() { err = errors.Join(err, fresh.close(), due.close()) }()
+	s.hosts.in, s.hosts.all = map[hostKey]*host{}, true
+	now := s.now()
+	return s.scan([]byte{hostSpace}, func(k, v []byte) error {
+		h, err := hostFrom(hostKey(k[spaceLength:]), v)
+		if err != nil {
+			return err
+		}
+		h.shorten(now)
+		if h.due, err = due.first(h.key); err != nil {
+			return err
+		}
+		if h.low, err = fresh.first(h.key); err != nil {
+			return err
+		}
+		if h.fresh, err = fresh.count(h.key); err != nil {
+			return err
+		}
+		s.seen.add(idleKey(h.key))
+		s.stats.Hosts++
+		s.stats.New += h.fresh
+		s.hosts.in[h.key] = h
+		s.hosts.reheap(h)
+		s.hosts.shrink()
+		return s.hosts.err
+	})
+}
+
+// queues walks over the queue entries of hosts in the order of their keys.
+type queues struct {
+	s     *Store
+	space byte
+	it    *pebble.Iterator
+	ok    bool
+}
+
+// first goes to the queue of a host that is behind those before, and returns the
+// order or time of its first entry, 0 for none.
+func (q *queues) first(h hostKey) (at uint64, err error) {
+	if q.it == nil {
+		if q.it, err = q.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{q.space}, UpperBound: []byte{q.space + 1}}); err != nil {
+			return 0, err
+		}
+		q.ok = q.it.First()
+	}
+	if q.ok && bytes.Compare(q.it.Key()[spaceLength:9], h[:]) < 0 {
+		q.ok = q.it.SeekGE(append([]byte{q.space}, h[:]...))
+	}
+	if !q.at(h) {
+		return 0, q.it.Error()
+	}
+	_, at = pageOf(q.it.Key())
+	return at, nil
+}
+
+// count counts the entries of the host from the one on that first went to.
+func (q *queues) count(h hostKey) (n int64, err error) {
+	for ; q.at(h); q.ok = q.it.Next() {
+		n++
+	}
+	return n, q.it.Error()
+}
+
+func (q *queues) at(h hostKey) bool {
+	return q.ok && bytes.Equal(q.it.Key()[spaceLength:9], h[:])
+}
+
+func (q *queues) close() error {
+	if q.it == nil {
+		return nil
+	}
+	return q.it.Close()
+}
