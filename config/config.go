@@ -71,20 +71,21 @@ type Source struct {
 
 // Crawl configures the web robot.
 type Crawl struct {
-	Agents       int           `yaml:"agents" doc:"Hosts worked at the same time."`
-	Delay        time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
-	DelayPopular time.Duration `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
-	Ordering     string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
-	Policy       string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, greedy, most-likely-changed, sweep, or one of the policies of freshet revisit plan (docs/freshness.md)."`
-	Budget       float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
-	BudgetBytes  Bytes         `yaml:"budget_bytes" doc:"Bytes of answers a day in all; 0 is no limit. The policy then weighs what a page's visit costs."`
-	MinRevisit   time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
-	MaxRevisit   time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
-	MaxBody      Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
-	Timeout      time.Duration `yaml:"timeout" doc:"Longest time of one request."`
-	Types        []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all."`
-	Proxy        string        `yaml:"proxy" doc:"Forward proxy for all requests."`
-	Resolver     string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
+	Agents        int           `yaml:"agents" doc:"Hosts worked at the same time."`
+	Delay         time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
+	DelayPopular  time.Duration `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
+	Ordering      string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
+	Policy        string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, greedy, most-likely-changed, sweep, or one of the policies of freshet revisit plan (docs/freshness.md)."`
+	Budget        float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
+	BudgetBytes   Bytes         `yaml:"budget_bytes" doc:"Bytes of answers a day in all; 0 is no limit. The policy then weighs what a page's visit costs."`
+	MinRevisit    time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
+	MaxRevisit    time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
+	MaxBody       Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
+	Timeout       time.Duration `yaml:"timeout" doc:"Longest time of one request."`
+	HostsInMemory int           `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
+	Types         []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all."`
+	Proxy         string        `yaml:"proxy" doc:"Forward proxy for all requests."`
+	Resolver      string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
 
 // Render configures the browser.
@@ -163,7 +164,7 @@ func Default() *Config {
 		Lease:   30 * time.Second,
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
-		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second},
+		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16},
 		Render:  Render{Mode: "auto", Agents: 2, Cost: 4, Timeout: 20 * time.Second, MaxBytes: 16 << 20, MaxMemory: 2 << 30, MaxAge: 30 * time.Minute, MaxPages: 1000},
 		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},

@@ -77,7 +77,7 @@ func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, ver
 // of archive files begin.
 func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string, err error) {
 	if c.Database == "" {
-		s, err := local.Open(filepath.Join(p.Dir, "store"), local.Config{Fatal: fatal})
+		s, err := local.Open(filepath.Join(p.Dir, "store"), local.Config{Fatal: fatal, Hosts: c.Crawl.HostsInMemory})
 		if err == nil {
 			p.Store = s
 		}

@@ -17,6 +17,7 @@ type benchSeenCmd struct {
 	Asked     int    `help:"Known URLs to ask for at each step, of the hosts at work and of any." default:"100000"`
 	Table     int    `help:"URLs that the table in memory holds (0: the store's default)."`
 	Filter    int    `help:"Bytes of the filters beside it (0: the store's default)."`
+	Hosts     int    `help:"Hosts that are kept in memory (0: the store's default)."`
 	Dir       string `help:"Folder for the store; it is deleted at the end. 10^8 URLs take some 10 GB." placeholder:"DIR" type:"path"`
 }
 
@@ -24,8 +25,8 @@ type benchSeenCmd struct {
 // at work and of any, opens the store again and asks for all. A line tells what
 // the step up to its URLs cost; looks are questions to the disk for each URL.
 func (c *benchSeenCmd) Run(ctx context.Context, g *globals) error {
-	if c.URLs < 1 || c.HostPages < 1 || c.Asked < 1 || c.Table < 0 || c.Filter < 0 {
-		return usagef("bench seen: --urls, --host-pages and --asked are at least 1, --table and --filter not negative")
+	if c.URLs < 1 || c.HostPages < 1 || c.Asked < 1 || c.Table < 0 || c.Filter < 0 || c.Hosts < 0 {
+		return usagef("bench seen: --urls, --host-pages and --asked are at least 1, --table, --filter and --hosts not negative")
 	}
 	work, err := os.MkdirTemp(c.Dir, "freshet-seen-")
 	if err != nil {
@@ -34,7 +35,7 @@ func (c *benchSeenCmd) Run(ctx context.Context, g *globals) error {
 	defer os.RemoveAll(work)
 	b := bench.Seen{
 		URLs: c.URLs, HostPages: c.HostPages, Asked: c.Asked, Dir: filepath.Join(work, "store"),
-		Config: local.Config{Known: c.Table, Filter: c.Filter},
+		Config: local.Config{Known: c.Table, Filter: c.Filter, Hosts: c.Hosts},
 	}
 	if !g.Quiet {
 		l := progress.New(g.stderr)
