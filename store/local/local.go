@@ -37,7 +37,7 @@ type Config struct {
 	Known int
 	// Filter is how many bytes the filters may take that know of all URLs once
 	// the table is full, 12 to 24 bits each; with less than 12 the disk is asked
-	// more often. Default 256 MiB.
+	// more often. Default 128 MiB.
 	Filter int
 	// Hosts is how many hosts are kept in memory, 250 bytes each; what is known of
 	// others is on disk. Hosts under a lease are always in memory. Default 65,536.
@@ -89,7 +89,7 @@ func Open(dir string, c Config) (*Store, error) {
 		c.Known = 8 << 20
 	}
 	if c.Filter <= 0 {
-		c.Filter = 256 << 20
+		c.Filter = 128 << 20
 	}
 	if c.Hosts <= 0 {
 		c.Hosts = 1 << 16
