@@ -20,28 +20,31 @@ import (
 func TestClusterSurvives(t *testing.T) {
 	t.Parallel()
 	const lease = 2 * time.Second
-	pages, sites := uint64(rounds(480, 4000)), uint64(rounds(40, 100))
+	pages, sites := uint64(rounds(600, 4000)), uint64(rounds(40, 100))
 	cluster := pgtest.New(t)
-	f := newFleet(t, cluster.Database(t), pages, sites, 40*time.Millisecond, lease)
+	f := newFleet(t, cluster.Database(t), pages, sites, 80*time.Millisecond, lease)
 	cable := newRelay(t, cluster.Port())
 
 	f.start("anna", f.database, 14)
 	f.start("boris", cable.address(f.database, cluster.Port()), 14)
 	f.wait(int64(pages) / 10)
+	f.asked("anna", f.begun, 1)
 
 	f.kill("anna")
 	f.start("clara", f.database, 14)
 	hosts, took := f.orphans("anna")
 	t.Logf("the %d hosts of the killed node were taken over within %v, lease %v", hosts, took, lease)
-	f.wait(int64(pages) * 3 / 10)
+	f.wait(int64(pages) / 5)
+	f.asked("boris", f.begun, 1)
 
 	cable.set(true)
 	cut := time.Now()
 	time.Sleep(lease + 500*time.Millisecond)
 	whole := time.Now()
 	cable.set(false)
-	f.wait(int64(pages) * 4 / 10)
+	f.wait(int64(pages) * 3 / 10)
 
+	f.limit(3)
 	if err := cluster.Down(true); err != nil {
 		t.Fatal(err)
 	}
@@ -49,13 +52,11 @@ func TestClusterSurvives(t *testing.T) {
 	if err := cluster.Up(); err != nil {
 		t.Fatal(err)
 	}
-	f.wait(int64(pages) / 2)
-
 	f.start("anna", f.database, 14) // again: its bodies are to be indexed
-	f.limit(3)
 	time.Sleep(2 * lease)
 	narrow := time.Now()
 	time.Sleep(lease)
+	f.asked("", narrow, 1)
 	wide := time.Now()
 	f.limit(40)
 	f.finish("anna", "boris", "clara")
@@ -69,10 +70,13 @@ func TestClusterSurvives(t *testing.T) {
 	if n := atOnce(requests, narrow, wide); n > 3 || n == 0 {
 		t.Errorf("%d requests at once under a limit of 3", n)
 	}
+	// What it asked in time may be served late, but then it is the last of its kind.
+	late := map[string]int{}
 	for _, r := range requests {
 		if r.node == "boris" && r.from.After(cut.Add(lease)) && r.from.Before(whole) {
-			t.Errorf("a node that was cut off went on: asked %s %v after the cut", r.host, r.from.Sub(cut))
-			break
+			if late[r.host]++; late[r.host] > 1 {
+				t.Errorf("a node that was cut off went on: asked %s again %v after the cut", r.host, r.from.Sub(cut))
+			}
 		}
 	}
 }
@@ -106,9 +110,14 @@ func TestNodesTogether(t *testing.T) {
 		f.start(name, f.database, 8, "--budget", fmt.Sprint(budget))
 	}
 	f.wait(80)
+	f.asked("anna", f.begun, 1)
+	f.asked("boris", f.begun, 1)
 	var s console.Status
-	f.ask(&s, "status")
-	if s.State != "running" || len(s.Nodes) != 2 || s.Pages < 80 || s.URLs < s.Pages || s.Agents.FetchLimit != 16 {
+	waitFor(t, "both nodes to be seen", func() bool {
+		f.ask(&s, "status")
+		return len(s.Nodes) == 2 && s.Agents.FetchLimit == 16
+	})
+	if s.State != "running" || s.Pages < 80 || s.URLs < s.Pages {
 		t.Errorf("status %+v", s)
 	}
 	var a agentsAnswer
@@ -116,12 +125,13 @@ func TestNodesTogether(t *testing.T) {
 	if a.Agents.FetchLimit != 5 {
 		t.Errorf("agents %+v", a)
 	}
+	paused := time.Now()
 	f.ask(nil, "pause")
 	time.Sleep(lease)
+	waitFor(t, "all agents to rest", func() bool { f.ask(&s, "status"); return s.Agents.Fetch == 0 })
 	quiet := time.Now()
 	time.Sleep(lease / 2)
 	wide := time.Now()
-	f.ask(&s, "status")
 	if s.State != "paused" {
 		t.Errorf("status %+v", s)
 	}
@@ -129,6 +139,7 @@ func TestNodesTogether(t *testing.T) {
 	time.Sleep(2 * lease)
 	few := time.Now()
 	time.Sleep(lease)
+	f.asked("", few, 1)
 	end := time.Now()
 	var found console.SearchAnswer
 	f.ask(&found, "search", "")
@@ -149,12 +160,12 @@ func TestNodesTogether(t *testing.T) {
 		if r.from.After(quiet) && r.from.Before(wide) {
 			t.Errorf("%s asked %s while all were paused", r.node, r.host)
 		}
-		if r.from.Before(quiet.Add(-lease)) {
+		if r.from.Before(paused) {
 			n++
 			both[r.node]++
 		}
 	}
-	took := quiet.Add(-lease).Sub(first).Seconds()
+	took := paused.Sub(first).Seconds()
 	t.Logf("%d requests in %.1f s, by node %v; pages %d and %d", n, took, both, sums["anna"].Pages, sums["boris"].Pages)
 	// robots.txt is asked for beside the budget: once a host.
 	if most := budget*(took+.5) + 60; float64(n) > most || len(both) != 2 {

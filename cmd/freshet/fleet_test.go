@@ -205,7 +205,7 @@ func (f *fleet) kill(name string) time.Time {
 // wait waits until so many pages were visited.
 func (f *fleet) wait(pages int64) {
 	f.t.Helper()
-	for end := time.Now().Add(90 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		st, err := f.store.Stats(context.Background())
 		if err == nil && st.States[store.OK] >= pages {
 			f.t.Logf("%v: %d pages", time.Since(f.begun).Round(time.Millisecond), st.States[store.OK])
@@ -214,6 +214,25 @@ func (f *fleet) wait(pages int64) {
 		f.alive()
 	}
 	f.t.Fatalf("%d pages are not visited in time", pages)
+}
+
+// asked waits until a node ("" is any) has asked the web so many times since a
+// moment.
+func (f *fleet) asked(node string, since time.Time, times int) {
+	f.t.Helper()
+	for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		n := 0
+		for _, r := range f.requests() {
+			if (node == "" || r.node == node) && r.from.After(since) {
+				n++
+			}
+		}
+		if n >= times {
+			return
+		}
+		f.alive()
+	}
+	f.t.Fatalf("%q does not ask", node)
 }
 
 // alive fails the test if a node has ended by an error.
@@ -242,7 +261,7 @@ func (f *fleet) finish(names ...string) map[string]crawlSummary {
 			if err != nil {
 				f.t.Fatalf("%s: %v: %s", name, err, p.stderr.String())
 			}
-		case <-time.After(2 * time.Minute):
+		case <-time.After(5 * time.Minute):
 			f.t.Fatalf("%s does not end: %s", name, p.stderr.String())
 		}
 		var sum crawlSummary
@@ -262,7 +281,7 @@ func (f *fleet) finish(names ...string) map[string]crawlSummary {
 func (f *fleet) orphans(node string) (hosts int, took time.Duration) {
 	f.t.Helper()
 	start := time.Now()
-	for first := true; time.Since(start) < time.Minute; first = false {
+	for first := true; time.Since(start) < 5*time.Minute; first = false {
 		var n int
 		err := f.store.Pool().QueryRow(context.Background(), "select count(*) from hosts where node = $1 and leased > 0", node).Scan(&n)
 		if err != nil {
@@ -311,12 +330,11 @@ func (f *fleet) requests() []request {
 
 func (f *fleet) reader() *truth.Reader {
 	f.t.Helper()
-	file, err := os.Open(f.truth)
+	log, err := os.ReadFile(f.truth)
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() { file.Close() })
-	r, err := truth.NewReader(file)
+	r, err := truth.NewReader(bytes.NewReader(log))
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -3,7 +3,6 @@
 package servers
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/pem"
@@ -73,9 +72,17 @@ func FreePort(t testing.TB) string {
 // start runs a server until the test ends and waits until it listens.
 func start(t testing.TB, port, program string, args ...string) {
 	t.Helper()
-	var out bytes.Buffer
+	// What it says goes to a file, and it is the first of a process group: children
+	// that outlive it would keep a pipe of ours open.
+	out, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	said := func() string { b, _ := os.ReadFile(out.Name()); return string(b) }
 	c := exec.Command(program, args...)
-	c.Stdout, c.Stderr = &out, &out
+	c.Stdout, c.Stderr = out, out
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -86,10 +93,11 @@ func start(t testing.TB, port, program string, args ...string) {
 		_ = c.Process.Signal(os.Interrupt)
 		select {
 		case <-done:
-		case <-time.After(2 * time.Second):
+		case <-time.After(3 * time.Second):
 			_ = c.Process.Kill()
 			<-done
 		}
+		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the children that are left
 	})
 	for late := time.After(2 * time.Minute); ; {
 		if conn, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
@@ -98,9 +106,9 @@ func start(t testing.TB, port, program string, args ...string) {
 		}
 		select {
 		case <-done:
-			t.Fatalf("%s has ended: %v: %s", program, ended, out.String())
+			t.Fatalf("%s has ended: %v: %s", program, ended, said())
 		case <-late:
-			t.Fatalf("%s does not listen at port %s", program, port)
+			t.Fatalf("%s does not listen at port %s: %s", program, port, said())
 		case <-time.After(25 * time.Millisecond):
 		}
 	}
