@@ -5,8 +5,8 @@
 // interval I with probability 1 - e^{-D I}: two changes between visits look
 // like one, so changes divided by time is biased low (Cho, Garcia-Molina,
 // Estimating frequency of change, 2003). Regular, MLE and Dated correct that;
-// History keeps in 40 bytes what the on-line estimate of a live robot needs,
-// with old evidence fading by half in a month.
+// History keeps in 40 bytes what a live robot believes of a rate (Belief), with
+// old evidence fading by half in a month.
 package change
 
 import (
@@ -115,18 +115,24 @@ func Dated(visits, changed int, sum float64) float64 {
 // HalfLife is the age at which evidence counts half.
 const HalfLife = 30 * 24 * time.Hour
 
-// History is what is remembered of an item's visits. The zero value is an item
-// never visited. Times of visits that go backwards are ignored.
+// History is what is remembered of an item's visits: what they add to the prior
+// belief of its rate. The zero value is an item never visited. Times of visits
+// that go backwards are ignored.
 type History struct {
 	Visits  float64   `json:"n,omitempty"` // faded count of visits after the first
-	Changes float64   `json:"c,omitempty"` // faded number of changes that those are expected to have hidden
-	Time    float64   `json:"t,omitempty"` // faded sum of the intervals, seconds
+	Changes float64   `json:"c,omitempty"` // faded number of changes that they are worth: the shape they add
+	Time    float64   `json:"t,omitempty"` // seconds that they add
 	Last    time.Time `json:"l,omitzero"`  // last visit
 	Changed time.Time `json:"d,omitzero"`  // last visit that saw a change
 }
 
-// Observe adds a visit.
-func (h *History) Observe(now time.Time, changed bool) {
+// Observe adds a visit to an item of which p was believed before its first.
+func (h *History) Observe(now time.Time, changed bool, p Prior) {
+	h.ObserveHeard(now, changed, p, Heard{})
+}
+
+// ObserveHeard is Observe after signals.
+func (h *History) ObserveHeard(now time.Time, changed bool, p Prior, heard Heard) {
 	if h.Last.IsZero() {
 		h.Last, h.Changed = now, now
 		return
@@ -136,39 +142,34 @@ func (h *History) Observe(now time.Time, changed bool) {
 		return
 	}
 	fade := math.Exp2(-tau / HalfLife.Seconds())
-	hidden := 0.0
+	h.Visits = h.Visits*fade + 1
+	h.Time *= fade
+	h.Changes *= fade
+	before := h.Belief(p)
+	after := heard.visited(before, tau, changed)
+	h.Changes = max(0, h.Changes+after.Shape-before.Shape)
+	h.Time = max(0, h.Time+after.Time-before.Time)
+	h.Last = now
 	if changed {
-		hidden = Hidden(h.own() * tau)
 		h.Changed = now
 	}
-	h.Visits = h.Visits*fade + 1
-	h.Time = h.Time*fade + tau
-	h.Changes = h.Changes*fade + hidden
-	h.Last = now
 }
 
-// unseen is how many changes are believed to have come beside those that were
-// seen: an item that was not seen to change for a time may yet do so, and is
-// looked at after some such times more. The prior of Jeffreys for a Poisson rate
-// has .5; with .25 robots that learn fared better.
-const unseen = .25
-
-// own is the rate by the item's own visits.
-func (h *History) own() float64 {
-	if h.Time <= 0 {
-		return 0
+// Belief is what is believed of the rate after the last visit.
+//
+// An item that changes far more often than the prior says would take as many
+// visits to tell as the prior has times theirs: the scale of the prior is
+// guessed, and gives way to the item's own with the first changes.
+func (h *History) Belief(p Prior) Belief {
+	b := p.belief()
+	if own := b.Shape * max(h.Time, 1e-6*b.Time) / h.Changes; own < b.Time {
+		b.Time *= math.Pow(own/b.Time, h.Changes/(1+h.Changes))
 	}
-	return h.Changes / h.Time
+	return Belief{b.Shape + h.Changes, b.Time + h.Time}
 }
 
-// Hidden is how many changes a visit that saw one is expected to have found,
-// x being the rate times the interval: x/(1 - e^{-x}).
-func Hidden(x float64) float64 {
-	if x < 1e-6 {
-		return 1 + x/2
-	}
-	return -x / math.Expm1(-x)
-}
+// Rate is its mean, in changes a second: never zero, never infinite.
+func (h *History) Rate(p Prior) float64 { return h.Belief(p).Rate() }
 
 // Size is how many bytes AppendBinary writes.
 const Size = 40
@@ -212,27 +213,25 @@ func from1970(ms uint64) time.Time {
 	return time.UnixMilli(int64(ms)).UTC()
 }
 
-// Prior is what is believed of an item before it was visited often: a rate in
-// changes a second, worth so many visits.
+// Prior is what is believed of an item before its first visit: a mean rate in
+// changes a second, and the shape of the belief, the changes that it is worth.
 type Prior struct {
-	Rate   float64
-	Weight float64
+	Rate  float64
+	Shape float64
 }
 
-// DefaultPrior is one change in ten days, worth half a visit.
-var DefaultPrior = Prior{Rate: 1 / (10 * 86400.0), Weight: .5}
+// DefaultPrior is one change in ten days, and hardly sure of it: the rates of a
+// site's pages lie over decades, and so many decades are what a Gamma
+// distribution of this shape has.
+var DefaultPrior = Prior{Rate: 1 / (10 * 86400.0), Shape: .25}
 
-// Rate returns the estimated rate in changes a second: expected changes by time,
-// mixed with the prior; never zero, never infinite. A change that was seen counts
-// for as many as it is expected to hide by the estimate of its time (EM on line;
-// Cappé, Moulines 2009), so that the estimate comes to the maximum of likelihood
-// however unequal the intervals are, which visits by value are.
-func (h *History) Rate(p Prior) float64 {
-	if p.Rate <= 0 {
-		p = DefaultPrior
+// belief is the prior as a distribution.
+func (p Prior) belief() Belief {
+	if !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
+		p.Rate = DefaultPrior.Rate
 	}
-	if h.Visits < .01 || h.Time <= 0 {
-		return p.Rate
+	if !(p.Shape > 0) || math.IsInf(p.Shape, 0) {
+		p.Shape = DefaultPrior.Shape
 	}
-	return ((h.Changes+unseen)/h.Time*h.Visits + p.Rate*p.Weight) / (h.Visits + p.Weight)
+	return Belief{p.Shape, p.Shape / p.Rate}
 }

@@ -137,18 +137,18 @@ func TestHistory(t *testing.T) {
 		t.Error("an item never visited has the prior's rate")
 	}
 	for i := range 200 { // every hour, changed half of the time: ln 2 an hour
-		h.Observe(start.Add(time.Duration(i)*time.Hour), i%2 == 0)
+		h.Observe(start.Add(time.Duration(i)*time.Hour), i%2 == 0, DefaultPrior)
 	}
 	if got := h.Rate(DefaultPrior) * 3600; !near(got, math.Ln2, .03) {
 		t.Errorf("rate %g an hour", got)
 	}
 	before := h
-	h.Observe(start, true) // the clock went back
+	h.Observe(start, true, DefaultPrior) // the clock went back
 	if h != before {
 		t.Error("a visit in the past counted")
 	}
 	for i := range 2000 { // it stopped changing: the old evidence fades
-		h.Observe(start.Add(time.Duration(200+i)*time.Hour), false)
+		h.Observe(start.Add(time.Duration(200+i)*time.Hour), false, DefaultPrior)
 	}
 	if got := h.Rate(DefaultPrior) * 3600; got > .05 {
 		t.Errorf("rate %g an hour three months after the last change", got)

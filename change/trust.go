@@ -9,31 +9,54 @@ import (
 // sensor): how often it was right. The zero value knows nothing. Evidence counts
 // half after HalfLife.
 type Trust struct {
-	True    float64   `json:"t,omitempty"` // visits after a signal that found a change
-	False   float64   `json:"f,omitempty"` // ... that found none
-	Missed  float64   `json:"m,omitempty"` // changes found without a signal
-	Watched float64   `json:"q,omitempty"` // seconds between visits, for the rate of false signals
-	At      time.Time `json:"a,omitzero"`  // up to when old evidence has faded
+	True     float64   `json:"t,omitempty"` // signals that told of a change
+	False    float64   `json:"f,omitempty"` // ... of none
+	Expected float64   `json:"e,omitempty"` // changes in all time between visits, by what is believed of the items
+	Missed   float64   `json:"m,omitempty"` // changes between visits without signal
+	Silent   float64   `json:"s,omitempty"` // changes expected there
+	Watched  float64   `json:"q,omitempty"` // seconds between visits, for the rate of false signals
+	At       time.Time `json:"a,omitzero"`  // up to when old evidence has faded
 }
 
-// Signalled adds what a visit found that was made after a signal, so many
-// seconds after the one before.
-func (t *Trust) Signalled(changed bool, seconds float64, now time.Time) {
+// Visited adds what a visit found of an item of which the source had given so
+// many signals since the last visit, so many seconds ago; rate is what is
+// believed of the item's changes.
+//
+// A change that was found may be one that signals told of or one that they
+// missed: so many signals are taken for true, and so many changes for missed, as
+// are expected, given that there was one (EM on line; Cappé, Moulines 2009). What
+// was missed can be counted only where there was no signal: it is compared with
+// the changes expected there, what was told with all.
+func (t *Trust) Visited(signals float64, changed bool, seconds, rate float64, now time.Time) {
 	t.watched(seconds, now)
-	if changed {
-		t.True++
-	} else {
-		t.False++
+	x := rate * seconds
+	if !(x >= 0) || math.IsInf(x, 0) {
+		x = 0
+	}
+	missed := x * (1 - t.Recall())
+	t.Expected += x
+	switch {
+	case signals <= 0:
+		t.Silent += x
+		if changed {
+			t.Missed += hidden(missed)
+		}
+	case changed:
+		p := t.Precision()
+		right := min(signals, signals*p/-math.Expm1(signals*math.Log1p(-p)-missed))
+		t.True, t.False = t.True+right, t.False+signals-right
+	default:
+		t.False += signals
 	}
 }
 
-// Polled adds what a visit found of whose page there was no signal, so many
-// seconds after the one before.
-func (t *Trust) Polled(changed bool, seconds float64, now time.Time) {
-	t.watched(seconds, now)
-	if changed {
-		t.Missed++
+// hidden is how many changes there were where there was any, x being the mean
+// number: x/(1 - e^-x).
+func hidden(x float64) float64 {
+	if x < 1e-6 {
+		return 1 + x/2
 	}
+	return -x / math.Expm1(-x)
 }
 
 // watched adds time of an item under watch. Old evidence fades an hour's worth
@@ -43,7 +66,10 @@ func (t *Trust) watched(seconds float64, now time.Time) {
 		t.At = now
 	} else if past >= time.Hour {
 		f := math.Exp2(-past.Seconds() / HalfLife.Seconds())
-		t.True, t.False, t.Missed, t.Watched, t.At = t.True*f, t.False*f, t.Missed*f, t.Watched*f, now
+		for _, x := range []*float64{&t.True, &t.False, &t.Expected, &t.Missed, &t.Silent, &t.Watched} {
+			*x *= f
+		}
+		t.At = now
 	}
 	if seconds > 0 && !math.IsInf(seconds, 0) {
 		t.Watched += seconds
@@ -60,8 +86,12 @@ func (t Trust) Precision() float64 {
 	return (t.True + believed - 1) / (t.True + t.False + believed)
 }
 
-// Recall is the probability that a change is signalled.
-func (t Trust) Recall() float64 { return (t.True + 1) / (t.True + t.Missed + 2) }
+// Recall is the probability that a change is signalled: one half before anything
+// was seen.
+func (t Trust) Recall() float64 {
+	told, missed := (t.True+.5)/(t.Expected+1), (t.Missed+.5)/(t.Silent+1)
+	return told / (told + missed)
+}
 
 // FalseRate is how many signals a second come to an item without a change: what
 // Precision leaves of all signals; 0 before the first.
@@ -109,15 +139,17 @@ func (g *Group) Add(o Group) {
 }
 
 // Prior is what the group says of an item that was never visited; with few
-// visits it is mostly base.
+// visits it is mostly base. The rates of its items are unlike: they are taken to
+// be Gamma distributed with the base's shape a, so that after an interval I a
+// share (T/(T+I))^a is unchanged, from which comes T and the mean a/T.
 func (g *Group) Prior(base Prior) Prior {
-	if base.Rate <= 0 {
-		base = DefaultPrior
-	}
+	b := base.belief()
+	base = Prior{Rate: b.Rate(), Shape: b.Shape}
 	if g.Visits < 1 || g.Time <= 0 {
 		return base
 	}
 	const worth = 10 // visits of the group that weigh as much as base
-	est := Regular(g.Visits, min(g.Changes, g.Visits), g.Time/g.Visits)
-	return Prior{Rate: (est*g.Visits + base.Rate*worth) / (g.Visits + worth), Weight: base.Weight}
+	share := (g.Visits - min(g.Changes, g.Visits) + .5) / (g.Visits + .5)
+	rate := b.Shape * math.Expm1(-math.Log(share)/b.Shape) * g.Visits / g.Time
+	return Prior{Rate: (rate*g.Visits + base.Rate*worth) / (g.Visits + worth), Shape: base.Shape}
 }

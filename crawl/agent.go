@@ -38,6 +38,7 @@ type agent struct {
 	batch   store.Batch
 	last    time.Time // of the last commit
 	body    []byte    // room for the body of the next page
+	told    pending   // signals before the visit under way
 
 	built   chan *building // pages that come back from the browser
 	away    int            // pages that are there

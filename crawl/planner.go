@@ -35,14 +35,14 @@ type Visited struct {
 	Delay   time.Duration // between visits of the host
 }
 
-// Rate is the page's change rate in changes a second.
-func (v *Visited) Rate() float64 { return v.Page.History.Rate(v.Prior) }
+// Belief is what is believed of the page's change rate, in changes a second.
+func (v *Visited) Belief() change.Belief { return v.Page.History.Belief(v.Prior) }
 
 // Signalled is what a Planner is told of a signal.
 type Signalled struct {
 	Page     *store.Page
 	URL      weburl.URL
-	Rate     float64       // changes a second
+	Belief   change.Belief // of its change rate, after this signal
 	Evidence float64       // what this signal says (revisit.Noisy)
 	Total    float64       // what all signals since the last visit say
 	Signals  revisit.Noisy // what is known of signals of the host's changes
@@ -55,12 +55,12 @@ type HalfChange struct{}
 
 // Visited implements Planner.
 func (HalfChange) Visited(v *Visited) time.Duration {
-	return Seconds(v.Signals.FreshFor(v.Rate(), .5, 0))
+	return Seconds(v.Signals.FreshFor(v.Belief().Rate(), .5, 0))
 }
 
 // Signalled implements Planner.
 func (HalfChange) Signalled(s *Signalled) time.Time {
-	return s.Page.History.Last.Add(Seconds(s.Signals.FreshFor(s.Rate, .5, s.Total)))
+	return s.Page.History.Last.Add(Seconds(s.Signals.FreshFor(s.Belief.Rate(), .5, s.Total)))
 }
 
 // Unplanned implements Planner.

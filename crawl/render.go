@@ -69,6 +69,7 @@ type building struct {
 	url          weburl.URL
 	res          *fetch.Response
 	at           time.Time
+	told         pending // signals before the visit
 	rendered     *Rendered
 	gained       int // URLs that nobody knew before the render
 	err          error
@@ -235,6 +236,7 @@ func (a *agent) arrive(ctx context.Context, b *building) {
 		r.stats.fail("render")
 		r.config.Log.Warn("render", "url", p.URL, "err", b.err)
 	}
+	a.told = b.told
 	links, changed := a.content(ctx, p, b)
 	r.config.Render.Learn(&b.Fetched, b.rendered, b.gained)
 	a.finish(&b.before, p, b.url, links, b.at, b.res.Elapsed, changed)

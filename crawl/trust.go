@@ -18,10 +18,13 @@ import (
 // dates is the source of signals that sitemaps and feeds are.
 const dates = "dates"
 
-// pending is what pages were signalled since they were asked for last.
+// pending is what a page was signalled since it was asked for last.
 type pending struct {
 	source   string // the last one
+	count    uint32
+	asked    uint32 // of count, those that came before the visit under way
 	evidence float64
+	before   float64 // of evidence, that of those
 	at       time.Time
 }
 
@@ -41,12 +44,13 @@ type heard struct {
 }
 
 const (
-	signalsKept = 100_000
-	trustedKept = 20_000
+	signalsKept    = 100_000
+	signalsCounted = 1000 // of a page, between two visits
+	trustedKept    = 20_000
 )
 
 // add remembers a signal and returns what all since the last visit say.
-func (s *signals) add(source string, k weburl.Key, evidence float64, now time.Time) (total float64) {
+func (s *signals) add(source string, k weburl.Key, evidence float64, now time.Time) (all pending) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.now[k]
@@ -54,29 +58,52 @@ func (s *signals) add(source string, k weburl.Key, evidence float64, now time.Ti
 		p = s.old[k]
 		delete(s.old, k)
 	}
-	p = pending{source, p.evidence + evidence, now}
+	p.source, p.evidence, p.at = source, p.evidence+evidence, now
+	p.count = min(p.count+1, signalsCounted)
 	if !ok && len(s.now) >= signalsKept || s.now == nil {
 		s.old, s.now = s.now, map[weburl.Key]pending{}
 	}
 	s.now[k] = p
-	return p.evidence
+	return p
 }
 
-// take returns the source whose signal a page was visited for, or "": one that
-// came after the page was asked for waits for the next visit.
-func (s *signals) take(k weburl.Key, asked time.Time) string {
+// ask notes that a page is asked for: signals that come from now on wait for the
+// next visit.
+func (s *signals) ask(k weburl.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p, ok := s.now[k]
-	if !ok {
-		p, ok = s.old[k]
+	for _, m := range []map[weburl.Key]pending{s.now, s.old} {
+		if p, ok := m[k]; ok {
+			p.asked, p.before = p.count, p.evidence
+			m[k] = p
+			return
+		}
 	}
-	if !ok || p.at.After(asked) {
-		return ""
+}
+
+// take ends a visit: it returns what the page was signalled before it was asked
+// for, and keeps what came since.
+func (s *signals) take(k weburl.Key) (heard pending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range []map[weburl.Key]pending{s.now, s.old} {
+		p, ok := m[k]
+		if !ok || p.asked == 0 {
+			continue
+		}
+		heard = p
+		heard.count, heard.evidence = p.asked, p.before
+		if p.count -= p.asked; p.count == 0 {
+			delete(m, k)
+		} else {
+			p.asked, p.evidence, p.before = 0, p.evidence-p.before, 0
+			if math.IsNaN(p.evidence) { // both were infinite
+				p.evidence = math.Inf(1)
+			}
+			m[k] = p
+		}
 	}
-	delete(s.now, k)
-	delete(s.old, k)
-	return p.source
+	return heard
 }
 
 // waiting returns what a page was signalled since its last visit.
@@ -117,20 +144,30 @@ func (s *signals) heard(host string) heard {
 	return s.hosts[host]
 }
 
-// worth is what is known of a source in the terms of the policies.
+// worth is what is known of a source in the terms of the policies. False signals
+// are reckoned in proportion to the true ones: late and doubled ones come with the
+// changes, and those of a source that always tells drown all others.
 func worth(t change.Trust) revisit.Noisy {
-	return revisit.Noisy{Recall: t.Recall(), False: t.FalseRate()}
+	p := t.Precision()
+	return revisit.Noisy{Recall: t.Recall(), Wrong: (1 - p) / p}
 }
 
-// evidence is what one signal of a source says of a page that changes at rate d.
-// Of a source that is right more often than not it says at least that: the rate
-// of a page that was not visited often is known worse than its source.
-func evidence(t change.Trust, d float64) float64 {
-	e := worth(t).Evidence(d)
-	if p := t.Precision(); p > .5 {
-		e = max(e, -math.Log1p(-p))
+// evidence is what one signal of a source says: that its page is as it was is as
+// many times less likely as signals are wrong.
+func evidence(t change.Trust) float64 { return -math.Log1p(-t.Precision()) }
+
+// hearing is what a page was signalled, beside what is known of the host's best
+// source.
+func hearing(trust map[string]change.Trust, p pending) change.Heard {
+	source, best := bestOf(trust)
+	h := change.Heard{Recall: best.Recall}
+	if p.count > 0 {
+		if p.source != "" {
+			source = p.source
+		}
+		h.Signals, h.Precision = float64(p.count), trust[source].Precision()
 	}
-	return e
+	return h
 }
 
 // Signal says that a source has told of a change of a page, and returns when the
@@ -143,15 +180,18 @@ func (r *Robot) Signal(ctx context.Context, source string, u weburl.URL) (due ti
 		return now // new, or not to be had when it was tried last
 	}
 	known := r.signals.heard(u.Host())
-	d := p.History.Rate(known.prior)
-	e := evidence(known.trust[source], d)
-	return r.config.Plan.Signalled(&Signalled{Page: p, URL: u, Rate: d, Evidence: e, Total: r.signals.add(source, u.Key(), e, now), Signals: Noisy(known.trust)})
+	e := evidence(known.trust[source])
+	all := r.signals.add(source, u.Key(), e, now)
+	b := hearing(known.trust, all).Belief(p.History.Belief(known.prior), now.Sub(p.History.Last).Seconds())
+	return r.config.Plan.Signalled(&Signalled{Page: p, URL: u, Belief: b, Evidence: e, Total: all.evidence, Signals: Noisy(known.trust)})
 }
 
-// Evidence is what signals say of a page since its last visit.
-func (r *Robot) Evidence(u weburl.URL) float64 {
-	p, _ := r.signals.waiting(u.Key())
-	return p.evidence
+// Belief is what is believed of a page's change rate now, of which p was believed
+// before its first visit: signals that came since the last visit tell of it, and
+// so does their silence. evidence is what they say of a change.
+func (r *Robot) Belief(p *store.Page, u weburl.URL, prior change.Prior, trust map[string]change.Trust, now time.Time) (b change.Belief, evidence float64) {
+	heard, _ := r.signals.waiting(u.Key())
+	return hearing(trust, heard).Belief(p.History.Belief(prior), now.Sub(p.History.Last).Seconds()), heard.evidence
 }
 
 // Trust calls f for each host and source of signals that are known.
@@ -168,28 +208,36 @@ func (r *Robot) Trust(f func(host, source string, t change.Trust)) {
 // Noisy is what is known of the signals of a host's pages, by the best of its
 // sources: nothing before that was right a few times. However good, a source may
 // fall silent: polling goes on.
-func Noisy(trust map[string]change.Trust) (best revisit.Noisy) {
+func Noisy(trust map[string]change.Trust) revisit.Noisy {
+	_, best := bestOf(trust)
+	return best
+}
+
+// bestOf returns the source that tells of most changes, "" for none.
+func bestOf(trust map[string]change.Trust) (source string, best revisit.Noisy) {
 	const few, most = 5, .95
-	for _, t := range trust {
-		if n := worth(t); t.True >= few && n.Recall > best.Recall {
-			best = n
+	for name, t := range trust {
+		if n := worth(t); t.True >= few && (n.Recall > best.Recall || n.Recall == best.Recall && name < source) {
+			source, best = name, n
 		}
 	}
 	best.Recall = min(best.Recall, most)
-	return best
+	return source, best
+}
+
+// observe adds a visit to a page's history.
+func (a *agent) observe(p *store.Page, changed bool, now time.Time) {
+	p.History.ObserveHeard(now, changed, a.prior(p), hearing(a.host.Trust, a.told))
 }
 
 // learn adds a visit to what is known of the host's pages and sources of
 // signals. before is the record that the visit found.
-func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now time.Time, took time.Duration) {
-	if p.State == store.Failed {
-		return // nothing was seen: the signal waits for the next try
-	}
-	source := a.robot.signals.take(u.Key(), now.Add(-took))
-	if before.State != store.OK || before.History.Last.IsZero() || (p.State != store.OK && p.State != store.Gone) {
+func (a *agent) learn(before, p *store.Page, changed bool, now time.Time) {
+	if p.State == store.Failed || before.State != store.OK || before.History.Last.IsZero() || (p.State != store.OK && p.State != store.Gone) {
 		return
 	}
 	seconds := now.Sub(before.History.Last).Seconds()
+	rate := before.History.Rate(a.prior(before))
 	for _, class := range []string{"", class(before)} {
 		g := a.host.Groups[class]
 		g.Observe(seconds, changed)
@@ -200,19 +248,19 @@ func (a *agent) learn(before, p *store.Page, u weburl.URL, changed bool, now tim
 			a.host.Groups[class] = g
 		}
 	}
-	if source != "" {
+	if source := a.told.source; source != "" {
 		if a.host.Trust == nil {
 			a.host.Trust = map[string]change.Trust{}
 		}
-		t := a.host.Trust[source]
-		t.Signalled(changed, seconds, now)
 		if _, ok := a.host.Trust[source]; ok || len(a.host.Trust) < maxSources {
+			t := a.host.Trust[source]
+			t.Visited(float64(a.told.count), changed, seconds, rate, now)
 			a.host.Trust[source] = t
 		}
 	}
 	for name, t := range a.host.Trust {
-		if name != source {
-			t.Polled(changed && source == "", seconds, now)
+		if name != a.told.source {
+			t.Visited(0, changed && a.told.source == "", seconds, rate, now)
 			a.host.Trust[name] = t
 		}
 	}
@@ -244,8 +292,8 @@ func (a *agent) hasten(ctx context.Context, visits []store.Visit, committed bool
 		if !ok || v.Page.State != store.OK || !w.at.After(v.Arrived.Add(-v.Took)) {
 			continue
 		}
-		d := v.Page.History.Rate(a.prior(&v.Page))
-		due := r.config.Plan.Signalled(&Signalled{Page: &v.Page, URL: u, Rate: d, Evidence: w.evidence, Total: w.evidence, Signals: Noisy(a.host.Trust)})
+		b := hearing(a.host.Trust, w).Belief(v.Page.History.Belief(a.prior(&v.Page)), w.at.Sub(v.Page.History.Last).Seconds())
+		due := r.config.Plan.Signalled(&Signalled{Page: &v.Page, URL: u, Belief: b, Evidence: w.evidence, Total: w.evidence, Signals: Noisy(a.host.Trust)})
 		switch {
 		case due.IsZero() || !due.Before(v.Page.Slot.Due):
 		case committed:

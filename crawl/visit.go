@@ -29,6 +29,7 @@ const roomKept = 1 << 20
 func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	r := a.robot
 	before := *p
+	r.signals.ask(u.Key())
 	req := fetch.Request{URL: u}
 	if r.config.Render == nil { // else the answer may be kept for later
 		req.Room = a.body
@@ -49,6 +50,10 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	}
 	a.polite(u, res, now)
 	r.stats.answer(res)
+	a.told = pending{}
+	if res.Status < 500 && res.Status != http.StatusTooManyRequests { // else nothing was seen: signals wait for the next try
+		a.told = r.signals.take(u.Key())
+	}
 	r.budget.spent(res.Wire + headerBytes)
 	if r.config.Render == nil && cap(res.Body) <= roomKept {
 		a.body = res.Body[:0]
@@ -60,10 +65,10 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	case s == http.StatusNotModified && before.State == store.OK:
 		p.Status, p.State, p.Failures = before.Status, store.OK, 0
 		r.stats.unchanged.Add(1)
-		p.History.Observe(now, false)
+		a.observe(p, false, now)
 		a.schedule(&before, p, u, false, now)
 	case s >= 200 && s < 300:
-		b := &building{page: *p, before: before, url: u, res: res, at: now}
+		b := &building{page: *p, before: before, url: u, res: res, at: now, told: a.told}
 		if a.send(ctx, b) {
 			return // the agent goes on; comeback finishes the page
 		}
@@ -81,7 +86,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		p.State, p.Failures = store.Blocked, 0
 		changed = before.State == store.OK
-		p.History.Observe(now, changed)
+		a.observe(p, changed, now)
 		p.Slot = store.Slot{Due: now.Add(max(r.config.MinRevisit, 24*time.Hour))}
 	default:
 		p.State, p.Failures = store.Gone, 0
@@ -96,7 +101,7 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 	if p.State != store.OK && p.State != store.Failed {
 		p.Digest = [16]byte{} // nothing of it is in the index
 	}
-	a.learn(before, p, u, changed, now, took)
+	a.learn(before, p, changed, now)
 	if p.State != store.OK && p.State != store.Redirect {
 		a.robot.config.Plan.Unplanned(u)
 	}
@@ -139,7 +144,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		return nil, before.State == store.OK
 	}
 	changed = !had(before) || r.differs(before, page)
-	p.History.Observe(now, changed)
+	a.observe(p, changed, now)
 	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.NoIndex
 	p.Canonical = ""
 	if c := page.Canonical; !c.IsZero() && c != u {
@@ -312,7 +317,7 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 			a.found(p, to, p.Depth, time.Time{})
 		}
 	}
-	p.History.Observe(now, p.Location != was)
+	a.observe(p, p.Location != was, now)
 	a.schedule(before, p, u, p.Location != was, now)
 	return links
 }
@@ -425,7 +430,7 @@ func (a *agent) serverError(p *store.Page, now time.Time) {
 // goneAgain says when a page that is not there is looked for again: after a day,
 // then after as long again as it has been gone.
 func (a *agent) goneAgain(before, p *store.Page, now time.Time) {
-	p.History.Observe(now, before.State != store.Gone)
+	a.observe(p, before.State != store.Gone, now)
 	wait := max(now.Sub(p.History.Changed), goneAtFirst, a.robot.config.MinRevisit)
 	p.Slot = store.Slot{Due: now.Add(min(wait, max(goneAtFirst, a.robot.config.MaxRevisit)))}
 }

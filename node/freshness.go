@@ -33,7 +33,8 @@ type sum struct {
 	pages, queue int64
 	weight       float64 // importance of the pages, by which both are weighted
 	fresh, age   float64
-	prior        change.Prior  // of the host's pages
+	prior        change.Prior // of the host's pages
+	trust        map[string]change.Trust
 	signals      revisit.Noisy // what is known of signals of its changes
 }
 
@@ -48,8 +49,12 @@ func (s *sum) estimate() estimate {
 // to steps of a histogram.
 type kind struct {
 	rate, importance, cost float64
-	signals                bool // the changes that are signalled
+	shape                  float64 // of the belief of rate
+	signals                bool    // the changes that are signalled
 }
+
+// mostShape is the shape of a belief that is all but certain.
+const mostShape = 1024
 
 // step rounds x to a power of two, with so many steps an octave.
 func step(x, octave float64) float64 {
@@ -98,7 +103,7 @@ func (n *Node) estimate(ctx context.Context) error {
 	err := n.parts.Store.Hosts(ctx, func(h *store.Host) error {
 		groups[h.Name] = h.Groups[""]
 		together.Add(h.Groups[""])
-		hosts[h.Name] = &sum{signals: crawl.Noisy(h.Trust)}
+		hosts[h.Name] = &sum{trust: h.Trust, signals: crawl.Noisy(h.Trust)}
 		return nil
 	})
 	if err != nil {
@@ -124,18 +129,20 @@ func (n *Node) estimate(ctx context.Context) error {
 			h.queue++
 		}
 		if p.State == store.Redirect && n.plan != nil {
-			n.plan.keep(p, u, n.rate(u, p.History.Rate(h.prior)), h.signals)
+			n.plan.keep(p, u, n.belief(u, p.History.Belief(h.prior)), h.signals)
 		}
 		if p.State != store.OK {
 			return nil
 		}
-		d := n.rate(u, p.History.Rate(h.prior))
+		b, evidence := n.robot.Belief(p, u, h.prior, h.trust, now)
+		b = n.belief(u, b)
+		d := b.Rate()
 		mu := n.importance(p, u)
 		if n.plan != nil {
-			n.plan.keep(p, u, d, h.signals)
+			n.plan.keep(p, u, b, h.signals)
 		}
 		t := max(0, now.Sub(p.History.Last).Seconds())
-		fresh, age := h.signals.Fresh(d, t, n.robot.Evidence(u)), h.signals.Age(d, t)
+		fresh, age := b.Fresh((1-h.signals.Recall)*t)*math.Exp(-evidence), h.signals.Age(d, t)
 		for _, s := range []*sum{h, &all} {
 			s.pages++
 			s.weight += mu
@@ -143,12 +150,13 @@ func (n *Node) estimate(ctx context.Context) error {
 			s.age += mu * age
 		}
 		bytes += cost(p)
-		k := kind{rate: step(d*(1-h.signals.Recall), 4), importance: step(mu, 1)}
+		k := kind{rate: step(d*(1-h.signals.Recall), 4), importance: step(mu, 1), shape: step(min(b.Shape, mostShape), 2)}
 		if n.config.Crawl.BudgetBytes > 0 {
 			k.cost = step(cost(p), 2)
 		}
 		kinds[k]++
 		if h.signals.Recall > 0 {
+			k.shape = 0
 			k.rate, k.signals = step(d*h.signals.Recall, 4), true
 			kinds[k]++
 		}
@@ -212,7 +220,7 @@ func needed(kinds map[kind]int, bytes float64) []console.Needed {
 				requests += float64(count) * optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate, Signals: true}, price)
 				continue
 			}
-			f := optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate}, price)
+			f := optimal.Rate(revisit.Item{Importance: k.importance, Rate: k.rate}, price) // by then it is known
 			requests += float64(count) * f
 			freshness += float64(count) * k.importance * revisit.FixedFreshness(f, k.rate)
 			weight += float64(count) * k.importance

@@ -263,7 +263,7 @@ func TestPolicy(t *testing.T) {
 	}
 	page := &store.Page{URL: "http://h.example/"}
 	u, _ := weburl.Parse(page.URL)
-	if _, rate := p.numbers(page, u, 1e-4, revisit.Noisy{}, 0, false); math.Abs(rate-1./20) > 1e-9 { // 40 pages, 2 a second
+	if _, rate := p.numbers(page, u, change.Belief{Shape: 1, Time: 1e4}, revisit.Noisy{}, 0, false); math.Abs(rate-1./20) > 1e-9 { // 40 pages, 2 a second
 		t.Errorf("uniform: %g a second", rate)
 	}
 	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget", "greedy": "set crawl.budget"} {
@@ -324,7 +324,7 @@ func TestImportance(t *testing.T) {
 	}
 	rate := func(page *store.Page) float64 {
 		u, _ := weburl.Parse(page.URL)
-		_, f := p.numbers(page, u, page.History.Rate(change.DefaultPrior), revisit.Noisy{}, 0, false)
+		_, f := p.numbers(page, u, page.History.Belief(change.DefaultPrior), revisit.Noisy{}, 0, false)
 		return f
 	}
 	if a, b, c := rate(small), rate(large), rate(guarded); !(a > c && c > b) {

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math"
@@ -11,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/revisit"
@@ -117,12 +120,12 @@ func (p *planner) clock(t time.Time) float64 { return t.Sub(p.base).Seconds() }
 
 // numbers are importance and rate of a page in the schedule. since is the time
 // between its last two visits, 0 where that is not known.
-func (p *planner) numbers(page *store.Page, u weburl.URL, d float64, noisy revisit.Noisy, since time.Duration, changed bool) (mu, rate float64) {
-	worth := p.node.importance(page, u)
+func (p *planner) numbers(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy, since time.Duration, changed bool) (mu, rate float64) {
+	worth, d := p.node.importance(page, u), b.Rate()
 	bytes := p.node.config.Crawl.BudgetBytes > 0
 	switch {
 	case p.policy != nil:
-		it := revisit.Item{Importance: worth, Rate: d * (1 - noisy.Recall)} // signals tell of the rest
+		it := revisit.Item{Importance: worth, Rate: d * (1 - noisy.Recall), Shape: b.Shape} // signals tell of the rest
 		if bytes {
 			it.Cost = cost(page)
 		}
@@ -143,18 +146,57 @@ func (p *planner) numbers(page *store.Page, u weburl.URL, d float64, noisy revis
 
 // Visited implements crawl.Planner.
 func (p *planner) Visited(v *crawl.Visited) time.Duration {
-	d := p.node.rate(v.URL, v.Rate())
-	mu, rate := p.numbers(v.Page, v.URL, d, v.Signals, v.Since, v.Changed)
+	b := p.node.belief(v.URL, v.Belief())
+	mu, rate := p.numbers(v.Page, v.URL, b, v.Signals, v.Since, v.Changed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id, group := p.item(v.URL, mu, rate, v.Page.History.Last)
 	p.hosts[group].delay = v.Delay
 	p.listen(group, v.Signals)
-	if err := p.schedule.Visited(id, mu, rate, p.clock(v.Page.History.Last)); err != nil {
+	at := p.clock(v.Page.History.Last)
+	err := errors.Join(p.believe(id, b), p.schedule.Visited(id, mu, rate, at))
+	if p.learns() && v.Signals.Recall == 0 && b.Shape < unsure && draw(v.URL, v.Page.History.Last) < probes {
+		err = errors.Join(err, p.schedule.Probe(id, at+b.Even()))
+	}
+	if err != nil {
 		p.node.log.Error("schedule", "url", v.Page.URL, "err", err)
 	}
 	p.done(id, group)
 	return math.MaxInt64
+}
+
+// Of the visits to pages whose change rate is hardly known the share probes is
+// followed by one after a time in which a change is as likely as none, which is
+// what tells the most of the rate: by the turns that a page gets for its rate as
+// it is believed, one that is visited too rarely for its changes is seen changed
+// each time, and nothing is learned. unsure is the shape of the belief below which
+// that is done: beyond it the rate is known within a third.
+const (
+	probes = .25
+	unsure = 10
+)
+
+// learns reports whether visits go by what is believed of change rates.
+func (p *planner) learns() bool {
+	return p.policy != nil && !p.policy.Flat() || p.rule == "greedy" || p.rule == "most-likely-changed"
+}
+
+// draw is a number from 0 to 1 that looks like chance, of a page and a visit.
+func draw(u weburl.URL, at time.Time) float64 {
+	h := fnv.New64a()
+	k := u.Key()
+	_, _ = h.Write(binary.LittleEndian.AppendUint64(k[:], uint64(at.UnixNano())))
+	x := h.Sum64() * 0x9e3779b97f4a7c15
+	return float64((x^x>>29)*0xbf58476d1ce4e5b9>>11) / (1 << 53)
+}
+
+// believe tells the schedule how sure a page's rate is. In a plan that is in the
+// rate of its visits.
+func (p *planner) believe(id uint32, b change.Belief) error {
+	if p.rule == stride {
+		return nil
+	}
+	return p.schedule.Believe(id, b.Shape)
 }
 
 // listen tells the schedule of a host's signals. Plans reckon with them in their
@@ -200,8 +242,16 @@ func (p *planner) Signalled(s *crawl.Signalled) time.Time {
 	if !known {
 		return crawl.HalfChange{}.Signalled(s)
 	}
-	d, e := p.node.rate(s.URL, s.Rate), s.Evidence
-	if p.rule == stride {
+	b, e := p.node.belief(s.URL, s.Belief), s.Evidence
+	d := b.Rate()
+	switch {
+	case p.rule == "sweep": // heeds none
+	case p.rule != stride:
+		mu, rate := p.numbers(s.Page, s.URL, b, s.Signals, 0, false)
+		if err := errors.Join(p.believe(id, b), p.schedule.Set(id, mu, rate)); err != nil {
+			p.node.log.Error("schedule", "url", s.Page.URL, "err", err)
+		}
+	default:
 		if e = 0; s.Signals.Fresh(d, 0, s.Total) <= .5 && p.heeds(s, d) {
 			e = math.Inf(1)
 		}
@@ -289,16 +339,17 @@ func (p *planner) full(group uint32) bool {
 
 // keep brings what is known of a page up to date, which the robot may not have
 // visited in this process.
-func (p *planner) keep(page *store.Page, u weburl.URL, d float64, noisy revisit.Noisy) {
-	mu, rate := p.numbers(page, u, d, noisy, 0, false)
+func (p *planner) keep(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy) {
+	mu, rate := p.numbers(page, u, b, noisy, 0, false)
 	mine := p.node.mine(u.Host())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id, known := p.pages.of(u.Key())
 	if !known {
 		if mine {
-			_, group := p.item(u, mu, rate, page.History.Last)
+			id, group := p.item(u, mu, rate, page.History.Last)
 			p.listen(group, noisy)
+			_ = errors.Join(p.believe(id, b), p.schedule.Set(id, mu, rate))
 		}
 		return
 	}
@@ -308,9 +359,11 @@ func (p *planner) keep(page *store.Page, u weburl.URL, d float64, noisy revisit.
 	m, r, last, _ := p.schedule.Known(id)
 	switch at := p.clock(page.History.Last); {
 	case at > last+1 && mine: // another process was there
+		_ = p.believe(id, b)
 		_ = p.schedule.Visited(id, mu, rate, at)
 	case p.policy == nil && p.rule == stride && r > 0 && mine: // intervals of its own
 	case math.Abs(m-mu) > .05*m || math.Abs(r-rate) > .05*r:
+		_ = p.believe(id, b)
 		_ = p.schedule.Set(id, mu, rate)
 	}
 }
@@ -335,12 +388,13 @@ func (n *Node) mine(host string) bool {
 	return true
 }
 
-// rate is the change rate of a page: what was learned, or what is known from
-// outside in an experiment.
-func (n *Node) rate(u weburl.URL, learned float64) float64 {
+// belief is what is believed of a page's change rate: what was learned, or what
+// is known from outside in an experiment.
+func (n *Node) belief(u weburl.URL, learned change.Belief) change.Belief {
 	if n.rates != nil {
 		if d, ok := n.rates(u); ok {
-			return d
+			const sure = 1e9
+			return change.Belief{Shape: sure, Time: sure / d}
 		}
 	}
 	return learned

@@ -139,12 +139,11 @@ func TestPlannerSignals(t *testing.T) {
 		later := time.Duration(3000/4) * time.Second
 		p.base = p.base.Add(-later) // the clock goes on from there
 		tell := func(i int, trust change.Trust) time.Time {
-			noisy := revisit.Noisy{Recall: trust.Recall(), False: trust.FalseRate()}
-			d := pages[i].History.Rate(change.DefaultPrior)
-			e := noisy.Evidence(d)
-			return p.Signalled(&crawl.Signalled{Page: pages[i], URL: urls[i], Rate: d, Evidence: e, Total: e, Signals: noisy})
+			precision := trust.Precision()
+			noisy, e := revisit.Noisy{Recall: trust.Recall(), Wrong: (1 - precision) / precision}, -math.Log1p(-precision)
+			return p.Signalled(&crawl.Signalled{Page: pages[i], URL: urls[i], Belief: pages[i].History.Belief(change.DefaultPrior), Evidence: e, Total: e, Signals: noisy})
 		}
-		liar, honest := change.Trust{False: 1000, Watched: 1000, Missed: 20}, change.Trust{True: 1000, Watched: 1e6, Missed: 20}
+		liar, honest := change.Trust{False: 1000, Watched: 1000, Expected: 20, Missed: 20, Silent: 20}, change.Trust{True: 1000, Watched: 1e6, Expected: 1000, Missed: 2, Silent: 100}
 		if due := tell(0, liar); !due.IsZero() {
 			t.Errorf("%s: a liar's page is due in %v", policy, time.Until(due))
 		}
@@ -162,7 +161,7 @@ func TestPlannerSignals(t *testing.T) {
 		if soon != p.ahead || policy != "fixed-optimal" && soon+late < 30 {
 			t.Errorf("%s: %d pages are due at once, %d later; there is room for %d", policy, soon, late, p.ahead)
 		}
-		if due := p.Signalled(&crawl.Signalled{Page: pages[50], URL: urls[50], Rate: 1, Evidence: math.Inf(1), Total: math.Inf(1)}); due.IsZero() && policy != "fixed-optimal" {
+		if due := p.Signalled(&crawl.Signalled{Page: pages[50], URL: urls[50], Belief: pages[50].History.Belief(change.DefaultPrior), Evidence: math.Inf(1), Total: math.Inf(1)}); due.IsZero() && policy != "fixed-optimal" {
 			t.Errorf("%s: a certain signal was let pass", policy)
 		}
 	}

@@ -120,7 +120,7 @@ func (p *planner) price(kinds map[kind]int) error {
 	var counts []float64
 	total, pages := 0., 0.
 	for k, count := range kinds {
-		it := revisit.Item{Importance: k.importance, Rate: k.rate, Cost: k.cost, Signals: k.signals}
+		it := revisit.Item{Importance: k.importance, Rate: k.rate, Shape: k.shape, Cost: k.cost, Signals: k.signals}
 		items, counts = append(items, it), append(counts, float64(count))
 		if !k.signals {
 			total, pages = total+float64(count)*max(k.cost, 1), pages+float64(count)

@@ -59,11 +59,43 @@ func (s *Schedule) value(it *scheduled, g *group, now float64) float64 {
 	mu, d, tau, evidence := float64(it.importance), float64(it.rate), now-it.last, nats(it.evidence)
 	switch {
 	case s.rule.deaf || g.noisy.Recall == 0 && evidence == 0:
-		return s.rule.value(mu, d, tau)
-	case s.rule.noisy:
+	case s.rule.noisy && !s.vague(it):
 		return g.noisy.At(mu, d, tau, evidence)
+	default:
+		tau = passed(g.noisy, d, tau, evidence)
 	}
-	return s.rule.value(mu, d, passed(g.noisy, d, tau, evidence))
+	if s.vague(it) {
+		return Uncertain(mu, d, it.kin.shape(), tau)
+	}
+	return s.rule.value(mu, d, tau)
+}
+
+// vague is the shape below which it counts that a rate is not known for certain:
+// beyond it the value differs by a per cent or two.
+const vague = 32
+
+// vague reports whether an item goes by the belief of its rate.
+func (s *Schedule) vague(it *scheduled) bool { return s.rule.noisy && it.kin.shape() < vague }
+
+// wait is after what time without signals a visit to an item is worth so much.
+func (s *Schedule) wait(it *scheduled, value float64) float64 {
+	mu, d := float64(it.importance), float64(it.rate)
+	switch {
+	case value >= s.most(it):
+		return math.Inf(1)
+	case s.vague(it):
+		return waitUncertain(mu, d, it.kin.shape(), value)
+	}
+	return s.rule.Wait(mu, d, value)
+}
+
+// most is what a visit to an item can ever be worth.
+func (s *Schedule) most(it *scheduled) float64 {
+	mu, d := float64(it.importance), float64(it.rate)
+	if s.vague(it) {
+		return mostUncertain(mu, d, it.kin.shape())
+	}
+	return s.rule.most(mu, d)
 }
 
 // moment is when the item's value passes the threshold; for one whose value
@@ -73,8 +105,8 @@ func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
 		return math.Inf(1), false
 	}
 	d, mu := float64(it.rate), float64(it.importance)
-	g := &s.groups[it.group]
-	most := s.rule.most(mu, d)
+	g := &s.groups[it.kin.group()]
+	most := s.most(it)
 	if s.threshold*g.raise >= giveUp*most {
 		return -most / g.raise, true
 	}
@@ -83,10 +115,16 @@ func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
 		return it.last, false
 	}
 	if s.rule.deaf || g.noisy.Recall == 0 && it.evidence == 0 {
-		return it.last + s.rule.wait(mu, d, threshold), false
+		return it.last + s.wait(it, threshold), false
 	}
 	a := (1 - g.noisy.Recall) * d
-	wait := s.reach(g.noisy, mu, d, threshold) - nats(it.evidence)/a
+	var wait float64
+	if s.vague(it) {
+		wait = waitUncertain(mu, d, it.kin.shape(), threshold) / (1 - g.noisy.Recall)
+	} else {
+		wait = s.reach(g.noisy, mu, d, threshold)
+	}
+	wait -= nats(it.evidence) / a
 	return it.last + max(0, wait), false
 }
 
@@ -114,12 +152,13 @@ func (s *Schedule) reach(n Noisy, mu, d, threshold float64) float64 {
 	log := func(x, steps float64) int16 {
 		return int16(math.Round(min(max(math.Log2(x), -octaves), octaves) * steps))
 	}
-	k := likeness{uint8(math.Round(n.Recall * 128)), log(n.False/d, 8), log(-math.Log1p(-threshold*d/mu), 16)}
+	_, noise := n.clean(d)
+	k := likeness{uint8(math.Round(n.Recall * 128)), log(noise/d, 8), log(-math.Log1p(-threshold*d/mu), 16)}
 	if w, ok := s.reaches[k]; ok {
 		return float64(w) / d
 	}
-	rounded := Noisy{min(float64(k.recall)/128, mostRecall), math.Exp2(float64(k.noise) / 8)}
-	if n.False == 0 {
+	rounded := Noisy{Recall: min(float64(k.recall)/128, mostRecall), False: math.Exp2(float64(k.noise) / 8)}
+	if noise == 0 {
 		rounded.False = 0
 	}
 	w := rounded.Reach(1, 1, -math.Expm1(-math.Exp2(float64(k.value)/16)))
@@ -161,6 +200,7 @@ func (s *Schedule) put(id uint32) { s.putAt(id, math.Inf(-1)) }
 func (s *Schedule) putAt(id uint32, first float64) {
 	it := &s.items[id]
 	it.mark++
+	it.kin &^= probing
 	at, up := s.moment(it)
 	e := due.Entry{At: at, ID: id, Mark: uint32(it.mark)}
 	if up {

@@ -7,17 +7,18 @@ import (
 )
 
 // Noisy is what is known of the signals of an item: of its changes, which come
-// at rate D, the share Recall is signalled, and False signals a time come
-// without a change.
+// at rate D, the share Recall is signalled, and False signals a time and Wrong
+// for each true one come without a change.
 type Noisy struct {
 	Recall float64 // 0 to 1
 	False  float64 // per time
+	Wrong  float64 // per true signal
 }
 
 // Evidence is what one signal says of a change, as a logarithm: an item is as
 // many times less likely to be fresh after it. +Inf where no signal is false.
 func (n Noisy) Evidence(d float64) float64 {
-	recall, noise := n.clean()
+	recall, noise := n.clean(d)
 	switch {
 	case recall == 0 || d <= 0:
 		return 0
@@ -30,14 +31,14 @@ func (n Noisy) Evidence(d float64) float64 {
 // Fresh is the probability that an item is as it was tau ago, after signals of
 // so much evidence.
 func (n Noisy) Fresh(d, tau, evidence float64) float64 {
-	recall, _ := n.clean()
+	recall, _ := n.clean(d)
 	return math.Exp(-(1-recall)*d*max(0, tau) - evidence)
 }
 
 // Age is the mean time since the first change that no signal told of, tau after
 // the last visit.
 func (n Noisy) Age(d, tau float64) float64 {
-	recall, _ := n.clean()
+	recall, _ := n.clean(d)
 	d *= 1 - recall
 	if d <= 0 || tau <= 0 {
 		return 0
@@ -52,7 +53,7 @@ func (n Noisy) Age(d, tau float64) float64 {
 // FreshFor is after what time since the last visit the probability to be fresh
 // has fallen to share.
 func (n Noisy) FreshFor(d, share, evidence float64) float64 {
-	recall, _ := n.clean()
+	recall, _ := n.clean(d)
 	left := -math.Log(share) - evidence
 	if left <= 0 {
 		return 0
@@ -60,15 +61,17 @@ func (n Noisy) FreshFor(d, share, evidence float64) float64 {
 	return left / ((1 - recall) * d)
 }
 
-// clean keeps what was learned within its bounds.
-func (n Noisy) clean() (recall, noise float64) {
-	return min(max(n.Recall, 0), 1), max(n.False, 0)
+// clean keeps what was learned within its bounds, and returns the rate of all
+// false signals of an item that changes at rate d.
+func (n Noisy) clean(d float64) (recall, noise float64) {
+	recall = min(max(n.Recall, 0), 1)
+	return recall, max(n.False, 0) + max(n.Wrong, 0)*recall*d
 }
 
 // Reach is after what time without signals a visit is worth so much: +Inf for
 // never. A signal that counts as b time brings it forward by b.
 func (n Noisy) Reach(mu, d, value float64) float64 {
-	recall, noise := n.clean()
+	recall, noise := n.clean(d)
 	y := value * d / mu // everything in units of 1/d
 	switch {
 	case y <= 0:
@@ -78,7 +81,7 @@ func (n Noisy) Reach(mu, d, value float64) float64 {
 	case recall == 0:
 		return wait(y) / d
 	}
-	scaled := Noisy{recall, noise / d}
+	scaled := Noisy{Recall: recall, False: noise / d}
 	return inverse(func(tau float64) float64 { return scaled.At(1, 1, tau, 0) }, y) / d
 }
 
@@ -99,7 +102,7 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 	if d <= 0 || tau <= 0 && signals == 0 {
 		return 0
 	}
-	recall, noise := n.clean()
+	recall, noise := n.clean(d)
 	a, g := (1-recall)*d, recall*d+noise
 	switch {
 	case recall == 0:
@@ -112,14 +115,14 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 		fresh := math.Pow(noise/g, float64(signals))
 		return mu * silent(d, noise, g, fresh, signals)
 	}
-	return mu * n.cycle(d, a, g, tau+float64(signals)*math.Log(g/noise)/a)
+	return mu * cycle(d, a, g, noise, tau+float64(signals)*math.Log(g/noise)/a)
 }
 
 // At is Value with the evidence of the signals in place of their number, for
 // items whose signals come from sources of different worth; n is then what is
 // known of all of them together. Recall is below 1.
 func (n Noisy) At(mu, d, tau, evidence float64) float64 {
-	recall, noise := n.clean()
+	recall, noise := n.clean(d)
 	a, g := (1-recall)*d, recall*d+noise
 	switch {
 	case d <= 0 || tau <= 0 && evidence <= 0:
@@ -131,12 +134,11 @@ func (n Noisy) At(mu, d, tau, evidence float64) float64 {
 	case noise == 0 || a == 0:
 		return mu * perfect(d, a, g, tau)
 	}
-	return mu * n.cycle(d, a, g, tau+evidence/a)
+	return mu * cycle(d, a, g, noise, tau+evidence/a)
 }
 
 // cycle is the value of an item at a time plus signals that count as time.
-func (n Noisy) cycle(d, a, g, at float64) float64 {
-	noise := n.False
+func cycle(d, a, g, noise, at float64) float64 {
 	b := math.Log(g/noise) / a
 	if at/b > terms {
 		return Greedy(1, d, at)

@@ -15,18 +15,18 @@ func TestNoisyLimits(t *testing.T) {
 			want := Greedy(2, d, tau)
 			for name, got := range map[string]float64{
 				"no signals":             Noisy{}.Value(2, d, tau, 0),
-				"noise alone":            Noisy{0, 3}.Value(2, d, tau, 4),
-				"recall near none":       Noisy{1e-9, 0}.Value(2, d, tau, 0),
-				"next to nothing, noise": Noisy{1e-9, 1}.Value(2, d, tau, 1),
+				"noise alone":            Noisy{Recall: 0, False: 3}.Value(2, d, tau, 4),
+				"recall near none":       Noisy{Recall: 1e-9}.Value(2, d, tau, 0),
+				"next to nothing, noise": Noisy{Recall: 1e-9, False: 1}.Value(2, d, tau, 1),
 			} {
 				if !near(got, want, 1e-6*want+1e-9) {
 					t.Errorf("%s, rate %g, after %g: %g, want %g", name, d, tau, got, want)
 				}
 			}
-			if got := (Noisy{.5, 0}).Value(2, d, tau, 1); got != 2/d {
+			if got := (Noisy{Recall: .5, False: 0}).Value(2, d, tau, 1); got != 2/d {
 				t.Errorf("certain signal: %g, want %g", got, 2/d)
 			}
-			if got := (Noisy{1, 0}).Value(2, d, tau, 0); !near(got, 0, 1e-12) {
+			if got := (Noisy{Recall: 1, False: 0}).Value(2, d, tau, 0); !near(got, 0, 1e-12) {
 				t.Errorf("complete signals and none came: %g, want 0", got)
 			}
 		}
@@ -43,12 +43,12 @@ func TestNoisyValue(t *testing.T) {
 		d, tau  float64
 		signals int
 	}{
-		{Noisy{.5, .2}, 1, 1, 0},
-		{Noisy{.8, .5}, 1, 1.5, 1},
-		{Noisy{.3, 1}, 2, .7, 2},
-		{Noisy{.9, .05}, .5, 2, 1},
-		{Noisy{.6, 0}, 1, 1.2, 0},
-		{Noisy{1, .4}, 1, .9, 2},
+		{Noisy{Recall: .5, False: .2}, 1, 1, 0},
+		{Noisy{Recall: .8, False: .5}, 1, 1.5, 1},
+		{Noisy{Recall: .3, False: 1}, 2, .7, 2},
+		{Noisy{Recall: .9, False: .05}, .5, 2, 1},
+		{Noisy{Recall: .6, False: 0}, 1, 1.2, 0},
+		{Noisy{Recall: 1, False: .4}, 1, .9, 2},
 	} {
 		a, g := (1-tt.n.Recall)*tt.d, tt.n.Recall*tt.d+tt.n.False
 		b := math.Inf(1)
@@ -114,7 +114,7 @@ func TestNoisyRises(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 300 {
-		n := Noisy{r.Float64(), math.Exp(3 * r.NormFloat64())}
+		n := Noisy{Recall: r.Float64(), False: math.Exp(3 * r.NormFloat64())}
 		d, tau, k := math.Exp(2*r.NormFloat64()), math.Exp(2*r.NormFloat64()), r.IntN(4)
 		v := n.Value(1, d, tau, k)
 		if more := n.Value(1, d, tau, k+1); more < v-1e-9 {

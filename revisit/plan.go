@@ -27,6 +27,7 @@ import (
 type Item struct {
 	Importance float64 // > 0
 	Rate       float64 // changes per time, >= 0
+	Shape      float64 // of the belief of Rate (Uncertain), which fixed-optimal heeds; 0 where it is known
 	Host       string  // group that HostCap bounds; "" is none
 	HostCap    float64 // most visits per time of its host; 0 is no cap
 	Signals    bool    // every change is signalled
@@ -287,7 +288,7 @@ func RandomAge(rho, d float64) float64 {
 // Policies lists the policies by name; a new one is one function and one line.
 func Policies() map[string]Policy {
 	return map[string]Policy{
-		"uniform":        {share: uniform, flat: true},
+		"uniform":        {share: uniform, flat: true, even: true},
 		"proportional":   {share: proportional, flat: true},
 		"fixed-optimal":  {share: fixedOptimal},
 		"age-optimal":    {share: ageOptimal},

@@ -8,11 +8,15 @@ type Policy struct {
 	share  func(it *Item, price float64) float64
 	random bool // visits are at random times, else at fixed intervals
 	flat   bool // rates do not depend on what a visit costs
+	even   bool // nor on how often items change
 }
 
 // Rate is the item's visit rate at a price: the gain of its objective that a
 // further visit must bring.
 func (p Policy) Rate(it Item, price float64) float64 { return p.rate(&it, price) }
+
+// Flat reports whether rates of change do not count.
+func (p Policy) Flat() bool { return p.flat && p.even }
 
 // rate is the item's visit rate at a price per unit of cost.
 func (p Policy) rate(it *Item, price float64) float64 {
@@ -52,6 +56,12 @@ func fixedOptimal(it *Item, price float64) float64 {
 	}
 	if it.Signals {
 		return signalled(it, price)
+	}
+	if it.Shape > 0 && !math.IsInf(it.Shape, 0) {
+		if price >= mostUncertain(it.Importance, it.Rate, it.Shape) {
+			return 0
+		}
+		return 1 / waitUncertain(it.Importance, it.Rate, it.Shape, price)
 	}
 	y := price * it.Rate / it.Importance
 	if y >= 1 {

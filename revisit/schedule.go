@@ -50,9 +50,43 @@ type scheduled struct {
 	last       float64
 	importance float32
 	rate       float32
-	group      uint32
+	kin        kin
 	mark       uint16 // of the entry that counts; others of the item in the heaps are stale
 	evidence   uint16 // of signals since the last visit
+}
+
+// kin packs what else is known of an item: its group in the lower 24 bits, how
+// sure its rate is in the next seven, and whether its next visit is a probe.
+type kin uint32
+
+// Steps of shapes: an eighth of an octave, from 1/16; the last step is a rate
+// that is known.
+const (
+	groupBits   = 24
+	probing     = kin(1) << 31
+	sure        = 1<<7 - 1
+	shapeSteps  = 8
+	shapeLowest = 1. / 16
+)
+
+func (k kin) group() uint32 { return uint32(k) & (1<<groupBits - 1) }
+
+// shape of the belief of the rate; +Inf where it is known.
+func (k kin) shape() float64 {
+	step := k >> groupBits & sure
+	if step == sure {
+		return math.Inf(1)
+	}
+	return shapeLowest * math.Exp2(float64(step)/shapeSteps)
+}
+
+// believed returns k with another shape.
+func (k kin) believed(shape float64) kin {
+	step := kin(sure)
+	if s := math.Round(math.Log2(shape/shapeLowest) * shapeSteps); s < sure {
+		step = kin(max(s, 0))
+	}
+	return k&^(sure<<groupBits) | step<<groupBits
 }
 
 // group is what items have in common.
@@ -112,6 +146,9 @@ func (s *Schedule) Threshold() float64 { return s.threshold }
 // beginning.
 func (s *Schedule) AddGroup() uint32 {
 	s.begin()
+	if len(s.groups) == 1<<groupBits { // the last ones share what is learned of signals
+		return uint32(len(s.groups) - 1)
+	}
 	s.groups = append(s.groups, group{raise: 1})
 	return uint32(len(s.groups) - 1)
 }
@@ -134,8 +171,8 @@ func (s *Schedule) SetSignals(group uint32, n Noisy) error {
 	if int(group) >= len(s.groups) {
 		return fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
 	}
-	recall, noise := n.clean()
-	s.groups[group].noisy = Noisy{min(recall, mostRecall), noise}
+	n.Recall = min(max(n.Recall, 0), mostRecall)
+	s.groups[group].noisy = n
 	return nil
 }
 
@@ -169,7 +206,7 @@ func (s *Schedule) AddTo(group uint32, importance, rate, last float64) (id uint3
 		return 0, fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
 	}
 	id = uint32(len(s.items))
-	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate), group: group})
+	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate), kin: kin(group).believed(math.Inf(1))})
 	s.put(id)
 	return id, nil
 }
@@ -197,7 +234,7 @@ func (s *Schedule) Start(budget float64) error {
 		sum := 0.0
 		for i := 0; i < len(s.items); i += step {
 			if it := &s.items[i]; !s.idle(it) {
-				sum += 1 / s.rule.Wait(float64(it.importance), float64(it.rate), price)
+				sum += 1 / s.wait(it, price)
 			}
 		}
 		return sum * float64(step)
@@ -238,11 +275,42 @@ func (s *Schedule) Set(id uint32, importance, rate float64) error {
 	return nil
 }
 
+// Believe says how sure the rate of an item is, that its next Set or Visited
+// tells: the shape of a Gamma distribution; +Inf, as at first, where it is known.
+func (s *Schedule) Believe(id uint32, shape float64) error {
+	if int(id) >= len(s.items) {
+		return fmt.Errorf("%w: %d of %d", ErrID, id, len(s.items))
+	}
+	if !(shape > 0) {
+		return fmt.Errorf("shape %g is not a positive number", shape)
+	}
+	s.items[id].kin = s.items[id].kin.believed(shape)
+	return nil
+}
+
+// Probe has an item visited at a time, for what the visit tells of its rate,
+// unless it is before.
+func (s *Schedule) Probe(id uint32, at float64) error {
+	if int(id) >= len(s.items) {
+		return fmt.Errorf("%w: %d of %d", ErrID, id, len(s.items))
+	}
+	it := &s.items[id]
+	if moment, up := s.moment(it); !up && moment <= at || s.idle(it) {
+		return nil
+	}
+	it.mark++
+	it.kin |= probing
+	s.heap.Push(due.Entry{At: at, ID: id, Mark: uint32(it.mark)})
+	s.tidy()
+	return nil
+}
+
 // Visited says that an item was visited, by whomever, and what is known of it
 // since.
 func (s *Schedule) Visited(id uint32, importance, rate, at float64) error {
 	if int(id) < len(s.items) {
 		s.items[id].last, s.items[id].evidence = at, 0
+		s.items[id].kin &^= probing
 	}
 	return s.Set(id, importance, rate)
 }
@@ -254,7 +322,7 @@ func (s *Schedule) Known(id uint32) (importance, rate, last, evidence float64) {
 }
 
 // Group is the group of an item.
-func (s *Schedule) Group(id uint32) uint32 { return s.items[id].group }
+func (s *Schedule) Group(id uint32) uint32 { return s.items[id].kin.group() }
 
 // Next visits the item whose time has come, or comes first, and returns it. It
 // reports false where there is none, or none that changes, or where those that
@@ -271,6 +339,9 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 			continue
 		}
 		at, up := s.moment(it)
+		if it.kin&probing != 0 {
+			at, up = top.At, false
+		}
 		s.looks++
 		if s.began && (up || at > now && at-top.At > slack*(at-it.last)) { // the threshold rose since it was put here
 			if up {
@@ -290,7 +361,7 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 			s.resting.Push(due.Entry{At: rest, ID: top.ID, Mark: top.Mark})
 			continue
 		}
-		if g := &s.groups[it.group]; g.busy {
+		if g := &s.groups[it.kin.group()]; g.busy {
 			if tries++; tries > refusals {
 				return 0, false
 			}
@@ -314,7 +385,7 @@ func (s *Schedule) best(now float64) (id uint32, ok bool) {
 	for len(s.given) > 0 {
 		top := s.given[0]
 		it := &s.items[top.ID]
-		if top.Mark == uint32(it.mark) && s.groups[it.group].busy {
+		if top.Mark == uint32(it.mark) && s.groups[it.kin.group()].busy {
 			return 0, false
 		}
 		s.given.Pop()
@@ -345,6 +416,7 @@ func (s *Schedule) Due(id uint32, now float64) bool {
 func (s *Schedule) refuse(top due.Entry, g *group, now float64) {
 	it := &s.items[top.ID]
 	g.raise *= 1 + refused
+	it.kin &^= probing
 	at, up := s.moment(it)
 	if up {
 		s.heap.Pop()
@@ -358,12 +430,13 @@ func (s *Schedule) refuse(top due.Entry, g *group, now float64) {
 // visit notes a visit to an item that was to come at a moment, and lets the
 // threshold follow.
 func (s *Schedule) visit(it *scheduled, now, moment float64) {
-	g := &s.groups[it.group]
+	g := &s.groups[it.kin.group()]
 	value := s.value(it, g, now) / g.raise
 	if gap := now - s.last; gap >= 0 && s.began {
 		s.gap += follow * (gap - s.gap)
 	}
 	switch {
+	case it.kin&probing != 0: // its value is no measure
 	case !s.began:
 		s.threshold, s.began = value, true
 	case it.evidence > 0 && value > s.threshold:
@@ -379,6 +452,7 @@ func (s *Schedule) visit(it *scheduled, now, moment float64) {
 	}
 	g.raise = max(1, g.raise*(1-eased))
 	it.last, it.evidence, s.last = now, 0, now
+	it.kin &^= probing
 }
 
 // revive takes back what is worth visits at the present threshold, and what has

@@ -79,7 +79,7 @@ func (w *world) play(budget, end float64, next func(now float64) int, told func(
 // items before each visit.
 func TestScheduleNoisySignals(t *testing.T) {
 	t.Parallel()
-	for _, n := range []Noisy{{.6, .02}, {.9, .3}, {.5, 0}, {.2, 3}} {
+	for _, n := range []Noisy{{Recall: .6, False: .02}, {Recall: .9, False: .3}, {Recall: .5}, {Recall: .2, False: 3}} {
 		r := rand.New(rand.NewPCG(5, 5))
 		const items, budget, end = 80, 32., 30.
 		rates := make([]float64, items)
@@ -149,7 +149,7 @@ func TestScheduleTooManySignals(t *testing.T) {
 		planned[i] = Item{Importance: 1, Rate: rates[i], Signals: true}
 	}
 	want := plan(t, "fixed-optimal", planned, budget).Freshness
-	n := Noisy{1, 0}
+	n := Noisy{Recall: 1, False: 0}
 	w := newWorld(r, rates, n, end)
 	var s Schedule
 	if err := s.SetSignals(0, n); err != nil {
@@ -257,7 +257,7 @@ func TestRules(t *testing.T) {
 		}
 	}
 	for range 100 {
-		n := Noisy{.05 + .9*r.Float64(), math.Exp(2 * r.NormFloat64())}
+		n := Noisy{Recall: .05 + .9*r.Float64(), False: math.Exp(2 * r.NormFloat64())}
 		mu, d, tau := math.Exp(r.NormFloat64()), math.Exp(r.NormFloat64()), math.Exp(r.NormFloat64())
 		v := n.At(mu, d, tau, 0)
 		if v < 1e-9 || v > .999*mu/d {

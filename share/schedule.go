@@ -32,12 +32,12 @@ type item struct {
 }
 
 // prior is what is believed of a part that was not visited often: a change in
-// two days, worth one visit.
-var prior = change.Prior{Rate: 1.0 / (2 * 86400), Weight: 1}
+// two days, within a decade or so.
+var prior = change.Prior{Rate: 1.0 / (2 * 86400), Shape: 1}
 
 // visited notes a visit at now.
 func (it *item) visited(now int64, changed bool) {
-	it.history.Observe(time.Unix(now, 0), changed)
+	it.history.Observe(time.Unix(now, 0), changed, prior)
 	it.rate = it.history.Rate(prior)
 	it.force = false
 }

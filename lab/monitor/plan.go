@@ -200,7 +200,7 @@ func (p *plan) price(s *Sim, visits float64) {
 func (p *plan) Start(s *Sim) {
 	if p.history != nil {
 		for i := range p.history {
-			p.history[i].Observe(clock(0), false)
+			p.history[i].Observe(clock(0), false, change.DefaultPrior)
 		}
 	}
 	each := (1. + DownloadTime) / 2
@@ -281,7 +281,7 @@ func (p *plan) set(page uint32) {
 func (p *plan) seen(s *Sim, page uint32, news bool) {
 	p.visits++
 	if p.history != nil {
-		p.history[page].Observe(clock(s.Now()), news)
+		p.history[page].Observe(clock(s.Now()), news, change.DefaultPrior)
 		p.set(page)
 	}
 	if p.paces != nil {
