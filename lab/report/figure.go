@@ -170,7 +170,7 @@ func logAxis(a *plot.Axis, on bool) {
 	a.Tick.Marker = ticks{plot.DefaultTicks{}}
 	if on {
 		a.Scale = plot.LogScale{}
-		a.Tick.Marker = ticks{plot.LogTicks{Prec: -1}}
+		a.Tick.Marker = ticks{logTicks{}}
 	}
 }
 
@@ -258,7 +258,7 @@ func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (pl
 		if err != nil {
 			return nil, err
 		}
-		shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}}
+		shapes := [...]draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, hollow{draw.RingGlyph{}}, hollow{draw.SquareGlyph{}}, hollow{draw.TriangleGlyph{}}}
 		sc.GlyphStyle = draw.GlyphStyle{Color: col, Radius: vg.Points(3), Shape: shapes[i%len(shapes)]}
 		p.Add(sc)
 		return sc, nil

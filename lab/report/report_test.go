@@ -138,3 +138,23 @@ func TestMap(t *testing.T) {
 		t.Error("a row is missing")
 	}
 }
+
+// Whatever the range of a logarithmic axis, at least two ticks on it have
+// numbers, within the range.
+func TestLogTicks(t *testing.T) {
+	t.Parallel()
+	for _, r := range [][2]float64{{1, 20}, {.9, 1.1}, {2.1, 2.9}, {3e7, 2e8}, {1e-3, 1e6}, {4, 30}, {1.1e8, 1.4e8}, {8, 55}} {
+		labels := 0
+		for _, tick := range (ticks{logTicks{}}).Ticks(r[0], r[1]) {
+			if tick.Value < r[0]*.999 || tick.Value > r[1]*1.001 {
+				t.Errorf("%v: tick at %g", r, tick.Value)
+			}
+			if tick.Label != "" {
+				labels++
+			}
+		}
+		if labels < 2 || labels > 12 {
+			t.Errorf("%v: %d ticks have numbers", r, labels)
+		}
+	}
+}

@@ -39,6 +39,12 @@ func (r *Report) intro() string {
 	if r.Missing > 0 {
 		s += fmt.Sprintf("\n%d of %d runs are missing: this report is of the others.", r.Missing, r.Runs)
 	}
+	switch {
+	case r.plan.Warmup > 0:
+		s += fmt.Sprintf("\nSteady state: means, delays and ages leave out the first %g units, in which the index is fresher than later, because all of it is known at the start. Volumes and counts are of the whole run.", r.plan.Warmup)
+	default:
+		s += "\nTerminating experiment without warm-up: the index is known to be right at the start, and means are from there on."
+	}
 	return s + "\nFreshness F: share of resources whose latest real change is known, in percent, averaged over time. Volume V: bytes downloaded. All variants of a field see the same histories. A unit is 100 ms."
 }
 
@@ -69,7 +75,7 @@ func (r *Report) tradeoff() report.Section {
 		}
 		all.Series = append(all.Series, s)
 	}
-	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A grey line joins the variants that nothing dominates."}
+	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A grey line joins the variants that nothing dominates: what stands below and to the right of one of them is worse in both. Vertical bars are 95 % intervals of the mean over replications."}
 	sec.Figures = drawable(sec.Figures, all)
 	for _, e := range r.examples {
 		sec.Figures = drawable(sec.Figures, r.front(e.factors))
@@ -204,11 +210,19 @@ func (r *Report) places() report.Section {
 	for _, p := range r.ranking[:min(len(r.ranking), maxLines)] {
 		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, p.FreshnessHalf, 1), interval(p.Bytes, p.BytesHalf, 1e9), fmt.Sprint(p.Front), p.DominatedBy, p.Ties})
 	}
-	sec := report.Section{Title: "Ranking by field", Tables: []report.Table{t}}
+	sec := report.Section{Title: "Ranking by field", Text: "Front 1 is what nothing dominates, front 2 what only front 1 dominates, and so on. " + r.howTied(), Tables: []report.Table{t}}
 	if len(r.ranking) > maxLines {
-		sec.Text = fmt.Sprintf("The first %d of %d lines; ranking.csv has all.", maxLines, len(r.ranking))
+		sec.Text += fmt.Sprintf(" The first %d of %d lines; ranking.csv has all.", maxLines, len(r.ranking))
 	}
 	return sec
+}
+
+// howTied says what a tie and what ± is.
+func (r *Report) howTied() string {
+	if r.plan.Replications < 2 {
+		return "Tied are those that are equal in both. One replication has no intervals: replications in the plan give them."
+	}
+	return fmt.Sprintf("± is half of the 95 %% interval of the mean of %d replications (Student's t). Tied are those whose paired differences, replication by replication on the same histories, have intervals that hold 0 for freshness and for volume: chance alone could have made them.", r.plan.Replications)
 }
 
 func interval(mean float64, half *float64, unit float64) string {
@@ -223,7 +237,7 @@ func (r *Report) pairs() report.Section {
 	for _, p := range r.paired[:min(len(r.paired), maxLines)] {
 		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, &p.FreshnessHalf, 1), interval(p.Bytes, &p.BytesHalf, 1e9), p.Verdict})
 	}
-	return report.Section{Title: "Against " + r.plan.Baseline, Text: "Differences to the baseline on the same histories with 95 % intervals over replications.", Tables: []report.Table{t}}
+	return report.Section{Title: "Against " + r.plan.Baseline, Text: "Differences to the baseline, replication by replication on the same histories, so that what the histories have in common falls out: mean and 95 % interval (Student's t of the differences). An interval that holds 0 is no difference that could be told from chance. Each line is a test of its own: of a hundred lines without a difference some five show one.", Tables: []report.Table{t}}
 }
 
 func (r *Report) correlations() report.Section {
@@ -240,5 +254,5 @@ func (r *Report) correlations() report.Section {
 		}
 		t.Rows = append(t.Rows, []string{c.Variant, c.Factor, c.Response, number(c.Pearson), number(c.PearsonP), number(c.Spearman), number(c.SpearmanP), strings.ReplaceAll(c.Significant, "+", ", ")})
 	}
-	return report.Section{Title: "Correlations", Text: "Pearson's and Spearman's coefficients of factors and responses; p by the t test. Significant at 5 % after Holm's correction for all lines of the table.", Tables: []report.Table{t}}
+	return report.Section{Title: "Correlations", Text: "How a response goes with a factor over all runs: Pearson's coefficient (linear r) and Spearman's (of ranks: any rising or falling course), from -1 to 1. p is the probability of one at least as far from 0 if they had nothing to do with each other (t test, every run counted as one of its own). Of so many lines some are small by chance: significant are those that stay below 5 % after Holm's correction for all lines, linear or by rank.", Tables: []report.Table{t}}
 }

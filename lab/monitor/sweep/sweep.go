@@ -17,8 +17,9 @@ import (
 	"github.com/freshet/freshet/lab/monitor"
 )
 
-// Cell is a part of a plan: the runs whose number leaves Index-1 when divided
-// by Of. The zero value is the whole plan.
+// Cell is a part of a plan: every Of-th run, beginning one later in each row of
+// Of, so that no cell has always the same variants. The zero value is the whole
+// plan.
 type Cell struct{ Index, Of int }
 
 // ParseCell reads "i/n" with 1 <= i <= n; empty is the whole.
@@ -34,7 +35,7 @@ func ParseCell(s string) (Cell, error) {
 	return c, nil
 }
 
-func (c Cell) holds(j Job) bool { return c.Of == 0 || j.Number%c.Of == c.Index-1 }
+func (c Cell) holds(j Job) bool { return c.Of == 0 || (j.Number+j.Number/c.Of)%c.Of == c.Index-1 }
 
 // Config says how a plan is run.
 type Config struct {
