@@ -106,6 +106,22 @@ func (q *queue) pop() Event {
 	return q.events[slot]
 }
 
+// top is the first event, which stays where it is.
+func (q *queue) top() *Event { return &q.events[q.heap[0].slot] }
+
+// again is pop and push of the first event with another time and page.
+func (q *queue) again(at float64, page uint32) {
+	x := entry{at, q.pushes, q.heap[0].slot}
+	e := &q.events[x.slot]
+	e.Time, e.Page = at, page
+	q.pushes++
+	if len(q.heap) == 1 {
+		q.heap[0] = x
+		return
+	}
+	q.down(x)
+}
+
 // down puts an entry in at the top.
 func (q *queue) down(x entry) {
 	h, i := q.heap, 0

@@ -82,14 +82,41 @@ func (r *robots) Done(s *Sim, e Event) {
 	r.visit(s, e.Agent)
 }
 
+// Ahead deals with what ends before a time. Nearly all events of robots that ask
+// are answers that nothing changed, each followed by the next question.
+func (r *robots) Ahead(s *Sim, until float64) {
+	for t := s.queue.first(); t < until; t = s.queue.first() {
+		s.now = t
+		s.events++
+		if e := s.queue.top(); e.What == asked && !s.unknown.has(e.Page) {
+			sh := &r.shares[e.Agent]
+			sh.visits++
+			s.meter.probes++
+			s.queue.again(t+s.drawn.Uniform(ProbeTime), sh.step())
+			continue
+		}
+		e := s.queue.pop()
+		if e.What == download {
+			s.end(&e)
+		}
+		r.Done(s, e)
+	}
+}
+
+// step returns the next page of the share.
+func (sh *share) step() uint32 {
+	p := sh.next
+	if sh.next++; sh.next == sh.end {
+		sh.next = sh.first
+	}
+	return p
+}
+
 // visit begins the next visit of a robot that takes time.
 func (r *robots) visit(s *Sim, agent uint32) {
 	sh := &r.shares[agent]
 	for range sh.end - sh.first {
-		p := sh.next
-		if sh.next++; sh.next == sh.end {
-			sh.next = sh.first
-		}
+		p := sh.step()
 		if r.ask {
 			s.Probe(asked, agent, p)
 			return
