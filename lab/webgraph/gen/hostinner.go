@@ -53,7 +53,7 @@ func (h *HostLocal) drawn(u, doc uint64, at *place, n uint64, tree, buf []uint64
 	site := rng.Mix(h.seeds[seedInner], ^at.first)
 	for i := range n {
 		key := rng.Mix(site, i)
-		level, low, high := at.law.level(uint32(key))
+		level, low, high := at.law.level(uint32(site) + uint32(i)*golden)
 		x := rng.Mix(key, doc>>level)
 		d := at.law.document(low+uint32(uint64(high-low)*(x>>32)>>32), at.pages)
 		for d == doc || slices.Contains(buf[from:], d) {
@@ -65,6 +65,9 @@ func (h *HostLocal) drawn(u, doc uint64, at *place, n uint64, tree, buf []uint64
 	}
 	return buf
 }
+
+// golden spreads the levels of the links of a site: 2^32 times the golden section.
+const golden = 0x9e3779b9
 
 // spreadOut is drawn for many documents: one of each n-th part of the law, moved
 // up where it is taken.

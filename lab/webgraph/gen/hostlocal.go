@@ -43,8 +43,9 @@ type HostLocal struct {
 	fan      uint64
 	cross    float64 // share of a page's links that are meant for other sites
 	intra    float64 // share of all links that stays on the site
-	fresh    uint32  // a in units of 2^-32
-	home     float64 // share of new targets that are home pages
+	fame     *fame
+	wanted   *quantiles
+	weight   []float64 // share of the pages on sites of each size class
 	laws     []*siteLaw
 	mostStay float64 // greatest share of a page's links that are meant for its site
 	tie      BowTie
@@ -73,6 +74,10 @@ const maxOut = 1 << 16
 // greatestOut returns the greatest number of links of a page in a web: one page
 // with a good part of all links would shape the others' numbers of links.
 func greatestOut(nodes uint64) uint32 { return uint32(min(nodes-1, maxOut, max(nodes/20, 64))) }
+
+// greatestIn returns the greatest number of links to a page that the law of them is
+// asked to go up to: a twentieth of the pages.
+func greatestIn(nodes uint64) uint32 { return uint32(min(max(nodes/20, leastMost), nodes-1, 1<<30)) }
 
 // HostLocalOptions are what a HostLocal web is asked to be. What is 0 has the
 // default, or what is next to it that can be had.
@@ -122,7 +127,7 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	if err := o.BowTie.check(); err != nil {
 		return nil, err
 	}
-	h := &HostLocal{layout: layout, nodes: o.Nodes, fresh: uint32(freshShare(o.In) * (1 << 32)), tie: o.BowTie, leaves: o.BowTie.leaves()}
+	h := &HostLocal{layout: layout, nodes: o.Nodes, tie: o.BowTie, leaves: o.BowTie.leaves()}
 	for i := range h.seeds {
 		h.seeds[i] = rng.Mix(o.Seed+uint64(i), 0x4057)
 	}
@@ -131,29 +136,69 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	if err := h.drawDegrees(o); err != nil {
 		return nil, fmt.Errorf("links of a page: %w", err)
 	}
-	intra := or(o.Intra, DefaultIntra)
-	perSite := float64(o.Nodes) / float64(layout.Hosts())
-	h.home = min(newPerSite/(float64(h.fresh)/(1<<32)*o.Degree*(1-intra)*perSite+1e-9), 1)
-	h.drawLaws(o.In, o.Degree, o.Degree*intra)
-	return h, h.calibrate(o.Intra)
+	h.fame = newFame(o.In, h.classes, rng.Mix(o.Seed, 0xfa3e))
+	h.weight = h.weights()
+	law, err := NewLaw(o.In, max(o.Degree, 1), 1, min(greatestIn(o.Nodes), h.largest()))
+	if err != nil {
+		return nil, fmt.Errorf("links to a page: %w", err)
+	}
+	return h, h.tune(law, o)
 }
 
-// drawLaws makes the laws of sites, for so many links to a page in the mean, inner of
-// them from its site. The sizes of sites are those of a sample of pages.
-func (h *HostLocal) drawLaws(exponent, mean, inner float64) {
+// largest returns the size of the largest sites.
+func (h *HostLocal) largest() uint32 {
+	k := len(h.weight) - 1
+	for k > 0 && h.weight[k] == 0 {
+		k--
+	}
+	return uint32(max(smallest(k)/4, leastMost))
+}
+
+// weights returns the share of the pages on sites of each size class, of a sample.
+func (h *HostLocal) weights() []float64 {
 	weight := make([]float64, sizeClass(h.nodes)+1)
 	n := min(h.nodes, calibration)
 	for i := range n {
 		_, pages := h.layout.Span(h.layout.Host(uint64((float64(i) + .5) / float64(n) * float64(h.nodes))))
 		weight[sizeClass(pages)] += 1 / float64(n)
 	}
-	w := newQuantiles(exponent, inner, mean-inner, weight)
-	h.laws = make([]*siteLaw, len(weight))
+	return weight
+}
+
+// drawLaws makes the laws of sites from the numbers of links that are wanted.
+func (h *HostLocal) drawLaws(mean float64) {
+	h.laws = make([]*siteLaw, sizeClass(h.nodes)+1)
 	for i := range h.laws {
-		h.laws[i] = newSiteLaw(smallest(i), w, h.fan)
+		h.laws[i] = newSiteLaw(smallest(i), h.wanted, h.fan)
 		h.laws[i].stay = h.laws[i].mean / mean
 	}
 }
+
+// staying returns the share of a page's links that is to stay on a site.
+func (h *HostLocal) staying(l *siteLaw) float64 { return min(steepest*(1-h.cross)*l.stay, h.mostStay) }
+
+// drawKnown sets which sites links from others lead to, by size: those that want more
+// links than stay on them.
+func (h *HostLocal) drawKnown() {
+	want, stay := 0., 0.
+	for i, l := range h.laws {
+		want += h.weight[i] * l.stay
+		stay += h.weight[i] * h.staying(l)
+	}
+	lacks := make([]float64, len(h.laws))
+	for i, l := range h.laws {
+		lacks[i] = max(l.stay*(stay+knownShare*(1-stay))/want-h.staying(l), leastKnown*(1-stay))
+	}
+	most := slices.Max(lacks)
+	for i, l := range h.laws {
+		l.known = uint32(min(lacks[i]/most*(1<<32), math.MaxUint32))
+	}
+}
+
+// leastKnown is the least that sites are linked from others, in units of the mean.
+const leastKnown = .1
+
+const leastMost = 64 // least number of links that the law of links to a page goes up to
 
 // countable is the size of a web up to which all links are counted to hit the mean.
 const countable = 1 << 20
@@ -214,13 +259,32 @@ const steepest = 4
 
 // calibrate sets the share of links that are meant for other sites.
 func (h *HostLocal) calibrate(intra float64) error {
+	if err := h.meanFor(intra); err != nil {
+		return err
+	}
+	// What is meant does not all come out: a document is linked once only.
+	meant, got := h.sampleIntra(measured, false), h.sampleIntra(measured, true)
+	asked := h.intra
+	if more := asked + meant - got; more > 0 && more < 1 && h.meanFor(more) == nil {
+		h.intra = asked
+		return nil
+	}
+	return h.meanFor(intra)
+}
+
+// measured is the number of pages whose links are drawn to calibrate.
+const measured = 20_000
+
+// meanFor sets the share of links that are meant for other sites so that a share of
+// them is meant for their own.
+func (h *HostLocal) meanFor(intra float64) error {
 	if !(intra >= 0) || intra > 1 {
 		return fmt.Errorf("share of links on the site %g: want 0 to 1", intra)
 	}
 	h.cross, h.mostStay = 0, 1
-	most := h.sampleIntra()
+	most := h.sampleIntra(calibration, false)
 	h.cross = 1
-	least := h.sampleIntra()
+	least := h.sampleIntra(calibration, false)
 	if intra == 0 {
 		intra = max(min(DefaultIntra, most), least)
 	}
@@ -230,12 +294,12 @@ func (h *HostLocal) calibrate(intra float64) error {
 		return &IntraError{intra, least, most}
 	}
 	h.cross = 0
-	most = h.sampleIntra()
+	most = h.sampleIntra(calibration, false)
 	lo, hi := 0.0, 1.0 // with shares of most and least: the false position, kept from standing on one side (Illinois)
 	above, below := most-intra, least-intra
 	for side, i := 0, 0; i < 20 && above-below > 1e-6; i++ {
 		h.cross = lo + (hi-lo)*above/(above-below)
-		off := h.sampleIntra() - intra
+		off := h.sampleIntra(calibration, false) - intra
 		switch {
 		case math.Abs(off) < 5e-4:
 			return nil
@@ -256,21 +320,33 @@ func (h *HostLocal) calibrate(intra float64) error {
 	return nil
 }
 
-// sampleIntra measures the share of links that stay on the site.
-func (h *HostLocal) sampleIntra() float64 {
-	n := min(h.nodes, calibration)
+// sampleIntra measures, on so many pages, the share of links that are meant to stay on
+// the site or, of those that are drawn, do.
+func (h *HostLocal) sampleIntra(pages uint64, drawn bool) float64 {
+	n := min(h.nodes, pages)
+	local, all := uint64(0), 1e-9
+	at := h.placeOf(0)
 	var buf []uint64
-	local, all := 0, 1e-9
 	for i := range n {
 		u := uint64((float64(i) + .5) / float64(n) * float64(h.nodes)) // spread evenly
-		first, pages := h.layout.Span(h.layout.Host(u))
-		buf = h.Successors(u, buf[:0])
-		for _, v := range buf {
-			if v-first < pages {
-				local++
-			}
+		if u-at.first >= at.pages {
+			at = h.placeOf(h.layout.Host(u))
 		}
-		all += float64(len(buf))
+		degree, stay := h.split(u, &at)
+		switch {
+		case drawn:
+			buf = h.successors(u, &at, buf[:0])
+			degree, stay = uint64(len(buf)), 0
+			for _, v := range buf {
+				if v-at.first < at.pages {
+					stay++
+				}
+			}
+		case len(h.leads[at.class]) == 0:
+			degree = stay
+		}
+		local += stay
+		all += float64(degree)
 	}
 	return float64(local) / all
 }
@@ -290,7 +366,7 @@ func (h *HostLocal) Span(site uint64) (first, pages uint64) { return h.layout.Sp
 // Params tells how the web is made.
 func (h *HostLocal) Params() map[string]float64 {
 	return map[string]float64{
-		"a": float64(h.fresh) / (1 << 32), "fan": float64(h.fan), "cross": h.cross, "degree_scale": h.degrees.Scale, "leaves": h.leaves,
+		"a": freshShare, "in_scale": h.wanted.law.Scale, "in_most": float64(h.wanted.law.Most), "fan": float64(h.fan), "cross": h.cross, "degree_scale": h.degrees.Scale, "leaves": h.leaves,
 	}
 }
 
@@ -312,15 +388,16 @@ func (h *HostLocal) placeOf(site uint64) place {
 	return place{site, first, pages, h.classes.of(site), h.laws[sizeClass(pages)]}
 }
 
-// successors appends the links of page u, which is on a place.
-func (h *HostLocal) successors(u uint64, at *place, buf []uint64) []uint64 {
+// split draws the number of links of page u, which is on a place, and how many of
+// them are to stay on the site.
+func (h *HostLocal) split(u uint64, at *place) (degree, stay uint64) {
 	degree, like := h.degree(u, u-at.first, at.pages)
 	if degree == 0 {
-		return buf
+		return 0, 0
 	}
 	cross := uint64(0)
 	if len(h.leads[at.class]) > 0 {
-		want := float64(degree) * (1 - min(steepest*(1-h.cross)*at.law.stay, h.mostStay))
+		want := float64(degree) * (1 - h.staying(at.law))
 		cross = uint64(want)
 		if rng.Unit(rng.Mix(h.seeds[seedRound], like)) < want-float64(cross) {
 			cross++
@@ -329,8 +406,17 @@ func (h *HostLocal) successors(u uint64, at *place, buf []uint64) []uint64 {
 			cross = 1
 		}
 	}
+	return degree, min(degree-cross, at.pages-1)
+}
+
+// successors appends the links of page u, which is on a place.
+func (h *HostLocal) successors(u uint64, at *place, buf []uint64) []uint64 {
+	degree, stay := h.split(u, at)
+	if degree == 0 {
+		return buf
+	}
 	from := len(buf)
-	buf = h.inner(u, at, min(degree-cross, at.pages-1), buf)
+	buf = h.inner(u, at, stay, buf)
 	if local := uint64(len(buf) - from); len(h.leads[at.class]) > 0 {
 		buf = h.outer(u, at, degree-local, buf)
 	}

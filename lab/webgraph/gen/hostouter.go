@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"math"
 	"slices"
 
 	"github.com/freshet/freshet/lab/rng"
@@ -42,6 +43,12 @@ const maxChain = 128
 // target returns where link i of page protos[0] goes; false if there is no site that
 // it could go to.
 func (h *HostLocal) target(i uint64, at *place, protos *[maxChain]uint64, known *int) (uint64, bool) {
+	return h.anywhere(rng.Mix(h.seeds[seedPlace], h.origin(i, protos, known)), at, i == 0 && protos[0] == at.first)
+}
+
+// origin returns the random bits of the new target that link i of page protos[0] is
+// or was copied from.
+func (h *HostLocal) origin(i uint64, protos *[maxChain]uint64, known *int) uint64 {
 	for step := range protos {
 		if step == *known {
 			protos[step] = h.prototype(protos[step-1])
@@ -49,12 +56,15 @@ func (h *HostLocal) target(i uint64, at *place, protos *[maxChain]uint64, known 
 		}
 		p := protos[step]
 		x := rng.Mix(h.seeds[seedFresh]+i*0x9e3779b97f4a7c15, p)
-		if uint32(x) < h.fresh || p == 0 || step == len(protos)-1 {
-			return h.anywhere(rng.Mix(h.seeds[seedPlace], x), at, i == 0 && protos[0] == at.first)
+		if uint32(x) < freshLimit || p == 0 || step == len(protos)-1 {
+			return x
 		}
 	}
 	panic("unreachable")
 }
+
+// freshLimit is freshShare in units of 2^-32.
+const freshLimit = freshShare * (1 << 32)
 
 // near is the number of pages before a page that its prototype is one of with
 // probability nearShare: pages of a site have links to other sites in common.
@@ -72,24 +82,51 @@ func (h *HostLocal) prototype(u uint64) uint64 {
 	return below(x, u)
 }
 
-// freshShare returns the probability a of a new target that leads to an exponent.
-// A copied link is copied at once, by pages near by, into a cluster of the mean
-// size 1/(1 - nearShare (1-a)), and later by pages anywhere. So the number d of
-// links to a page grows at the rate
+// freshShare is the probability a of a new target. A copied link is copied at once,
+// by pages near by, into a cluster of the mean size 1/(1 - nearShare (1-a)), and
+// later by pages anywhere. So what is copied from one new target grows at the rate
 //
 //	c d/t,  c = (1-nearShare)(1-a) / (1 - nearShare (1-a)),
 //
-// which has the exponent 1 + 1/c, as without clusters, where c = 1-a.
-func freshShare(exponent float64) float64 {
-	c := 1 / (exponent - 1)
-	return 1 - c/(1-nearShare+c*nearShare)
+// and its size has the exponent 1 + 1/c, here 3.5, a lighter tail than that of the
+// pages' popularity has with exponents of up to 3.
+const freshShare = 11. / 32
+
+// fame is the popularity of pages with links on other sites: of a row of n pages
+// the one of rank r, by a permutation, is linked in proportion to ((r+1/2)/n)^-b,
+// b = 1/(g-1), so that popularity has the exponent g.
+type fame struct {
+	b     float64
+	ranks [siteClasses]permutation
 }
 
-// newPerSite is the mean number of new targets that are drawn to be the home page
-// of each site; other new targets are pages drawn evenly. Few, because home pages
-// with many make a hump in the law of links to a page, and not none, because they
-// make small sites known.
-const newPerSite = 1.5
+func newFame(exponent float64, c *classes, seed uint64) *fame {
+	f := &fame{b: 1 / (exponent - 1)}
+	for k, s := range c {
+		f.ranks[k] = newPermutation(max(s.pages, 1), rng.Mix(seed, uint64(k)))
+	}
+	return f
+}
+
+// draw maps 64 random bits to a page of a class, counted from its first.
+func (f *fame) draw(x uint64, class int) uint64 {
+	p := &f.ranks[class]
+	least := math.Pow(float64(p.n), f.b-1)
+	q := math.Pow(least+rng.Unit(x)*(1-least), 1/(1-f.b)) // from 1/n on
+	return p.from(min(uint64(q*float64(p.n)), p.n-1))
+}
+
+// knownShare is the share of new targets that are the pages which their own sites
+// link to most; the others are drawn by their fame.
+const knownShare = .7
+
+// largerTries is how often a site is drawn until it is one that wants links from
+// others.
+const largerTries = 8
+
+// earlierTries is how often a page of a class is drawn by its fame until it is on an
+// earlier site.
+const earlierTries = 8
 
 // anywhere maps 64 random bits to a new target for links of a site; home tells that
 // it is the first link of its home page.
@@ -115,9 +152,21 @@ func (h *HostLocal) anywhere(x uint64, at *place, home bool) (uint64, bool) {
 		return 0, false
 	}
 	y = rng.Mix(h.seeds[seedNear], y)
-	if rng.Unit(x) >= h.home {
-		return s.page + below(y, s.pages), true
+	if rng.Unit(x) < knownShare { // a page that is known on its site, too
+		for range largerTries {
+			first, pages := h.layout.Span(h.layout.Host(s.page + below(y, s.pages)))
+			y = rng.Mix(h.seeds[seedNear], y)
+			if l := h.laws[sizeClass(pages)]; uint32(y) <= l.known {
+				return first + l.famous(rng.Mix(h.seeds[seedNear], y), pages), true
+			}
+			y = rng.Mix(h.seeds[seedNear], y)
+		}
 	}
-	first, _ := h.layout.Span(s.site + below(y, s.sites))
-	return first, true
+	for range earlierTries {
+		if d := h.fame.draw(y, c); d < s.pages {
+			return s.page + d, true
+		}
+		y = rng.Mix(h.seeds[seedNear], y)
+	}
+	return s.page + below(y, s.pages), true
 }

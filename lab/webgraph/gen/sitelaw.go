@@ -15,15 +15,15 @@ import (
 // tree, to parents those of children that link up; the rest, W less these, is drawn.
 //
 // The law is the same for all sites. A site of few pages cannot have pages with many
-// links from within, so fewer of its links stay (mean). And only large sites have
-// pages with very many, so the law of one site has a smaller exponent than the web
-// is to have: fitQuantiles finds it.
+// links from within, so fewer of its links stay (mean).
 type siteLaw struct {
-	home uint32   // share of the documents that link to the home page and not to their parent, in units of 2^-32
-	rank []uint32 // quantiles, by mass: where the documents are that have the first i-th part of the drawn links
-	edge []uint32 // edge[j]: share of the drawn links that go to documents of level j and higher
-	mean float64  // of the links from within to a page
-	stay float64  // mean in units of the links of a page: the share that is to stay on the site
+	home  uint32   // share of the documents that link to the home page and not to their parent, in units of 2^-32
+	rank  []uint32 // quantiles, by mass: where the documents are that have the first i-th part of the drawn links
+	edge  []uint32 // edge[j]: share of the drawn links that go to documents of level j and higher
+	top   uint32   // share of links from other sites that lead to the home page, in units of 2^-32
+	mean  float64  // of the links from within to a page
+	stay  float64  // mean in units of the links of a page
+	known uint32   // probability that a link from another site to one of this size is kept, in units of 2^-32
 }
 
 // lawCells is the number of cells of the table of quantiles of a siteLaw.
@@ -51,23 +51,38 @@ func smallest(class int) float64 {
 // siteExponent is the exponent of the sizes of sites.
 const siteExponent = 2.1
 
-// quantiles are W of sites of any size: a share beyond[i] of the documents is to have
-// degree[i] links from the site or more, if the site has as many pages.
-type quantiles struct{ degree, beyond []float64 }
+// quantiles are W of sites of any size: the quantiles of the law that the numbers of
+// links to a page are to have, as corrected for the links from other sites and for
+// what chance makes of them (HostLocal.tune).
+type quantiles struct {
+	law *Law
+	// factor[i] is by how much W is corrected where the law has 2^(i/perOctave)
+	// links; in between a power, beyond the last as there.
+	factor []float64
+}
 
-func (w quantiles) at(r, pages float64) float64 {
-	q := (r + .5) / pages
-	i := sort.Search(len(w.beyond), func(i int) bool { return w.beyond[i] < q })
-	d := w.degree[max(i-1, 0)]
-	if i > 0 && i < len(w.beyond) { // between two: a power
-		t := math.Log(w.beyond[i-1]/q) / math.Log(w.beyond[i-1]/w.beyond[i])
-		d *= math.Pow(w.degree[i]/d, t)
+// at returns W of the document of rank r on a site of so many pages.
+func (w *quantiles) at(r, pages float64) float64 { return w.corrected((r+.5)/pages, pages) }
+
+// corrected returns W where the law has a share q of the pages.
+func (w *quantiles) corrected(q, pages float64) float64 {
+	d := w.pure(q)
+	at := math.Log2(d) * perOctave
+	i := min(int(at), len(w.factor)-1)
+	f := w.factor[i]
+	if i+1 < len(w.factor) {
+		f *= math.Pow(w.factor[i+1]/f, at-float64(i))
 	}
-	return min(d, pages-1)
+	return min(d*f, pages-1)
+}
+
+// pure returns the number of links that a share q of the pages has by the law.
+func (w *quantiles) pure(q float64) float64 {
+	return min(1+w.law.Scale*(math.Pow(q, -1/(w.law.Exponent-1))-1), float64(w.law.Most))
 }
 
 // mean returns the mean of W over the documents of a site.
-func (w quantiles) mean(pages float64) float64 {
+func (w *quantiles) mean(pages float64) float64 {
 	sum := 0.
 	for r := 0.; r < pages; {
 		step := min(math.Ceil((r+1)/30), pages-r)
@@ -77,72 +92,14 @@ func (w quantiles) mean(pages float64) float64 {
 	return sum / pages
 }
 
-// inClusters is how many times as far the law of links from other sites bends as
-// that of links of the same mean that come one by one: pages next to each other copy
-// them together. By measurement.
-const inClusters = 1.6
-
-// newQuantiles finds the law of one site with which all have so many links from
-// within in the mean, and together the law that is asked for: the share of pages
-// with d links or more falls as
-//
-//	(1 + (d-1)/s)^-(g-1) less what links from other sites make, (1 + d/t)^-(g-1),
-//
-// t in proportion to their mean, outer. Sites of d pages or less have none, so the
-// law of those that are larger is that divided by the share of pages on them. s is
-// found by the mean. weight is the share of the pages on sites of each size class.
-func newQuantiles(exponent, inner, outer float64, weight []float64) quantiles {
-	size := func(d float64) (share float64) { // of the pages on sites where a page can have d links
-		for k := len(weight) - 1; k >= 0 && smallest(k)-1 >= d; k-- {
-			share += weight[k]
-		}
-		return share
-	}
-	w := quantiles{degree: []float64{1}}
-	for last := 1.; size(last) > 0; {
-		last = max(last+1, math.Round(last*1.05))
-		w.degree = append(w.degree, last)
-	}
-	share := make([]float64, len(w.degree))
-	for i, d := range w.degree {
-		share[i] = size(d)
-	}
-	t := max(inClusters*(exponent-2)*outer, 1e-3)
-	set := func(s float64) (mean float64) {
-		w.beyond = w.beyond[:0]
-		before, last := 0., 1.
-		for i, d := range w.degree {
-			if share[i] == 0 {
-				break
-			}
-			all := max(math.Pow(1+(d-1)/s, -(exponent-1))-math.Pow(1+d/t, -(exponent-1)), 1e-9)
-			last = min(last, max(all/share[i], 1e-12))
-			w.beyond = append(w.beyond, last)
-			mean += (d - before) * last * share[i]
-			before = d
-		}
-		return mean
-	}
-	lo, hi := 1e-3, 1e5
-	for hi > lo*1.0001 {
-		if mid := math.Sqrt(lo * hi); set(mid) < inner {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	w.beyond[0] = 1 // each has the link of its parent
-	w.degree = w.degree[:len(w.beyond)]
-	return w
-}
-
 // newSiteLaw makes the law of sites of so many pages.
-func newSiteLaw(pages float64, w quantiles, fan uint64) *siteLaw {
+func newSiteLaw(pages float64, w *quantiles, fan uint64) *siteLaw {
 	if pages < 3 {
-		return &siteLaw{home: math.MaxUint32, rank: make([]uint32, lawCells+1), edge: []uint32{math.MaxUint32}, mean: pages - 1}
+		return &siteLaw{home: math.MaxUint32, rank: make([]uint32, lawCells+1), edge: []uint32{math.MaxUint32}, mean: pages - 1, top: uint32(math.MaxUint32 / max(pages, 1))}
 	}
 	want := func(r float64) float64 { return w.at(r, pages) }
 	l := &siteLaw{mean: w.mean(pages)}
+	l.top = uint32(min(want(0)/(l.mean*pages)*(1<<32), math.MaxUint32))
 	home := min(want(0)/pages, 1)
 	l.home = uint32(min(home*(1<<32), math.MaxUint32))
 	// Ranks one by one, then by steps of a hundredth.
@@ -209,4 +166,12 @@ func (l *siteLaw) document(mass uint32, pages uint64) uint64 {
 	a, b := uint64(l.rank[i]), uint64(l.rank[i+1])
 	at := a<<cell + (b-a)*rest // of 2^(32+cell)
 	return 1 + below(at<<(32-cell), pages-1)
+}
+
+// famous maps 64 random bits to a document, the likelier the more links it has.
+func (l *siteLaw) famous(x, pages uint64) uint64 {
+	if uint32(x) < l.top || pages < 2 {
+		return 0
+	}
+	return l.document(uint32(x>>32), pages)
 }
