@@ -82,9 +82,9 @@ func (r *robots) Done(s *Sim, e Event) {
 	r.visit(s, e.Agent)
 }
 
-// Ahead deals with what ends before a time. Nearly all events of robots that ask
+// ahead deals with what ends before a time. Nearly all events of robots that ask
 // are answers that nothing changed, each followed by the next question.
-func (r *robots) Ahead(s *Sim, until float64) {
+func (r *robots) ahead(s *Sim, until float64) {
 	for t := s.queue.first(); t < until; t = s.queue.first() {
 		s.now = t
 		s.events++

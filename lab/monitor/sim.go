@@ -76,10 +76,6 @@ type changed interface{ Changed(s *Sim, page uint32) }
 // cycler is a strategy that goes through its pages in cycles.
 type cycler interface{ Cycles() []float64 }
 
-// ahead is a strategy that by itself deals with all that it has under way and
-// that ends before a time at which something else happens.
-type ahead interface{ Ahead(s *Sim, until float64) }
-
 // lined is a strategy whose downloads share a line of so many bytes a second
 // instead of taking the model's times; 0 is none.
 type lined interface{ Line() float64 }
@@ -326,7 +322,7 @@ func (s *Sim) loop(ctx context.Context) error {
 		rq = newTape(ctx, s.field.Requests().Read, rq.rest[0])
 	}
 	told, tells := s.strategy.(changed)
-	alone, goes := s.strategy.(ahead)
+	alone, goes := s.strategy.(*robots) // most runs of most plans: no call through the interface
 	s.strategy.Start(s)
 	tq := s.queue.first()
 	for {
@@ -365,7 +361,7 @@ func (s *Sim) loop(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if goes {
-			alone.Ahead(s, min(c.Time, tr, s.mark))
+			alone.ahead(s, min(c.Time, tr, s.mark))
 			tq = s.queue.first()
 			continue
 		}
