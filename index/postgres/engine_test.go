@@ -34,7 +34,3 @@ func TestConformance(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkEngine(b *testing.B) {
-	indextest.Bench(b, open(b, cluster.Database(b), Config{Lane: "n"}))
-}

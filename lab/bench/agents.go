@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/freshet/freshet/archive"
@@ -22,6 +21,7 @@ import (
 	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -128,7 +128,7 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 		timer := time.AfterFunc(a.Time, robot.Drain)
 		defer timer.Stop()
 	}
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), pgload.Own()
 	var browser time.Duration
 	if r != nil {
 		browser = r.Pool.Stats().CPU
@@ -149,7 +149,7 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 		used := r.Pool.Stats()
 		row.Memory, row.CPU = used.Memory, (used.CPU - browser).Seconds()
 	}
-	row.CPU += cpuTime() - cpu
+	row.CPU += pgload.Own() - cpu
 	row.Memory += resident()
 	row.Pages, row.Why = map[string]bool{}, map[string]string{}
 	return row, st.Pages(ctx, func(p *store.Page) error {
@@ -185,15 +185,6 @@ func serveWeb(h http.Handler) (address string, stop func(), err error) {
 	var done sync.WaitGroup
 	done.Go(func() { _ = srv.Serve(l) }) // ends with stop
 	return l.Addr().String(), func() { _ = srv.Close(); done.Wait() }, nil
-}
-
-// cpuTime is what this process has used, in seconds.
-func cpuTime() float64 {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
 // resident is the memory of this process, in bytes.

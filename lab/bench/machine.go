@@ -2,7 +2,6 @@ package bench
 
 import (
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -80,54 +79,4 @@ func busy(all []sample, from, to time.Time) float64 {
 		return 0
 	}
 	return (last.used - first.used) / (last.all - first.all)
-}
-
-// serverTime is the CPU time of a database server on this machine, in seconds:
-// of the process that started the backend, all it has started, and those that
-// have ended. It is 0 where there is no such process.
-func serverTime(backend int) float64 {
-	parent, _, ok := processTime(backend)
-	if !ok {
-		return 0
-	}
-	// Another machine's number may be anybody's here.
-	name, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(backend), "comm"))
-	if err != nil || !strings.HasPrefix(string(name), "postgres") {
-		return 0
-	}
-	dirs, err := filepath.Glob("/proc/[0-9]*")
-	if err != nil {
-		return 0
-	}
-	var sum float64
-	for _, d := range dirs {
-		pid, err := strconv.Atoi(filepath.Base(d))
-		if err != nil {
-			continue
-		}
-		if p, t, ok := processTime(pid); ok && (pid == parent || p == parent) {
-			sum += t
-		}
-	}
-	return sum
-}
-
-// processTime reads a process's parent and CPU time with that of its children
-// that have ended.
-func processTime(pid int) (parent int, seconds float64, ok bool) {
-	b, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	_, rest, found := strings.Cut(string(b), ") ")
-	f := strings.Fields(rest)
-	if err != nil || !found || len(f) < 15 {
-		return 0, 0, false
-	}
-	parent, err = strconv.Atoi(f[1])
-	for _, v := range f[11:15] { // utime stime cutime cstime
-		n, e := strconv.ParseFloat(v, 64)
-		if e != nil {
-			return 0, 0, false
-		}
-		seconds += n * tick
-	}
-	return parent, seconds, err == nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/freshet/freshet/lab/testweb"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/truth"
+	"github.com/freshet/freshet/store/postgres/pgload"
 )
 
 // Nodes is one crawl of a test web by so many processes that share a database,
@@ -84,19 +85,19 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	defer web.Close()
-	before, err := db.measure(ctx)
+	before, err := pgload.Read(ctx, db.address)
 	if err != nil {
 		return nil, err
 	}
 	watch := watchMachine()
-	own, start := cpuTime(), time.Now()
+	own, start := pgload.Own(), time.Now()
 	robots, err := n.crawl(ctx, dir, db.address, web)
-	took, own := time.Since(start), cpuTime()-own
+	took, own := time.Since(start), pgload.Own()-own
 	machine := watch()
 	if err != nil {
 		return nil, err
 	}
-	after, err := db.measure(ctx)
+	after, err := pgload.Read(ctx, db.address)
 	if err != nil {
 		return nil, err
 	}
@@ -108,8 +109,9 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	pages := float64(max(row.Pages, 1))
-	row.Robots, row.Web, row.Server = 1000*robots/pages, 1000*own/pages, 1000*(after.cpu-before.cpu)/pages
-	row.Commits, row.Log = float64(after.commits-before.commits)/pages, float64(after.log-before.log)/pages
+	did := after.Since(before)
+	row.Robots, row.Web, row.Server = 1000*robots/pages, 1000*own/pages, 1000*did.CPU/pages
+	row.Commits, row.Log = float64(did.Commits)/pages, float64(did.Log)/pages
 	if want := n.Sites * n.Pages; row.Pages != want {
 		return row, fmt.Errorf("%d of %d pages were fetched", row.Pages, want)
 	}
@@ -269,28 +271,4 @@ func (d *benchDatabase) drop() error {
 	defer conn.Close(ctx)
 	_, err = conn.Exec(ctx, "drop database "+d.name)
 	return err
-}
-
-// used is what a database has done.
-type used struct {
-	commits, log int64
-	cpu          float64
-}
-
-func (d *benchDatabase) measure(ctx context.Context) (u used, err error) {
-	conn, err := pgx.Connect(ctx, d.server)
-	if err != nil {
-		return u, err
-	}
-	defer conn.Close(ctx)
-	var pid int
-	const sql = "select xact_commit, pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint, pg_backend_pid() from pg_stat_database where datname = $1"
-	for range 3 { // processes report their counters when they end, a moment later
-		time.Sleep(300 * time.Millisecond)
-		if err = conn.QueryRow(ctx, sql, d.name).Scan(&u.commits, &u.log, &pid); err != nil {
-			return u, err
-		}
-	}
-	u.cpu = serverTime(pid)
-	return u, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
+	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -135,13 +136,13 @@ func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow,
 		looks = s.Memory().Looks
 		return float64(looks-was) / float64(n)
 	}
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), pgload.Own()
 	added, err := b.add(ctx, s, next-at, func(j int) int { return at + j })
 	if err != nil {
 		return r, err
 	}
 	r.Seconds = time.Since(start).Seconds()
-	r.CPU = 1e6 * (cpuTime() - cpu) / float64(next-at)
+	r.CPU = 1e6 * (pgload.Own() - cpu) / float64(next-at)
 	r.Rate = float64(next-at) / r.Seconds
 	r.FalseKnown = next - at - added
 	r.LooksNew = share(next - at)
@@ -172,7 +173,7 @@ func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow,
 }
 
 func (b *Seen) reopen(ctx context.Context) (r SeenReopen, err error) {
-	start, cpu := time.Now(), cpuTime()
+	start, cpu := time.Now(), pgload.Own()
 	s, err := local.Open(b.Dir, b.Config)
 	if err != nil {
 		return r, err
@@ -182,7 +183,7 @@ func (b *Seen) reopen(ctx context.Context) (r SeenReopen, err error) {
 			err = cerr
 		}
 	}()
-	r.Seconds, r.CPU = time.Since(start).Seconds(), cpuTime()-cpu
+	r.Seconds, r.CPU = time.Since(start).Seconds(), pgload.Own()-cpu
 	r.Resident, _ = ownMemory()
 	start = time.Now()
 	r.Checked = b.URLs

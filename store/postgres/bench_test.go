@@ -3,12 +3,14 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -24,7 +26,8 @@ func BenchmarkCrawl(b *testing.B) {
 func benchCrawl(b *testing.B, agents int) {
 	const hosts = 500
 	ctx := context.Background()
-	s, err := Open(ctx, cluster.Database(b), Config{Node: "n", Connections: 20})
+	address := cluster.Database(b)
+	s, err := Open(ctx, address, Config{Node: "n", Connections: 20})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,12 +59,12 @@ func benchCrawl(b *testing.B, agents int) {
 		return n
 	}
 	queued := size("pages") / float64(next)
-	var begin float64
-	if err := s.pool.QueryRow(ctx, "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')").Scan(&begin); err != nil {
+	before, err := pgload.Read(ctx, address)
+	if err != nil {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
-	start := time.Now()
+	start, own := time.Now(), pgload.Own()
 	var wg sync.WaitGroup
 	for range agents {
 		wg.Go(func() {
@@ -120,13 +123,24 @@ func benchCrawl(b *testing.B, agents int) {
 	}
 	wg.Wait()
 	b.StopTimer()
-	var end float64
-	if err := s.pool.QueryRow(ctx, "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')").Scan(&end); err != nil {
+	v, took := float64(visited), time.Since(start).Seconds()
+	own = pgload.Own() - own
+	after, err := pgload.Read(ctx, address)
+	if err != nil {
 		b.Fatal(err)
 	}
-	v := float64(visited)
-	b.ReportMetric(v/time.Since(start).Seconds(), "pages/s")
-	b.ReportMetric((end-begin)/v, "WAL-bytes/page")
+	did := after.Since(before)
+	b.ReportMetric(v/took, "pages/s")
+	b.ReportMetric(1e6*own/v, "client-µs/page")
+	b.ReportMetric(1e6*did.CPU/v, "server-µs/page")
+	b.ReportMetric(float64(did.Commits)/v, "commits/page")
+	b.ReportMetric(float64(did.Statements)/v, "statements/page")
+	b.ReportMetric(float64(did.Log)/v, "WAL-bytes/page")
+	if b.N > 1 {
+		if err := pgload.Profile(ctx, os.Stderr, address, v); err != nil {
+			b.Fatal(err)
+		}
+	}
 	if _, err := s.Stats(ctx); err != nil { // moves the inbox to the feed
 		b.Fatal(err)
 	}

@@ -51,7 +51,8 @@ func Run(m *testing.M, c *Lazy) int {
 
 // Start makes a cluster in a temporary folder and starts it; Close ends it. The
 // server does not wait for the disk, which only a crash of the machine would
-// tell, unless $FRESHET_PG_FSYNC is set, for measuring.
+// tell, unless $FRESHET_PG_FSYNC is set, for measuring. $FRESHET_PG_OPTIONS are
+// further options of the server, such as -c shared_preload_libraries=pg_stat_statements.
 func Start() (c *Cluster, err error) {
 	bin, err := programs()
 	if err != nil {
@@ -142,6 +143,7 @@ func (c *Cluster) Up() error {
 	if os.Getenv("FRESHET_PG_FSYNC") == "" {
 		options += " -c fsync=off"
 	}
+	options += " " + os.Getenv("FRESHET_PG_OPTIONS")
 	// The log goes to a file: a server that kept our pipe would keep run from returning.
 	if out, err := c.run("pg_ctl", "-D", c.dir, "-l", c.logs, "-w", "-t", patience, "-o", options, "start"); err != nil {
 		log, _ := os.ReadFile(c.logs)
