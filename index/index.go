@@ -136,6 +136,12 @@ type Hit struct {
 	Copies   []string // IDs of documents with the same content
 }
 
+// Popular is what popularity a document has from now on.
+type Popular struct {
+	ID         string
+	Popularity float64 // in [0,1]
+}
+
 // Stats tells what an engine holds.
 type Stats struct {
 	Documents uint64

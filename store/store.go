@@ -185,6 +185,7 @@ type Change struct {
 	Seq  uint64 // rises without gaps by at least 1; order of commits
 	URL  string
 	Time time.Time
+	Page *Page `json:"-"` // its present record
 }
 
 // VisitLog is one line of the change history, kept for calibration.

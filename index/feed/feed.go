@@ -198,19 +198,11 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 			continue
 		}
 		seen[c.URL] = true
-		u, err := weburl.Parse(c.URL)
-		if err != nil {
-			return 0, fmt.Errorf("indexer: change %d: %w", c.Seq, err)
-		}
-		p, err := x.config.Store.Page(ctx, u)
-		if err != nil {
-			return 0, fmt.Errorf("indexer: change %d: %w", c.Seq, err)
-		}
 		begin := time.Now()
-		if err := x.add(&b, p); err != nil {
+		if err := x.add(&b, c.Page); err != nil {
 			return 0, err
 		}
-		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: p.Bytes, URL: c.URL, Arrived: c.Time})
+		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: c.Page.Bytes, URL: c.URL, Arrived: c.Time})
 	}
 	last := changes[len(changes)-1].Seq
 	b.Cursor = binary.BigEndian.AppendUint64(nil, last)

@@ -70,15 +70,21 @@ func (p *Popularity) refresh(ctx context.Context, x *Indexer) error {
 	return x.rewrite(ctx)
 }
 
-// rewrite puts the documents again whose popularity has moved.
+// Reranker is an engine that changes the popularity of documents by itself:
+// those that it has and whose popularity differs by least or more.
+type Reranker interface {
+	Rerank(ctx context.Context, pages []index.Popular, least float64) error
+}
+
+// reranked is how many pages are handed to a Reranker at once.
+const reranked = 2000
+
+// rewrite brings the popularity of all documents up to date.
 func (x *Indexer) rewrite(ctx context.Context) error {
-	var b index.Batch
+	var pages []index.Popular
 	flush := func() error {
-		if len(b.Put) == 0 {
-			return nil
-		}
-		err := x.config.Engine.Apply(ctx, b)
-		b = index.Batch{}
+		err := x.rerank(ctx, pages)
+		pages = pages[:0]
 		return err
 	}
 	err := x.config.Store.Pages(ctx, func(p *store.Page) error {
@@ -89,25 +95,49 @@ func (x *Indexer) rewrite(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		d, err := x.config.Engine.Document(ctx, p.URL)
-		if errors.Is(err, index.ErrNotFound) {
+		if pages = append(pages, index.Popular{ID: p.URL, Popularity: x.links.of(u.Key(), p.Depth)}); len(pages) < reranked {
 			return nil
+		}
+		return flush()
+	})
+	if err != nil {
+		return err
+	}
+	return flush()
+}
+
+// rerank writes the documents whose popularity has moved; an engine that cannot
+// do so by itself gets them whole.
+func (x *Indexer) rerank(ctx context.Context, pages []index.Popular) error {
+	if r, ok := x.config.Engine.(Reranker); ok {
+		return r.Rerank(ctx, pages, worthIt)
+	}
+	var b index.Batch
+	flush := func() error {
+		if len(b.Put) == 0 {
+			return nil
+		}
+		err := x.config.Engine.Apply(ctx, b)
+		b = index.Batch{}
+		return err
+	}
+	for _, p := range pages {
+		d, err := x.config.Engine.Document(ctx, p.ID)
+		if errors.Is(err, index.ErrNotFound) {
+			continue
 		}
 		if err != nil {
 			return err
 		}
-		now := x.links.of(u.Key(), p.Depth)
-		if math.Abs(now-d.Popularity) < worthIt {
-			return nil
+		if math.Abs(p.Popularity-d.Popularity) < worthIt {
+			continue
 		}
-		d.Popularity = now
+		d.Popularity = p.Popularity
 		if b.Put = append(b.Put, *d); len(b.Put) >= x.config.Batch {
-			return flush()
+			if err := flush(); err != nil {
+				return err
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		return err
 	}
 	return flush()
 }

@@ -21,7 +21,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,7 +56,9 @@ type Engine struct {
 	search *pgxpool.Pool // for what searches ask
 	config Config
 	apply  sync.Mutex
+	tidy   tidy
 	common *frequencies
+	pack   bool // the server is PostgreSQL with LZ4
 }
 
 var _ index.Engine = (*Engine)(nil)
@@ -96,6 +97,11 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Engine, error) {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	e := &Engine{pool: pool, config: c, common: newFrequencies()}
+	// An engine that has no such setting packs in its own way.
+	const packs = "select exists (select 1 from pg_settings where name = 'default_toast_compression' and 'lz4' = any(enumvals))"
+	if err := pool.QueryRow(ctx, packs).Scan(&e.pack); err != nil && ctx.Err() != nil {
+		return nil, fmt.Errorf("index: %w", err)
+	}
 	if e.search, err = searching(ctx, pool); err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
@@ -124,6 +130,7 @@ func searching(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
 
 // Close implements index.Engine.
 func (e *Engine) Close() error {
+	e.stop()
 	e.search.Close()
 	if e.own {
 		e.pool.Close()
@@ -140,154 +147,6 @@ func keyOf(id string) (host, url int64) {
 	}
 	k := u.Key()
 	return postgres.Half(k[:8]), postgres.Half(k[8:])
-}
-
-// text makes a string one that the database takes.
-func text(s string) string {
-	if strings.IndexByte(s, 0) >= 0 {
-		s = strings.ReplaceAll(s, "\x00", " ")
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// columns of documents, by column.
-type columns struct {
-	hosts, urls                                                         []int64
-	ids, kinds, types, hostnames, langs, titles, bodies, sames, vectors []string
-	dates, sizes                                                        []int64
-	popularity                                                          []float64
-}
-
-func (c *columns) add(d *index.Document, vector string) {
-	host, url := keyOf(d.ID)
-	c.hosts, c.urls = append(c.hosts, host), append(c.urls, url)
-	c.ids, c.kinds, c.types = append(c.ids, d.ID), append(c.kinds, text(d.Kind)), append(c.types, text(d.Type))
-	c.hostnames, c.langs = append(c.hostnames, text(d.Host)), append(c.langs, text(d.Lang))
-	c.titles, c.bodies = append(c.titles, text(d.Title)), append(c.bodies, text(d.Body))
-	c.dates, c.sizes = append(c.dates, d.Date.Unix()), append(c.sizes, d.Size)
-	c.popularity, c.sames = append(c.popularity, clamp(d.Popularity)), append(c.sames, text(d.Same))
-	c.vectors = append(c.vectors, vector)
-}
-
-func (c *columns) args() []any {
-	return []any{c.hosts, c.urls, c.ids, c.kinds, c.types, c.hostnames, c.langs, c.titles, c.bodies, c.dates, c.sizes, c.popularity, c.sames, c.vectors}
-}
-
-func clamp(v float64) float64 {
-	if !(v > 0) { // NaN, too
-		return 0
-	}
-	return min(1, v)
-}
-
-const (
-	rows = `unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
-	$12::double precision[], $13::text[], $14::text[]) as t (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words)`
-	insert = `
-insert into documents (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words)
-select host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words::tsvector from ` + rows + `
-on conflict (host, url) do nothing returning host, url`
-	replace = `
-update documents d set id = t.id, kind = t.kind, type = t.type, hostname = t.hostname, lang = t.lang, title = t.title, body = t.body, date = t.date, size = t.size,
-	popularity = t.popularity, same = t.same, words = t.words::tsvector from ` + rows + ` where d.host = t.host and d.url = t.url`
-	remove = "delete from documents d using unnest($1::bigint[], $2::bigint[]) as t (host, url) where d.host = t.host and d.url = t.url"
-)
-
-// Apply implements index.Engine.
-func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
-	e.apply.Lock()
-	defer e.apply.Unlock()
-	put, err := e.unique(b.Put)
-	if err != nil {
-		return fmt.Errorf("index: %w", err)
-	}
-	err = postgres.Retry(ctx, e.config.Patience, func() error {
-		return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.write(ctx, tx, b, put) })
-	})
-	if err != nil {
-		return fmt.Errorf("index: write %d documents: %w", len(b.Put), err)
-	}
-	if len(b.Put) > 0 {
-		// What was added waits in a list that every search reads from end to end, until
-		// it is sorted into the index: now, at once for all of the batch. Engines
-		// without such a list do not know the function.
-		_, _ = e.pool.Exec(ctx, "select gin_clean_pending_list('documents_words')")
-	}
-	return nil
-}
-
-type key struct{ host, url int64 }
-
-// unique checks the documents and keeps the last of each ID.
-func (e *Engine) unique(put []index.Document) (map[key]*index.Document, error) {
-	out := make(map[key]*index.Document, len(put))
-	for i := range put {
-		d := &put[i]
-		if d.ID == "" {
-			return nil, errors.New("a document needs an ID")
-		}
-		if text(d.ID) != d.ID {
-			return nil, fmt.Errorf("%q is no ID: it is not UTF-8 without zeros", d.ID)
-		}
-		host, url := keyOf(d.ID)
-		out[key{host, url}] = d
-	}
-	return out, nil
-}
-
-func (e *Engine) write(ctx context.Context, tx pgx.Tx, b index.Batch, put map[key]*index.Document) error {
-	// Words are found between the statements, which takes longer than the half of a
-	// short lease that a connection may be silent; no host waits for these rows.
-	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '10s'"); err != nil {
-		return err
-	}
-	n := int64(0)
-	if len(b.Delete) > 0 {
-		var hosts, urls []int64
-		for _, id := range b.Delete {
-			host, url := keyOf(id)
-			hosts, urls = append(hosts, host), append(urls, url)
-		}
-		tag, err := tx.Exec(ctx, remove, hosts, urls)
-		if err != nil {
-			return err
-		}
-		n -= tag.RowsAffected()
-	}
-	if len(put) > 0 {
-		vectors := make(map[key]string, len(put))
-		var all columns
-		for k, d := range put {
-			vectors[k] = e.vector(d)
-			all.add(d, vectors[k])
-		}
-		added, err := tx.Query(ctx, insert, all.args()...)
-		if err != nil {
-			return err
-		}
-		var k key
-		_, err = pgx.ForEachRow(added, []any{&k.host, &k.url}, func() error { n++; delete(vectors, k); return nil })
-		if err != nil {
-			return err
-		}
-		if len(vectors) > 0 { // those that were there before
-			var known columns
-			for k, v := range vectors {
-				known.add(put[k], v)
-			}
-			if _, err := tx.Exec(ctx, replace, known.args()...); err != nil {
-				return err
-			}
-		}
-	}
-	var q pgx.Batch
-	if n != 0 {
-		q.Queue("insert into index_tally (id, n) values ($1, $2)", int64(rand.Uint64()), n)
-	}
-	if len(b.Cursor) > 0 {
-		q.Queue("insert into index_cursors (lane, cursor) values ($1, $2) on conflict (lane) do update set cursor = excluded.cursor", e.config.Lane, b.Cursor)
-	}
-	return tx.SendBatch(ctx, &q).Close()
 }
 
 // Cursor implements index.Engine.

@@ -85,7 +85,7 @@ func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 }
 
 // Changes implements store.Store.
-func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change, error) {
+func (s *Store) Changes(ctx context.Context, after uint64, n int) ([]store.Change, error) {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(feedSpace, after+1), UpperBound: []byte{feedSpace + 1}})
 	if err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
@@ -105,6 +105,15 @@ func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change,
 	}
 	if err := it.Close(); err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
+	}
+	for i := range out {
+		u, err := weburl.Parse(out[i].URL)
+		if err == nil {
+			out[i].Page, err = s.Page(ctx, u)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store: change %d: %w", out[i].Seq, err)
+		}
 	}
 	return out, nil
 }

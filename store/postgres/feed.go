@@ -56,7 +56,7 @@ func (s *Store) number(ctx context.Context) (last uint64, err error) {
 }
 
 const readChanges = `
-select c.seq, p.address, c.at from changes c join pages p on p.host = c.host and p.url = c.url
+select c.seq, c.at, p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from changes c join pages p on p.host = c.host and p.url = c.url
 where c.lane = $1 and c.seq > $2 order by c.seq limit $3`
 
 // Changes implements store.Store. The feed is that of this node: a node indexes
@@ -72,9 +72,12 @@ func (s *Store) Changes(ctx context.Context, after uint64, n int) (out []store.C
 		}
 		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (c store.Change, err error) {
 			var seq, at int64
-			err = r.Scan(&seq, &c.URL, &at)
-			c.Seq, c.Time = uint64(seq), timeOf(at)
-			return c, err
+			var in row
+			if err := r.Scan(append([]any{&seq, &at}, in.fields()...)...); err != nil {
+				return c, err
+			}
+			p, err := in.page()
+			return store.Change{Seq: uint64(seq), URL: p.URL, Time: timeOf(at), Page: &p}, err
 		})
 		return err
 	})

@@ -395,6 +395,9 @@ func testFeed(t *testing.T, open Opener) {
 			if c.Seq <= after {
 				t.Errorf("seq %d after %d", c.Seq, after)
 			}
+			if c.Page == nil || c.Page.URL != c.URL || c.Page.State != store.OK {
+				t.Errorf("change of %s has the record %+v", c.URL, c.Page)
+			}
 			out, after = append(out, c.URL), c.Seq
 		}
 		return out, after
