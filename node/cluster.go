@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,22 +83,20 @@ func (i *Identity) filePrefix() string {
 }
 
 // Join puts this process into the registry of its database; agents tells what
-// works, wanted how many agents may by the configuration. Without a database
-// it returns nil.
-func (p *Parts) Join(ctx context.Context, lease time.Duration, agents func() []crawl.Agent, wanted func() int, ordered func(postgres.Orders, bool), beat func(context.Context), log *slog.Logger) (*postgres.Member, error) {
+// works. Without a database it returns nil.
+func (p *Parts) Join(ctx context.Context, m postgres.Membership, agents func() []crawl.Agent) (*postgres.Member, error) {
 	if p.Shared == nil {
 		return nil, nil
 	}
-	return p.Shared.Join(ctx, postgres.Membership{
-		Instance: p.id.Instance, TTL: lease, Wanted: wanted, Ordered: ordered, Beat: beat, Log: log,
-		Agents: func() []postgres.Agent {
-			var out []postgres.Agent
-			for _, a := range agents() {
-				out = append(out, postgres.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
-			}
-			return out
-		},
-	})
+	m.Instance = p.id.Instance
+	m.Agents = func() []postgres.Agent {
+		var out []postgres.Agent
+		for _, a := range agents() {
+			out = append(out, postgres.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+		}
+		return out
+	}
+	return p.Shared.Join(ctx, m)
 }
 
 // AgentLimit joins two bounds of the number of agents, each of which may be nil.
@@ -121,7 +118,15 @@ func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
 		}
 		return nil
 	}
-	n.member, err = n.parts.Join(ctx, c.Lease, agents, func() int { return c.Crawl.Agents }, n.ordered, n.beat, n.log)
+	n.member, err = n.parts.Join(ctx, postgres.Membership{
+		TTL: c.Lease, Wanted: func() int { return c.Crawl.Agents }, Ordered: n.ordered, Beat: n.beat, Log: n.log,
+		Address: func() string {
+			if a := n.address.Load(); a != nil {
+				return *a
+			}
+			return ""
+		},
+	}, agents)
 	return err
 }
 

@@ -33,6 +33,7 @@ type sum struct {
 	pages, queue int64
 	weight       float64 // importance of the pages, by which both are weighted
 	fresh, age   float64
+	mine         bool         // this process plans for the host
 	prior        change.Prior // of the host's pages
 	trust        map[string]change.Trust
 	signals      revisit.Noisy // what is known of signals of its changes
@@ -55,6 +56,11 @@ type kind struct {
 
 // mostShape is the shape of a belief that is all but certain.
 const mostShape = 1024
+
+// item is a page of the kind.
+func (k kind) item() revisit.Item {
+	return revisit.Item{Importance: k.importance, Rate: k.rate, Shape: k.shape, Cost: k.cost, Signals: k.signals}
+}
 
 // step rounds x to a power of two, with so many steps an octave.
 func step(x, octave float64) float64 {
@@ -97,13 +103,22 @@ func (n *Node) estimate(ctx context.Context) error {
 	now := time.Now()
 	var all sum
 	bytes := 0. // of a visit to each page
-	kinds := map[kind]int{}
+	kinds, own := map[kind]int{}, map[kind]int{}
+	count := func(k kind, mine bool) {
+		kinds[k]++
+		if mine {
+			own[k]++
+		}
+	}
 	hosts := map[string]*sum{}
 	groups, together := map[string]change.Group{}, change.Group{}
 	err := n.parts.Store.Hosts(ctx, func(h *store.Host) error {
 		groups[h.Name] = h.Groups[""]
 		together.Add(h.Groups[""])
-		hosts[h.Name] = &sum{trust: h.Trust, signals: crawl.Noisy(h.Trust)}
+		hosts[h.Name] = &sum{trust: h.Trust, signals: crawl.Noisy(h.Trust), mine: n.mine(h.Name)}
+		if n.plan != nil {
+			n.plan.pace(h.Name, h.Delay)
+		}
 		return nil
 	})
 	if err != nil {
@@ -122,14 +137,14 @@ func (n *Node) estimate(ctx context.Context) error {
 		}
 		h := hosts[u.Host()]
 		if h == nil {
-			h = &sum{prior: base}
+			h = &sum{prior: base, mine: n.mine(u.Host())}
 			hosts[u.Host()] = h
 		}
 		if p.Slot.Order > 0 || (!p.Slot.Due.IsZero() && p.Slot.Due.Before(now)) {
 			h.queue++
 		}
 		if p.State == store.Redirect && n.plan != nil {
-			n.plan.keep(p, u, n.belief(u, p.History.Belief(h.prior)), h.signals)
+			n.plan.keep(p, u, n.belief(u, p.History.Belief(h.prior)), h.signals, h.mine)
 		}
 		if p.State != store.OK {
 			return nil
@@ -139,7 +154,7 @@ func (n *Node) estimate(ctx context.Context) error {
 		d := b.Rate()
 		mu := n.importance(p, u)
 		if n.plan != nil {
-			n.plan.keep(p, u, b, h.signals)
+			n.plan.keep(p, u, b, h.signals, h.mine)
 		}
 		t := max(0, now.Sub(p.History.Last).Seconds())
 		fresh, age := b.Fresh((1-h.signals.Recall)*t)*math.Exp(-evidence), h.signals.Age(d, t)
@@ -154,11 +169,11 @@ func (n *Node) estimate(ctx context.Context) error {
 		if n.config.Crawl.BudgetBytes > 0 {
 			k.cost = step(cost(p), 2)
 		}
-		kinds[k]++
+		count(k, h.mine)
 		if h.signals.Recall > 0 {
 			k.shape = 0
 			k.rate, k.signals = step(d*h.signals.Recall, 4), true
-			kinds[k]++
+			count(k, h.mine)
 		}
 		return nil
 	})
@@ -183,7 +198,7 @@ func (n *Node) estimate(ctx context.Context) error {
 	}
 	f.hosts = top(f.hosts)
 	if n.plan != nil {
-		if err := n.plan.price(kinds); err != nil {
+		if err := n.plan.price(kinds, own); err != nil {
 			return err
 		}
 	}

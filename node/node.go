@@ -47,6 +47,7 @@ type Node struct {
 	shares  *Shares          // nil without shares
 	files   *share.Robot     // nil without shares
 	server  *http.Server
+	address atomic.Pointer[string] // of the console, once it listens
 	started time.Time
 	stop    context.CancelFunc
 
@@ -267,6 +268,7 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		return errors.Join(fmt.Errorf("console: %w (console.listen chooses another address)", err), n.close())
 	}
 	address := l.Addr().String()
+	n.address.Store(&address)
 	if err := n.listen(ctx, l); err != nil {
 		return errors.Join(err, l.Close(), n.close())
 	}

@@ -258,7 +258,8 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.price(map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}); err != nil {
+	kinds := map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}
+	if err := p.price(kinds, kinds); err != nil {
 		t.Fatal(err)
 	}
 	page := &store.Page{URL: "http://h.example/"}
@@ -319,7 +320,7 @@ func TestImportance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.price(kinds); err != nil {
+	if err := p.price(kinds, kinds); err != nil {
 		t.Fatal(err)
 	}
 	rate := func(page *store.Page) float64 {

@@ -45,9 +45,16 @@ type planner struct {
 	pages    keyIndex
 	groups   map[string]uint32 // of hosts
 	hosts    []plannedHost     // by group
-	out      map[uint32]time.Time
+	out      map[uint32]sent
 	ahead    int  // pages that may be out
 	ready    bool // the pages of the store are in the schedule
+}
+
+// sent is a page on its way to the robot.
+type sent struct {
+	at   time.Time
+	last time.Time // its visit before, as the store has it; zero until that was read
+	due  time.Time // what the store was told
 }
 
 // plannedHost is what the planner knows of a host.
@@ -74,7 +81,7 @@ func newPlanner(n *Node, c config.Crawl) (crawl.Planner, *planner, error) {
 	}
 	p := &planner{
 		node: n, rule: c.Policy, budget: budget, base: n.started, wake: make(chan struct{}, 1),
-		groups: map[string]uint32{}, hosts: make([]plannedHost, 1), out: map[uint32]time.Time{}, ahead: leastAhead,
+		groups: map[string]uint32{}, hosts: make([]plannedHost, 1), out: map[uint32]sent{}, ahead: leastAhead,
 	}
 	if policy, ok := revisit.Policies()[c.Policy]; ok {
 		p.policy, p.rule = &policy, stride
@@ -146,6 +153,10 @@ func (p *planner) numbers(page *store.Page, u weburl.URL, b change.Belief, noisy
 
 // Visited implements crawl.Planner.
 func (p *planner) Visited(v *crawl.Visited) time.Duration {
+	if !p.node.mine(v.URL.Host()) { // the robots work each other's hosts
+		p.Unplanned(v.URL)
+		return math.MaxInt64
+	}
 	b := p.node.belief(v.URL, v.Belief())
 	mu, rate := p.numbers(v.Page, v.URL, b, v.Signals, v.Since, v.Changed)
 	p.mu.Lock()
@@ -236,10 +247,11 @@ func (p *planner) item(u weburl.URL, mu, rate float64, last time.Time) (id, grou
 // is in a while, and sooner when its turn comes.
 func (p *planner) Signalled(s *crawl.Signalled) time.Time {
 	now := time.Now()
+	mine := p.node.mine(s.URL.Host())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id, known := p.pages.of(s.URL.Key())
-	if !known {
+	if !known || !mine { // of that page's value only the other process knows
 		return crawl.HalfChange{}.Signalled(s)
 	}
 	b, e := p.node.belief(s.URL, s.Belief), s.Evidence
@@ -270,6 +282,7 @@ func (p *planner) Signalled(s *crawl.Signalled) time.Time {
 		return now.Add(putOff)
 	}
 	p.send(id, group, now)
+	p.out[id] = sent{at: now, last: s.Page.History.Last}
 	return now
 }
 
@@ -307,7 +320,7 @@ func (p *planner) Unplanned(u weburl.URL) {
 // send notes that a page is on its way to the robot. The caller holds mu, as for
 // those below.
 func (p *planner) send(id, group uint32, now time.Time) {
-	p.out[id] = now
+	p.out[id] = sent{at: now}
 	p.hosts[group].out++
 	p.schedule.SetBusy(group, p.full(group))
 }
@@ -339,9 +352,8 @@ func (p *planner) full(group uint32) bool {
 
 // keep brings what is known of a page up to date, which the robot may not have
 // visited in this process.
-func (p *planner) keep(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy) {
+func (p *planner) keep(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy, mine bool) {
 	mu, rate := p.numbers(page, u, b, noisy, 0, false)
-	mine := p.node.mine(u.Host())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id, known := p.pages.of(u.Key())
@@ -368,8 +380,20 @@ func (p *planner) keep(page *store.Page, u weburl.URL, b change.Belief, noisy re
 	}
 }
 
+// pace notes the time between visits of a host, which other robots may have
+// found.
+func (p *planner) pace(host string, delay time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if group, ok := p.groups[host]; ok {
+		p.hosts[group].delay = delay
+		p.schedule.SetBusy(group, p.full(group))
+	}
+}
+
 // mine reports whether this process plans for a host: of those that share a
-// database each host has one (rendezvous hashing).
+// database and serve each host has one (rendezvous hashing). A process that only
+// crawls has no console, and no plans.
 func (n *Node) mine(host string) bool {
 	if n.member == nil {
 		return true
@@ -381,7 +405,7 @@ func (n *Node) mine(host string) bool {
 	}
 	own := score(n.parts.id.Name)
 	for _, o := range n.member.Others() {
-		if score(o.Name) > own {
+		if o.Address != "" && score(o.Name) > own {
 			return false
 		}
 	}

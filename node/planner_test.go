@@ -128,7 +128,7 @@ func TestPlannerSignals(t *testing.T) {
 			kinds[kind{rate: page.History.Rate(change.DefaultPrior), importance: 1}]++
 			pages, urls = append(pages, page), append(urls, u)
 		}
-		if err := p.price(kinds); err != nil {
+		if err := p.price(kinds, kinds); err != nil {
 			t.Fatal(err)
 		}
 		for k := range 3000 { // the threshold is found

@@ -18,10 +18,13 @@ const (
 	secondsAhead = .5
 	// pumpEvery is how often pages are sent that nobody asked for meanwhile.
 	pumpEvery = 20 * time.Millisecond
-	// held is after what time a page counts as visited that is not; heldByOthers
-	// where another process may have visited it, of which this one does not hear.
-	held         = 30 * time.Second
-	heldByOthers = 400 * time.Millisecond
+	// held is after what time a page counts as visited that is not.
+	held = 30 * time.Second
+	// lookEvery is how often the store is asked which pages other processes have
+	// visited, of which this one does not hear.
+	lookEvery = 100 * time.Millisecond
+	// again is how long the store is left in peace after it failed.
+	again = time.Second
 )
 
 // open begins to send pages, once all of the store are in the schedule.
@@ -39,10 +42,13 @@ func (p *planner) open(visits float64) error {
 	return p.schedule.Start(visits)
 }
 
-// run sends the robot the pages whose turn it is until ctx ends.
+// run sends the robot the pages whose turn it is until ctx ends. What the store
+// did not take is sent again, before others.
 func (p *planner) run(ctx context.Context) error {
 	t := time.NewTicker(pumpEvery)
 	defer t.Stop()
+	var keys []weburl.Key
+	var looked, rest time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -50,12 +56,25 @@ func (p *planner) run(ctx context.Context) error {
 		case <-t.C:
 		case <-p.wake:
 		}
-		keys := p.turn(time.Now())
-		if len(keys) == 0 {
+		now := time.Now()
+		if now.Before(rest) {
 			continue
 		}
-		if err := p.due(ctx, keys); err != nil && ctx.Err() == nil {
+		var err error
+		if m := p.node.member; m != nil && now.Sub(looked) >= lookEvery {
+			looked, err = now, p.look(ctx)
+		}
+		if len(keys) == 0 {
+			keys = p.turn(now)
+		}
+		if len(keys) > 0 && err == nil {
+			if err = p.due(ctx, keys); err == nil {
+				keys = nil
+			}
+		}
+		if err != nil && ctx.Err() == nil {
 			p.node.log.Error("schedule", "err", err)
+			rest = time.Now().Add(again)
 		}
 	}
 }
@@ -67,12 +86,8 @@ func (p *planner) turn(now time.Time) (keys []weburl.Key) {
 	if !p.ready {
 		return nil
 	}
-	hold := held
-	if m := p.node.member; m != nil && len(m.Others()) > 0 {
-		hold = heldByOthers
-	}
-	for id, since := range p.out {
-		if now.Sub(since) > hold {
+	for id, s := range p.out {
+		if now.Sub(s.at) > held {
 			p.done(id, p.schedule.Group(id))
 		}
 	}
@@ -92,19 +107,28 @@ func (p *planner) turn(now time.Time) (keys []weburl.Key) {
 
 // due makes pages due in the store.
 func (p *planner) due(ctx context.Context, keys []weburl.Key) error {
-	found := make([]store.Found, 0, len(keys))
-	now := time.Now()
-	for _, k := range keys {
-		address, err := p.node.parts.Store.URL(ctx, k)
-		if err != nil {
-			return err
+	pages, err := p.node.parts.Store.Records(ctx, keys)
+	if err != nil {
+		return err
+	}
+	found := make([]store.Found, 0, len(pages))
+	now := time.UnixMilli(time.Now().UnixMilli()) // as the store keeps it
+	p.mu.Lock()
+	for i := range pages {
+		u, err := weburl.Parse(pages[i].URL)
+		if err != nil { // the store holds what was parsed before
+			p.node.log.Error("schedule", "url", pages[i].URL, "err", err)
+			continue
 		}
-		u, err := weburl.Parse(address)
-		if err != nil {
-			return err
+		if id, ok := p.pages.of(u.Key()); ok {
+			if s, out := p.out[id]; out {
+				s.last, s.due = pages[i].History.Last, now
+				p.out[id] = s
+			}
 		}
 		found = append(found, store.Found{URL: u, Due: now})
 	}
+	p.mu.Unlock()
 	if _, err := p.node.parts.Store.Add(ctx, found); err != nil {
 		return err
 	}
@@ -112,16 +136,66 @@ func (p *planner) due(ctx context.Context, keys []weburl.Key) error {
 	return nil
 }
 
+// look asks the store which of the pages that are on their way have been
+// visited: robots of other processes do not tell.
+func (p *planner) look(ctx context.Context) error {
+	p.mu.Lock()
+	var keys []weburl.Key
+	for id, s := range p.out {
+		if !s.last.IsZero() {
+			keys = append(keys, p.pages.keys[id])
+		}
+	}
+	p.mu.Unlock()
+	if len(keys) == 0 {
+		return nil
+	}
+	pages, err := p.node.parts.Store.Records(ctx, keys)
+	if err != nil {
+		return err
+	}
+	for i := range pages {
+		if u, err := weburl.Parse(pages[i].URL); err == nil {
+			p.elsewhere(&pages[i], u)
+		}
+	}
+	return nil
+}
+
+// elsewhere takes note of a page that another process may have visited.
+func (p *planner) elsewhere(page *store.Page, u weburl.URL) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id, known := p.pages.of(u.Key())
+	s, out := p.out[id]
+	if !known || !out || s.last.IsZero() {
+		return
+	}
+	last := page.History.Last
+	switch visited := page.State == store.OK || page.State == store.Redirect; {
+	case visited && last.After(s.last):
+		mu, rate, _, _ := p.schedule.Known(id)
+		if p.policy == nil && p.rule == stride {
+			rate = 1 / revisit.Adaptive{}.Next(last.Sub(s.last).Seconds(), page.History.Changed.Equal(last))
+		}
+		_ = p.schedule.Visited(id, mu, rate, p.clock(last))
+	case !visited && !s.due.IsZero() && page.Slot.Due.After(s.due): // the robot tries it again by itself
+		_ = p.schedule.Set(id, 0, 0)
+	default:
+		return
+	}
+	p.done(id, p.schedule.Group(id))
+}
+
 // price finds what a visit costs under the policy and budget of the
-// configuration, for a histogram of the pages, and how many pages a second the
-// budget is.
-func (p *planner) price(kinds map[kind]int) error {
+// configuration, for a histogram of all pages, and how many pages a second the
+// budget is for own, those that this process plans for.
+func (p *planner) price(kinds, own map[kind]int) error {
 	var items []revisit.Item
 	var counts []float64
 	total, pages := 0., 0.
 	for k, count := range kinds {
-		it := revisit.Item{Importance: k.importance, Rate: k.rate, Shape: k.shape, Cost: k.cost, Signals: k.signals}
-		items, counts = append(items, it), append(counts, float64(count))
+		items, counts = append(items, k.item()), append(counts, float64(count))
 		if !k.signals {
 			total, pages = total+float64(count)*max(k.cost, 1), pages+float64(count)
 		}
@@ -137,5 +211,37 @@ func (p *planner) price(kinds map[kind]int) error {
 		}
 		p.tariff.Store(&t)
 	}
-	return p.open(visits)
+	return p.open(visits * p.share(kinds, own))
+}
+
+// share is what part of the visits a plan gives to the pages that this process
+// plans for: what each process sends ahead bears that proportion, so that a visit
+// is worth the same in all.
+func (p *planner) share(kinds, own map[kind]int) float64 {
+	optimal := revisit.Policies()["fixed-optimal"]
+	if p.policy != nil {
+		optimal = *p.policy
+	}
+	var items []revisit.Item
+	var counts []float64
+	for k, count := range kinds {
+		items, counts = append(items, k.item()), append(counts, float64(count))
+	}
+	each := func(kind) float64 { return 1 }
+	if t, err := revisit.NewTariff(optimal, items, counts, p.budget); err == nil && p.rule != "sweep" {
+		each = func(k kind) float64 {
+			return t.Rate(k.item())
+		}
+	}
+	sum := func(kinds map[kind]int) (s float64) {
+		for k, count := range kinds {
+			s += float64(count) * each(k)
+		}
+		return s
+	}
+	all := sum(kinds)
+	if all <= 0 {
+		return 1
+	}
+	return max(sum(own)/all, 1e-9) // the schedule wants some budget
 }

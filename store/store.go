@@ -260,8 +260,9 @@ type Store interface {
 	Hosts(ctx context.Context, f func(*Host) error) error
 	// Links calls f for every page with stored links.
 	Links(ctx context.Context, f func(from weburl.Key, to []weburl.Key) error) error
-	// URL returns the URL of a key, or ErrNotFound.
-	URL(ctx context.Context, k weburl.Key) (string, error)
+	// Records returns the records of those of the keys that are known, in any
+	// order and each once.
+	Records(ctx context.Context, keys []weburl.Key) ([]Page, error)
 
 	// Changes returns up to n changes after a sequence number, oldest first. The
 	// same URL may come again; only its present record counts.

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/freshet/freshet/lab/bench"
 	"github.com/freshet/freshet/lab/fresh"
 	"github.com/freshet/freshet/progress"
 )
@@ -22,6 +23,8 @@ type benchFreshCmd struct {
 	Measure  time.Duration `help:"Time in which freshness is measured." default:"60s"`
 	Seed     uint64        `help:"Of the site's history." default:"1"`
 	Known    bool          `help:"The robot is told the change rates: what learning costs is left out."`
+	Nodes    int           `help:"Processes that keep the site fresh together, with one budget; more than one need --database." default:"1"`
+	Database string        `help:"A PostgreSQL server on which databases may be made: each policy gets an empty one, which is dropped afterwards." placeholder:"postgres://..." env:"FRESHET_BENCH_DATABASE"`
 	Policies []string      `help:"Which policies take their turns (default: all)."`
 }
 
@@ -36,7 +39,18 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
 			return usagef("bench fresh: unknown policy %q; there are %v", n, fresh.Names())
 		}
 	}
+	var database func(context.Context) (string, func() error, error)
+	if c.Database != "" {
+		database = func(ctx context.Context) (string, func() error, error) {
+			d, err := bench.MakeDatabase(ctx, c.Database)
+			if err != nil {
+				return "", nil, err
+			}
+			return d.Address, d.Drop, nil
+		}
+	}
 	e, err := fresh.Open(fresh.Config{
+		Nodes: c.Nodes, Database: database,
 		Pages: c.Pages, Hosts: c.Hosts, Slowest: c.Slowest, Budget: c.Budget, Warm: c.Warm, Measure: c.Measure, Seed: c.Seed, Known: c.Known,
 		Log: slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
@@ -61,7 +75,7 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *globals) error {
 		rows = append(rows, row)
 	}
 	if g.JSON {
-		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "slowest": c.Slowest, "warm": c.Warm.Seconds(), "measured": c.Measure.Seconds(), "rows": rows})
+		return g.printJSON(map[string]any{"pages": c.Pages, "budget": c.Budget, "nodes": c.Nodes, "slowest": c.Slowest, "warm": c.Warm.Seconds(), "measured": c.Measure.Seconds(), "rows": rows})
 	}
 	w := tabwriter.NewWriter(g.stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "policy\tfreshness\tsimulated\ttheory\tage, s\tsimulated\ttheory\trequests/s\tsays of itself\tage, s\tin quarters\t")

@@ -275,17 +275,20 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	}
 	var started atomic.Pointer[crawl.Robot]
 	var orders atomic.Pointer[postgres.Orders]
-	member, err := r.parts.Join(ctx, c.Lease, func() []crawl.Agent {
+	member, err := r.parts.Join(ctx, postgres.Membership{
+		TTL: c.Lease, Wanted: func() int { return c.Agents }, Log: r.log,
+		Ordered: func(o postgres.Orders, stop bool) {
+			if robot := started.Load(); robot != nil {
+				obey(robot, o, stop)
+			}
+			orders.Store(&o)
+		},
+	}, func() []crawl.Agent {
 		if robot := started.Load(); robot != nil {
 			return robot.Status().Agents
 		}
 		return nil
-	}, func() int { return c.Agents }, func(o postgres.Orders, stop bool) {
-		if robot := started.Load(); robot != nil {
-			obey(robot, o, stop)
-		}
-		orders.Store(&o)
-	}, nil, r.log)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/freshet/freshet/change"
@@ -210,34 +211,41 @@ func exportPages(ctx context.Context, s store.Store, t table[pageRow]) error {
 // never queued (other hosts, excluded) have no URL in the store.
 func exportLinks(ctx context.Context, s store.Store, t table[linkRow]) error {
 	names := map[weburl.Key]string{}
-	name := func(k weburl.Key) (string, error) {
-		if n, ok := names[k]; ok {
-			return n, nil
+	// ask learns the names of keys that are not known, all at once.
+	ask := func(keys []weburl.Key) error {
+		keys = slices.DeleteFunc(keys, func(k weburl.Key) bool { _, ok := names[k]; return ok })
+		if len(keys) == 0 {
+			return nil
 		}
-		n, err := s.URL(ctx, k)
-		if errors.Is(err, store.ErrNotFound) {
-			err = nil
+		pages, err := s.Records(ctx, keys)
+		for _, k := range keys {
+			names[k] = ""
 		}
-		if len(names) >= 100_000 { // bounded; links are local, so most are found again soon
-			clear(names)
-		}
-		names[k] = n
-		return n, err
-	}
-	err := s.Links(ctx, func(from weburl.Key, to []weburl.Key) error {
-		source, err := name(from)
-		if err != nil || source == "" {
-			return err
-		}
-		for _, k := range to {
-			target, err := name(k)
+		for i := range pages {
+			u, err := weburl.Parse(pages[i].URL)
 			if err != nil {
 				return err
 			}
-			if target == "" {
+			names[u.Key()] = pages[i].URL
+		}
+		return err
+	}
+	err := s.Links(ctx, func(from weburl.Key, to []weburl.Key) error {
+		if len(names) >= 100_000 { // bounded; links are local, so most are found again soon
+			clear(names)
+		}
+		if err := ask(append([]weburl.Key{from}, to...)); err != nil {
+			return err
+		}
+		source := names[from]
+		if source == "" {
+			return nil
+		}
+		for _, k := range to {
+			if names[k] == "" {
 				continue
 			}
-			if err := t.write(&linkRow{source, target}); err != nil {
+			if err := t.write(&linkRow{source, names[k]}); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	pagechange "github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/embedded"
 	"github.com/freshet/freshet/index/query"
@@ -94,7 +95,7 @@ func (b *bench) visit(t *testing.T, bodies map[string]string, change func(*store
 		}
 		p.State, p.Status, p.Type, p.Slot = store.OK, 200, "text/html", store.Slot{Due: now.Add(time.Hour)}
 		p.NoIndex, p.Canonical = false, ""
-		p.History.Observe(now, true)
+		p.History.Observe(now, true, pagechange.DefaultPrior)
 		p.Body, err = b.archive.Write(&archive.Exchange{URL: p.URL, Time: now, Status: 200, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte(bodies[u.Path()])})
 		if err != nil {
 			t.Fatal(err)

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -25,12 +27,9 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	out := &index.Results{}
 	var hits []index.Scored
 	err := e.query(ctx, func() (err error) {
-		out.Total, hits, err = e.rank(ctx, r, where, c)
+		out.Total, hits, out.Facets, err = e.rank(ctx, r, where, c)
 		return err
 	})
-	if err == nil && r.Facets && out.Total <= index.MaxFaceted {
-		err = e.query(ctx, func() (err error) { out.Facets, err = e.facets(ctx, where, c.args); return err })
-	}
 	var docs map[string]*index.Document
 	if err == nil {
 		err = e.query(ctx, func() (err error) {
@@ -51,15 +50,16 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	return out, ctx.Err()
 }
 
-// rank returns how many documents match and the best of them. The reading
-// transaction keeps the count and the ranking of one moment.
-func (e *Engine) rank(ctx context.Context, r index.Request, where string, c *condition) (total int, hits []index.Scored, err error) {
+// rank returns how many documents match, the best of them and, where they are
+// asked for and the matches not too many, the facets. It is one statement, so that
+// matches are looked for once and all is of one moment.
+func (e *Engine) rank(ctx context.Context, r index.Request, where string, c *condition) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
 	score := "1.0"
 	args := c.args
 	if terms := c.terms[:min(len(c.terms), maxTerms)]; len(terms) > 0 && !r.ByDate {
 		weights, err := e.idf(ctx, terms)
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, nil, err
 		}
 		parts := make([]string, len(terms))
 		for i, t := range terms {
@@ -70,35 +70,71 @@ func (e *Engine) rank(ctx context.Context, r index.Request, where string, c *con
 		score = "(" + strings.Join(parts, " + ") + ")"
 	}
 	depth := index.Spare(r.Offset + r.Limit)
-	if r.ByDate {
-		return e.collect(ctx, fmt.Sprintf("with m as (select id, date from documents where %s) select (select count(*) from m), id, 0::double precision from m order by date desc, id limit %d", where, depth), args)
+	best := fmt.Sprintf("select id, 0::double precision as score, date from m order by date desc, id limit %d", depth)
+	if !r.ByDate {
+		w := r.Ranking
+		args = append(args, w.PopularityWeight, w.FreshnessWeight, w.HalfLife.Seconds(), float64(r.Now.Unix()))
+		n := len(args)
+		boost := fmt.Sprintf("(1 + $%d::double precision * popularity) * (1 - $%d::double precision * (1 - power(2::double precision, -least(1000, greatest(0, $%d::double precision - date) / $%d::double precision))))", n-3, n-2, n, n-1)
+		best = fmt.Sprintf(`select d.id, %s * %s as score, 0::bigint as date from (select host, url from m order by popularity desc, date desc, host, url limit %d) b
+	join documents d on d.host = b.host and d.url = b.url order by score desc, d.id limit %d`, score, boost, max(RankDepth, depth), max(depth, index.RerankDepth))
 	}
-	w := r.Ranking
-	args = append(args, w.PopularityWeight, w.FreshnessWeight, w.HalfLife.Seconds(), float64(r.Now.Unix()))
-	n := len(args)
-	boost := fmt.Sprintf("(1 + $%d::double precision * popularity) * (1 - $%d::double precision * (1 - power(2::double precision, -least(1000, greatest(0, $%d::double precision - date) / $%d::double precision))))", n-3, n-2, n, n-1)
-	return e.collect(ctx, fmt.Sprintf(`
+	statement := fmt.Sprintf(`
 with m as materialized (
-	select host, url, popularity, date from documents where %s
+	select host, url, id, popularity, date, hostname, type, lang, kind from documents where %s
+), size as materialized (
+	select count(*) as total from m
 ), best as (
-	select host, url from m order by popularity desc, date desc, host, url limit %d
+	%s
 )
-select (select count(*) from m), d.id, %s * %s as score
-from best join documents d on d.host = best.host and d.url = best.url order by score desc, d.id limit %d`,
-		where, max(RankDepth, depth), score, boost, max(depth, index.RerankDepth)), args)
+select size.total, '' as field, best.id, best.score, row_number() over (order by best.score desc, best.date desc, best.id) as n from best, size`, where, best)
+	if r.Facets {
+		for _, f := range [][2]string{{"host", "hostname"}, {"type", "type"}, {"lang", "lang"}, {"kind", "kind"}} {
+			statement += fmt.Sprintf(`
+union all (select 0, '%s', %s, 0, count(*) from m, size where %s <> '' and size.total <= %d group by %s order by count(*) desc, %s limit %d)`,
+				f[0], f[1], f[1], index.MaxFaceted, f[1], f[1], index.FacetSize)
+		}
+	}
+	return e.collect(ctx, statement, args)
 }
 
 // titleUnit is what a word outside the title counts beside one in it.
 const titleUnit = 1. / index.TitleWeight
 
-func (e *Engine) collect(ctx context.Context, statement string, args []any) (total int, hits []index.Scored, err error) {
+// collect reads the lines of a ranking: those of documents have no field, and the
+// number of their place.
+func (e *Engine) collect(ctx context.Context, statement string, args []any) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
 	rows, err := e.search.Query(ctx, statement, args...)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
+	var all, n int
+	var field string
 	var h index.Scored
-	_, err = pgx.ForEachRow(rows, []any{&total, &h.ID, &h.Score}, func() error { hits = append(hits, h); return nil })
-	return total, hits, err
+	type placed struct {
+		index.Scored
+		n int
+	}
+	var found []placed
+	_, err = pgx.ForEachRow(rows, []any{&all, &field, &h.ID, &h.Score, &n}, func() error {
+		if field == "" {
+			total, found = all, append(found, placed{h, n})
+			return nil
+		}
+		if facets == nil {
+			facets = map[string][]index.Count{}
+		}
+		facets[field] = append(facets[field], index.Count{Value: h.ID, Count: n})
+		return nil
+	})
+	for _, counts := range facets {
+		slices.SortFunc(counts, func(a, b index.Count) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Value, b.Value)) })
+	}
+	slices.SortFunc(found, func(a, b placed) int { return a.n - b.n })
+	for _, f := range found {
+		hits = append(hits, f.Scored)
+	}
+	return total, hits, facets, err
 }
 
 // load fetches documents at once.
@@ -117,26 +153,6 @@ func (e *Engine) load(ctx context.Context, hits []index.Scored) (map[string]*ind
 	for _, d := range docs {
 		out[d.ID] = d
 	}
-	return out, err
-}
-
-// facets counts the values of all matches.
-func (e *Engine) facets(ctx context.Context, where string, args []any) (map[string][]index.Count, error) {
-	statement := "with m as materialized (select hostname, type, lang, kind from documents where " + where + ")"
-	for i, f := range [][2]string{{"host", "hostname"}, {"type", "type"}, {"lang", "lang"}, {"kind", "kind"}} {
-		if i > 0 {
-			statement += " union all"
-		}
-		statement += fmt.Sprintf(" (select '%s', %s, count(*) from m where %s <> '' group by %s order by count(*) desc, %s limit %d)", f[0], f[1], f[1], f[1], f[1], index.FacetSize)
-	}
-	rows, err := e.search.Query(ctx, statement, args...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[string][]index.Count{}
-	var name string
-	var c index.Count
-	_, err = pgx.ForEachRow(rows, []any{&name, &c.Value, &c.Count}, func() error { out[name] = append(out[name], c); return nil })
 	return out, err
 }
 

@@ -70,11 +70,11 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	db, err := makeDatabase(ctx, n.Database)
+	db, err := MakeDatabase(ctx, n.Database)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, db.drop()) }()
+	defer func() { err = errors.Join(err, db.Drop()) }()
 	file, err := os.Create(filepath.Join(dir, "truth.jsonl"))
 	if err != nil {
 		return nil, err
@@ -85,19 +85,19 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	defer web.Close()
-	before, err := pgload.Read(ctx, db.address)
+	before, err := pgload.Read(ctx, db.Address)
 	if err != nil {
 		return nil, err
 	}
 	watch := watchMachine()
 	own, start := pgload.Own(), time.Now()
-	robots, err := n.crawl(ctx, dir, db.address, web)
+	robots, err := n.crawl(ctx, dir, db.Address, web)
 	took, own := time.Since(start), pgload.Own()-own
 	machine := watch()
 	if err != nil {
 		return nil, err
 	}
-	after, err := pgload.Read(ctx, db.address)
+	after, err := pgload.Read(ctx, db.Address)
 	if err != nil {
 		return nil, err
 	}
@@ -239,19 +239,21 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// benchDatabase is an empty database for one crawl.
-type benchDatabase struct {
-	server, name, address string
+// Database is an empty database for one measurement.
+type Database struct {
+	Address      string
+	server, name string
 }
 
-func makeDatabase(ctx context.Context, server string) (*benchDatabase, error) {
+// MakeDatabase makes an empty database on a server; Drop removes it.
+func MakeDatabase(ctx context.Context, server string) (*Database, error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, fmt.Errorf("database %q: want postgres://user@host:port/name", server)
 	}
-	d := &benchDatabase{server: server, name: fmt.Sprintf("freshet_bench_%d_%d", os.Getpid(), time.Now().UnixMicro()%1e6)}
+	d := &Database{server: server, name: fmt.Sprintf("freshet_bench_%d_%d", os.Getpid(), time.Now().UnixMicro()%1e6)}
 	u.Path = "/" + d.name
-	d.address = u.String()
+	d.Address = u.String()
 	conn, err := pgx.Connect(ctx, server)
 	if err != nil {
 		return nil, err
@@ -261,7 +263,8 @@ func makeDatabase(ctx context.Context, server string) (*benchDatabase, error) {
 	return d, err
 }
 
-func (d *benchDatabase) drop() error {
+// Drop removes the database.
+func (d *Database) Drop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, d.server)

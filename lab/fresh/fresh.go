@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -29,12 +30,17 @@ type Config struct {
 	Seed    uint64
 	Known   bool   // the robot is told the change rates
 	Work    string // folder for the data directories
-	Log     *slog.Logger
+	// Nodes is how many processes keep the site fresh together, over an empty
+	// Database of PostgreSQL. Default 1, with a store of its own.
+	Nodes    int
+	Database func(context.Context) (address string, drop func() error, err error)
+	Log      *slog.Logger
 }
 
 // Row is the outcome of one policy.
 type Row struct {
 	Policy    string  `json:"policy"`
+	Nodes     int     `json:"nodes"`
 	Known     bool    `json:"known_rates"` // the robot was told the change rates
 	Freshness float64 `json:"freshness"`   // measured mean share of pages that are up to date
 	Age       float64 `json:"age"`         // measured mean age in seconds
@@ -88,6 +94,9 @@ func Open(c Config) (*Experiment, error) {
 	case c.Measure <= 0 || c.Warm < 0:
 		return nil, fmt.Errorf("warm-up %v, measurement %v: times are not negative, and something must be measured", c.Warm, c.Measure)
 	}
+	if c.Nodes = max(c.Nodes, 1); c.Nodes > 1 && c.Database == nil {
+		return nil, fmt.Errorf("%d nodes share a database: there is none", c.Nodes)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -114,16 +123,24 @@ func (e *Experiment) Close() error {
 
 // Run lets the whole of serve (robot, store, indexer) keep the site fresh under
 // a policy, from nothing, and measures after the warm-up.
-func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
-	row := Row{Policy: name, Known: e.config.Known}
+func (e *Experiment) Run(ctx context.Context, name string) (row Row, err error) {
+	row = Row{Policy: name, Known: e.config.Known, Nodes: e.config.Nodes}
 	policy, told := strings.CutSuffix(name, Told)
 	dir, err := os.MkdirTemp(e.config.Work, "fresh-")
 	if err != nil {
 		return row, err
 	}
 	defer os.RemoveAll(dir)
+	database := ""
+	if e.config.Database != nil {
+		var drop func() error
+		if database, drop, err = e.config.Database(ctx); err != nil {
+			return row, err
+		}
+		defer func() { err = errors.Join(err, drop()) }()
+	}
 	e.site.reset()
-	n, err := StartRobot(ctx, e.robot(dir, policy))
+	robots, err := e.robots(ctx, dir, database, policy)
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
@@ -131,9 +148,9 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	asking, stopAsking := context.WithCancel(ctx)
 	defer stopAsking()
 	if told {
-		beside.Go(func() { e.signal(asking, n.Node) })
+		beside.Go(func() { e.signal(asking, robots[0].Node) })
 	}
-	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, n.Node) })
+	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, robots[0].Node) })
 	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
 	defer t.Stop()
 	var stopped error
@@ -141,20 +158,58 @@ func (e *Experiment) Run(ctx context.Context, name string) (Row, error) {
 	case <-t.C:
 	case <-ctx.Done():
 		stopped = ctx.Err()
-	case <-n.Ended():
-		stopAsking()
-		beside.Wait()
-		return row, fmt.Errorf("%s: the robot ended: %w", name, errors.Join(n.Stop(), ctx.Err()))
+	case <-anyEnded(robots):
+		stopped = errors.Join(errors.New("the robot ended"), ctx.Err())
 	}
 	stopAsking()
 	beside.Wait()
-	if err := errors.Join(stopped, n.Stop()); err != nil {
+	if err := errors.Join(stopped, stopAll(robots)); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
 	e.result(&row)
 	row.Theory = e.predict(policy, told)
 	row.Simulated, err = e.simulate(context.WithoutCancel(ctx), policy, told)
 	return row, err
+}
+
+// robots starts so many as there are to be.
+func (e *Experiment) robots(ctx context.Context, dir, database, policy string) (robots []*Robot, err error) {
+	for i := range e.config.Nodes {
+		c := e.robot(dir, policy)
+		if database != "" {
+			c.Database, c.Name = database, fmt.Sprint("node", i)
+			c.Dir = filepath.Join(dir, c.Name)
+			if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+				return nil, errors.Join(err, stopAll(robots))
+			}
+		}
+		r, err := StartRobot(ctx, c)
+		if err != nil {
+			return nil, errors.Join(err, stopAll(robots))
+		}
+		robots = append(robots, r)
+	}
+	return robots, nil
+}
+
+// anyEnded is closed when one of them has ended.
+func anyEnded(robots []*Robot) <-chan struct{} {
+	out := make(chan struct{})
+	var once sync.Once
+	for _, r := range robots {
+		go func() {
+			<-r.Ended() // at the latest by stopAll
+			once.Do(func() { close(out) })
+		}()
+	}
+	return out
+}
+
+func stopAll(robots []*Robot) (err error) {
+	for _, r := range robots {
+		err = errors.Join(err, r.Stop())
+	}
+	return err
 }
 
 // robot is the one of a policy.

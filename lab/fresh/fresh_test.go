@@ -1,12 +1,21 @@
 package fresh
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/store/postgres/pgtest"
 )
+
+var cluster pgtest.Lazy
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Run(m, &cluster)) }
 
 // The integrals against small steps of time.
 func TestMeasure(t *testing.T) {
@@ -74,6 +83,52 @@ func TestRun(t *testing.T) {
 			t.Fatalf("at the last of %d tries: %+v", try, row)
 		}
 	}
+}
+
+// Three processes on one database keep a site about as fresh as one, within one
+// budget for all.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	var wg sync.WaitGroup
+	var outcome [4]Row
+	for _, nodes := range []int{1, 3} {
+		e, err := Open(Config{
+			Pages: 60, Hosts: 12, Slowest: .002, Budget: 20, Warm: longer(5 * time.Second), Measure: longer(8 * time.Second), Seed: 2, Known: true, Work: t.TempDir(), Nodes: nodes,
+			Database: func(ctx context.Context) (string, func() error, error) {
+				address, err := cluster.Get(t).Create(ctx)
+				return address, func() error { return nil }, err
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			defer e.Close()
+			row, err := e.Run(t.Context(), "greedy")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Logf("%d nodes: fresh %.3f (%.3f simulated), %.1f requests/s, says %.3f; %.3f", nodes, row.Freshness, row.Simulated.Freshness, row.Requests, row.Estimated, row.Parts)
+			outcome[nodes] = row
+		})
+	}
+	wg.Wait()
+	one, three := outcome[1], outcome[3]
+	if three.Requests > 20*1.1 {
+		t.Errorf("%.1f requests a second, the budget is 20", three.Requests)
+	}
+	if three.Freshness < one.Freshness-.12 {
+		t.Errorf("three nodes: fresh %.3f; one: %.3f", three.Freshness, one.Freshness)
+	}
+}
+
+// longer is a time for measuring where FRESHET_LONG is set.
+func longer(d time.Duration) time.Duration {
+	if os.Getenv("FRESHET_LONG") != "" {
+		return 5 * d
+	}
+	return d
 }
 
 // Theory and simulation agree on long histories, policy by policy, in freshness

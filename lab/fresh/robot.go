@@ -35,6 +35,8 @@ type RobotConfig struct {
 	Rates   func(weburl.URL) (float64, bool)
 	Dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	Log     *slog.Logger
+	// Database, if not empty, is shared with other robots, each of another Name.
+	Database, Name string
 }
 
 // StartRobot starts a robot that runs until Stop or the end of ctx.
@@ -75,6 +77,9 @@ func (c *RobotConfig) settings() *config.Config {
 	s.Crawl.MinRevisit, s.Crawl.MaxRevisit = 10*time.Millisecond, 24*time.Hour
 	s.Crawl.Agents = c.Agents
 	s.Agent.Contact = "https://freshet.example/" // the names of a served web look like public ones
+	if c.Database != "" {
+		s.Database, s.Node, s.Lease = c.Database, c.Name, 5*time.Second
+	}
 	if c.Delay > 0 {
 		s.Crawl.Delay = c.Delay
 	}

@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,13 +37,25 @@ func (s *Store) page(k weburl.Key) (*store.Page, error) {
 	return &p, nil
 }
 
-// URL implements store.Store.
-func (s *Store) URL(_ context.Context, k weburl.Key) (string, error) {
-	p, err := s.page(k)
-	if err != nil {
-		return "", err
+// Records implements store.Store.
+func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, error) {
+	var out []store.Page
+	seen := make(map[weburl.Key]bool, len(keys))
+	for _, k := range keys {
+		if seen[k] {
+			continue
+		}
+		seen[k] = true
+		p, err := s.page(k)
+		if errors.Is(err, store.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("store: key %x: %w", k, err)
+		}
+		out = append(out, *p)
 	}
-	return p.URL, nil
+	return out, nil
 }
 
 // each decodes every record of a key space.

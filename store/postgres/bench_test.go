@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
@@ -94,7 +95,7 @@ func benchCrawl(b *testing.B, agents int) {
 					v := visit(p, time.Now())
 					v.Page.Title, v.Page.Type, v.Page.ETag = "A page of some title", "text/html; charset=utf-8", `"0123456789abcdef"`
 					v.Page.Digest, v.Page.Simhash = [16]byte{1, 2, 3, 4, 5, 6, 7, 8}, 0x123456789abcdef
-					v.Page.History.Observe(time.Now(), true)
+					v.Page.History.Observe(time.Now(), true, change.DefaultPrior)
 					mu.Lock()
 					for k := range 10 {
 						i := next * (k + 1) / 11 // known already

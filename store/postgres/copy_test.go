@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/dump"
 	"github.com/freshet/freshet/store/local"
@@ -79,7 +80,7 @@ func grown(t *testing.T, s store.Store, begin time.Time) {
 			p.State = []store.State{store.OK, store.OK, store.Redirect, store.Gone, store.Blocked, store.Failed, store.Excluded}[r.IntN(7)]
 			p.Status, p.Title, p.Simhash, p.Bytes, p.Digest = 200, "Žąsys", r.Uint64(), 123, [16]byte{1, 2}
 			p.Body = archive.Position{File: "x.warc.gz", Offset: int64(r.IntN(1000))}
-			p.History.Observe(now, true)
+			p.History.Observe(now, true, change.DefaultPrior)
 			p.Slot = store.Slot{Due: now.Add(time.Duration(1+r.IntN(300)) * time.Minute)}
 			if p.State == store.Excluded {
 				p.Slot = store.Slot{}

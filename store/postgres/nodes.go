@@ -21,7 +21,8 @@ type Membership struct {
 	// Instance tells this process from another that was given the same name; a
 	// process that starts again on the same data directory keeps it.
 	Instance string
-	Address  string // of the console
+	// Address, if not nil, is that of the console, "" without one.
+	Address func() string
 	// TTL is after what time without a sign of life the node is dead and its
 	// slots are others'. Default 15 s.
 	TTL time.Duration
@@ -211,11 +212,15 @@ func (n *Member) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	address := ""
+	if n.m.Address != nil {
+		address = n.m.Address()
+	}
 	name := n.store.config.Node
 	var nodes []Node
 	slots := Unlimited
 	err = n.store.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, putNode, name, n.m.Instance, now, until.UnixMilli(), n.m.Address, wanted, len(agents), lines)
+		tag, err := tx.Exec(ctx, putNode, name, n.m.Instance, now, until.UnixMilli(), address, wanted, len(agents), lines)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,15 @@ import (
 
 // Page implements store.Store.
 func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
-	r, err := s.row(ctx, u.Key())
+	host, url := split(u.Key())
+	var r row
+	err := s.retry(ctx, func() error {
+		err := s.pool.QueryRow(ctx, "select "+rowColumns+" from pages where host = $1 and url = $2", host, url).Scan(r.fields()...)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", u, err)
 	}
@@ -27,25 +35,22 @@ func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
 	return &p, nil
 }
 
-func (s *Store) row(ctx context.Context, k weburl.Key) (r row, err error) {
-	host, url := split(k)
-	err = s.retry(ctx, func() error {
-		err := s.pool.QueryRow(ctx, "select "+rowColumns+" from pages where host = $1 and url = $2", host, url).Scan(r.fields()...)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return store.ErrNotFound
-		}
+const readRecords = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from pages p join (select distinct host, url from unnest($1::bigint[], $2::bigint[]) as u (host, url)) t on p.host = t.host and p.url = t.url"
+
+// Records implements store.Store.
+func (s *Store) Records(ctx context.Context, keys []weburl.Key) (out []store.Page, err error) {
+	hosts, urls := make([]int64, len(keys)), make([]int64, len(keys))
+	for i, k := range keys {
+		hosts[i], urls[i] = split(k)
+	}
+	err = s.retry(ctx, func() (err error) {
+		out, err = pagesOf(s.pool.Query(ctx, readRecords, hosts, urls))
 		return err
 	})
-	return r, err
-}
-
-// URL implements store.Store.
-func (s *Store) URL(ctx context.Context, k weburl.Key) (string, error) {
-	r, err := s.row(ctx, k)
 	if err != nil {
-		return "", fmt.Errorf("store: key %x: %w", k, err)
+		return nil, fmt.Errorf("store: records of %d keys: %w", len(keys), err)
 	}
-	return r.address, nil
+	return out, nil
 }
 
 // reader reads all of a store, from the pool slice by slice, or within one

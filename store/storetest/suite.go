@@ -171,9 +171,9 @@ func testVisit(t *testing.T, open Opener) {
 	}
 	links := 0
 	err = s.Links(context.Background(), func(from weburl.Key, to []weburl.Key) error {
-		u, err := s.URL(context.Background(), from)
-		if err == nil && (u != "http://a/1" || len(to) != 2) {
-			err = fmt.Errorf("links of %s: %d", u, len(to))
+		p, err := s.Records(context.Background(), []weburl.Key{from})
+		if err == nil && (len(p) != 1 || p[0].URL != "http://a/1" || len(to) != 2) {
+			err = fmt.Errorf("links of %+v: %d", p, len(to))
 		}
 		links++
 		return err
@@ -454,7 +454,14 @@ func testNotFound(t *testing.T, open Opener) {
 	if _, err := s.Page(context.Background(), u); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("page: %v", err)
 	}
-	if _, err := s.URL(context.Background(), u.Key()); !errors.Is(err, store.ErrNotFound) {
-		t.Errorf("URL: %v", err)
+	add(t, s, "http://a/1", "http://b/2", "http://b/3")
+	keys := []weburl.Key{parse(t, "http://b/2").Key(), u.Key(), parse(t, "http://a/1").Key(), parse(t, "http://b/2").Key()}
+	pages, err := s.Records(context.Background(), keys)
+	slices.SortFunc(pages, func(a, b store.Page) int { return strings.Compare(a.URL, b.URL) })
+	if err != nil || len(pages) != 2 || pages[0].URL != "http://a/1" || pages[1].URL != "http://b/2" || pages[1].State != store.Queued {
+		t.Errorf("records of two known keys and one that is not: %+v, %v", pages, err)
+	}
+	if pages, err = s.Records(context.Background(), nil); err != nil || len(pages) != 0 {
+		t.Errorf("records of nothing: %+v, %v", pages, err)
 	}
 }
