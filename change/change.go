@@ -171,6 +171,10 @@ func (h *History) Belief(p Prior) Belief {
 // Rate is its mean, in changes a second: never zero, never infinite.
 func (h *History) Rate(p Prior) float64 { return h.Belief(p).Rate() }
 
+// Own is what the item's own visits say of the rate, without the prior's changes:
+// 0 where none was seen.
+func (h *History) Own(p Prior) float64 { return h.Changes / h.Belief(p).Time }
+
 // Size is how many bytes AppendBinary writes.
 const Size = 40
 

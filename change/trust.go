@@ -9,35 +9,35 @@ import (
 // sensor): how often it was right. The zero value knows nothing. Evidence counts
 // half after HalfLife.
 type Trust struct {
-	True     float64   `json:"t,omitempty"` // signals that told of a change
-	False    float64   `json:"f,omitempty"` // ... of none
-	Expected float64   `json:"e,omitempty"` // changes in all time between visits, by what is believed of the items
-	Missed   float64   `json:"m,omitempty"` // changes between visits without signal
-	Silent   float64   `json:"s,omitempty"` // changes expected there
-	Watched  float64   `json:"q,omitempty"` // seconds between visits, for the rate of false signals
-	At       time.Time `json:"a,omitzero"`  // up to when old evidence has faded
+	True    float64   `json:"t,omitempty"` // signals that told of a change
+	False   float64   `json:"f,omitempty"` // ... of none
+	Missed  float64   `json:"m,omitempty"` // changes between visits without signal
+	Silent  float64   `json:"s,omitempty"` // signals expected there, by what is believed of the items
+	Watched float64   `json:"q,omitempty"` // seconds between visits, for the rate of false signals
+	At      time.Time `json:"a,omitzero"`  // up to when old evidence has faded
 }
 
 // Visited adds what a visit found of an item of which the source had given so
-// many signals since the last visit, so many seconds ago; rate is what is
-// believed of the item's changes.
+// many signals since the last visit, so many seconds ago; rate is what earlier
+// visits saw of the item's changes (History.Own).
 //
 // A change that was found may be one that signals told of or one that they
 // missed: so many signals are taken for true, and so many changes for missed, as
-// are expected, given that there was one (EM on line; Cappé, Moulines 2009). What
-// was missed can be counted only where there was no signal: it is compared with
-// the changes expected there, what was told with all.
+// are expected, given that there was one (EM on line; Cappé, Moulines 2009).
+// Visits come sooner after a signal, so that visits with and without one cannot be
+// compared: what was missed is counted where there was no signal, beside the true
+// signals that the items give in so much time.
 func (t *Trust) Visited(signals float64, changed bool, seconds, rate float64, now time.Time) {
 	t.watched(seconds, now)
 	x := rate * seconds
 	if !(x >= 0) || math.IsInf(x, 0) {
 		x = 0
 	}
-	missed := x * (1 - t.Recall())
-	t.Expected += x
+	recall := t.Recall()
+	missed := x * (1 - recall)
 	switch {
 	case signals <= 0:
-		t.Silent += x
+		t.Silent += x * recall
 		if changed {
 			t.Missed += hidden(missed)
 		}
@@ -66,7 +66,7 @@ func (t *Trust) watched(seconds float64, now time.Time) {
 		t.At = now
 	} else if past >= time.Hour {
 		f := math.Exp2(-past.Seconds() / HalfLife.Seconds())
-		for _, x := range []*float64{&t.True, &t.False, &t.Expected, &t.Missed, &t.Silent, &t.Watched} {
+		for _, x := range []*float64{&t.True, &t.False, &t.Missed, &t.Silent, &t.Watched} {
 			*x *= f
 		}
 		t.At = now
@@ -89,8 +89,7 @@ func (t Trust) Precision() float64 {
 // Recall is the probability that a change is signalled: one half before anything
 // was seen.
 func (t Trust) Recall() float64 {
-	told, missed := (t.True+.5)/(t.Expected+1), (t.Missed+.5)/(t.Silent+1)
-	return told / (told + missed)
+	return (t.Silent + .5) / (t.Silent + t.Missed + 1)
 }
 
 // FalseRate is how many signals a second come to an item without a change: what

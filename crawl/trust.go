@@ -237,7 +237,7 @@ func (a *agent) learn(before, p *store.Page, changed bool, now time.Time) {
 		return
 	}
 	seconds := now.Sub(before.History.Last).Seconds()
-	rate := before.History.Rate(a.prior(before))
+	rate := before.History.Own(a.prior(before))
 	for _, class := range []string{"", class(before)} {
 		g := a.host.Groups[class]
 		g.Observe(seconds, changed)

@@ -143,7 +143,7 @@ func TestPlannerSignals(t *testing.T) {
 			noisy, e := revisit.Noisy{Recall: trust.Recall(), Wrong: (1 - precision) / precision}, -math.Log1p(-precision)
 			return p.Signalled(&crawl.Signalled{Page: pages[i], URL: urls[i], Belief: pages[i].History.Belief(change.DefaultPrior), Evidence: e, Total: e, Signals: noisy})
 		}
-		liar, honest := change.Trust{False: 1000, Watched: 1000, Expected: 20, Missed: 20, Silent: 20}, change.Trust{True: 1000, Watched: 1e6, Expected: 1000, Missed: 2, Silent: 100}
+		liar, honest := change.Trust{False: 1000, Watched: 1000, Missed: 20}, change.Trust{True: 1000, Watched: 1e6, Missed: 2, Silent: 100}
 		if due := tell(0, liar); !due.IsZero() {
 			t.Errorf("%s: a liar's page is due in %v", policy, time.Until(due))
 		}
