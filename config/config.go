@@ -58,7 +58,7 @@ type Agent struct {
 
 // Source is one web site or file share, or several.
 type Source struct {
-	URL          string   `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// sftp:// webdav(s):// file:// index+http(s):// a share."`
+	URL          string   `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// ftpes:// sftp:// webdav(s):// file:// index+http(s):// a share."`
 	Scope        string   `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
 	Depth        int      `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
 	Include      []string `yaml:"include" doc:"Regular expressions, one of which a URL must match."`

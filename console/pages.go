@@ -42,7 +42,7 @@ var functions = template.FuncMap{
 func safeAddress(u string) string {
 	scheme, _, _ := strings.Cut(u, ":")
 	switch strings.ToLower(scheme) {
-	case "http", "https", "ftp", "sftp", "smb", "file", "webdav", "webdavs":
+	case "http", "https", "ftp", "ftps", "ftpes", "sftp", "smb", "file", "webdav", "webdavs":
 		return u
 	}
 	if strings.HasPrefix(u, "/") && !strings.HasPrefix(u, "//") {

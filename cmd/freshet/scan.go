@@ -19,7 +19,7 @@ import (
 
 // scanCmd scans shares once.
 type scanCmd struct {
-	Sources       []string      `arg:"" name:"source" help:"smb://, ftp://, sftp://, webdav(s)://, http(s):// or file:// address of a host, a list of hosts (a,b,c) or an address range (10.0.0.0/24)."`
+	Sources       []string      `arg:"" name:"source" help:"smb://, ftp://, ftpes:// (with TLS), sftp://, webdav(s)://, http(s):// or file:// address of a host, a list of hosts (a,b,c) or an address range (10.0.0.0/24)."`
 	Robots        int           `help:"Hosts read at once." default:"10"`
 	MaxPartTime   time.Duration `help:"Listing time that a part is cut to." default:"90s"`
 	MaxPartMemory int64         `help:"Bytes of its list of files that a part is cut to." default:"10485760"`

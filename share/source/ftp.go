@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,10 @@ import (
 // with itself as its only child, and one that may be entered but not read with an
 // empty list and a remark. So a folder is entered first, and an empty list is
 // believed only if the server's last words are no excuse.
+//
+// Over TLS both the control connection and those of the data are encrypted, the
+// latter by the session of the former, as servers demand that would know that both
+// come from the same client (RFC 4217, section 10.2).
 type overFTP struct {
 	base    string
 	conn    *ftp.ServerConn
@@ -35,18 +40,34 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 	}
 	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}}
 	var err error
-	dialer := net.Dialer{Timeout: s.timeout}
-	s.conn, err = ftp.Dial(
-		Address(u), ftp.DialWithShutTimeout(s.timeout), ftp.DialWithDebugOutput(s.words), ftp.DialWithLocation(time.UTC),
-		ftp.DialWithDialFunc(func(network, address string) (net.Conn, error) {
-			c, err := dialer.DialContext(context.WithoutCancel(ctx), network, address)
-			if err != nil {
-				return nil, err
-			}
-			return impatient{c, s.timeout}, nil
-		}),
-	)
+	options, secure := []ftp.DialOption{ftp.DialWithShutTimeout(s.timeout), ftp.DialWithDebugOutput(s.words), ftp.DialWithLocation(time.UTC)}, (*tls.Config)(nil)
+	if u.Scheme != "ftp" {
+		secure = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname(), RootCAs: o.Roots, ClientSessionCache: tls.NewLRUClientSessionCache(2)}
+	}
+	switch u.Scheme {
+	case "ftpes":
+		options = append(options, ftp.DialWithExplicitTLS(secure))
+	case "ftps":
+		options = append(options, ftp.DialWithTLS(secure))
+	}
+	dialer, first := net.Dialer{Timeout: s.timeout}, true
+	s.conn, err = ftp.Dial(Address(u), append(options, ftp.DialWithDialFunc(func(network, address string) (net.Conn, error) {
+		c, err := dialer.DialContext(context.WithoutCancel(ctx), network, address)
+		if err != nil {
+			return nil, err
+		}
+		var conn net.Conn = impatient{c, s.timeout}
+		if secure != nil && (!first || u.Scheme == "ftps") { // the library makes a secure control connection of an open one
+			conn = tls.Client(conn, secure)
+		}
+		first = false
+		return conn, nil
+	}))...)
 	if err != nil {
+		var t *textproto.Error
+		if errors.As(err, &t) && u.Scheme == "ftpes" && t.Code/100 == 5 {
+			return nil, fmt.Errorf("%w: the server offers no TLS (ftp:// is without): %w", errProtocol, err)
+		}
 		return nil, ftpError(err)
 	}
 	if err := s.conn.Login(user, password); err != nil {

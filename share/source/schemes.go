@@ -19,6 +19,8 @@ func Schemes() []Scheme {
 	return []Scheme{
 		{"smb", "445", dialSMB},
 		{"ftp", "21", dialFTP},
+		{"ftpes", "21", dialFTP},
+		{"ftps", "990", dialFTP},
 		{"sftp", "22", dialSFTP},
 		{"webdav", "80", dialWebDAV},
 		{"webdavs", "443", dialWebDAV},

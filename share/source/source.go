@@ -1,5 +1,5 @@
 // Package source reads trees of files over the protocols of a local network:
-// SMB, FTP, SFTP, WebDAV, HTTP directory indexes and local folders.
+// SMB, FTP (also over TLS), SFTP, WebDAV, HTTP directory indexes and local folders.
 //
 // A Source is one connection to one host. It can list a folder and open a file
 // for ranged reads, nothing else; what to list and when is not its business.
@@ -8,6 +8,7 @@ package source
 
 import (
 	"context"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net/url"
@@ -52,6 +53,9 @@ type Options struct {
 	// Timeout bounds every single request and the opening of a session; 0
 	// means 20 s.
 	Timeout time.Duration
+	// Roots are the certificate authorities that servers over TLS are checked
+	// against; nil is the system's.
+	Roots *x509.CertPool
 	// Key is a private SSH key in PEM form, tried before the password.
 	Key []byte
 	// HostKeys are the accepted SSH host keys in authorized_keys form;

@@ -43,7 +43,7 @@ func newWeb(ctx context.Context, u *url.URL, o Options) (*web, error) {
 	w.client = &http.Client{
 		Transport: &http.Transport{
 			DialContext: (&net.Dialer{Timeout: o.timeout()}).DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ResponseHeaderTimeout: o.timeout(),
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots}, ResponseHeaderTimeout: o.timeout(),
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 5 || r.URL.Host != root.Host {

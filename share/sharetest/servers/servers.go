@@ -5,8 +5,12 @@ package servers
 import (
 	"crypto/ed25519"
 	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"net"
 	"net/url"
 	"os"
@@ -209,6 +213,53 @@ valid users = %s
 
 // VSFTPD serves anonymous users.
 func VSFTPD(t testing.TB, root string) Server {
+	return vsftpd(t, root, "")
+}
+
+// FTPS serves them over TLS alone, asked for by AUTH TLS, and wants the sessions
+// of data connections to be those of the control connection.
+func FTPS(t testing.TB, root string) Server {
+	cert, roots := certificate(t)
+	s := vsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nrequire_ssl_reuse=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
+	s.URL, s.Name, s.Options.Roots = "ftpes"+strings.TrimPrefix(s.URL, "ftp"), "ftpes", roots
+	return s
+}
+
+// ImplicitFTPS begins with TLS at once.
+func ImplicitFTPS(t testing.TB, root string) Server {
+	cert, roots := certificate(t)
+	s := vsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nimplicit_ssl=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
+	s.URL, s.Name, s.Options.Roots = "ftps"+strings.TrimPrefix(s.URL, "ftp"), "ftps", roots
+	return s
+}
+
+// certificate makes a key and a certificate of it for the loopback address in
+// one file, and the pool that trusts it.
+func certificate(t testing.TB) (file string, roots *x509.CertPool) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "freshet test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = x509.ParseCertificate(der); err != nil {
+		t.Fatal(err)
+	}
+	roots = x509.NewCertPool()
+	roots.AddCert(c)
+	both := append(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	return Write(t, filepath.Join(Reachable(t), "server.pem"), string(both)), roots
+}
+
+func vsftpd(t testing.TB, root, more string) Server {
+	t.Helper()
 	bin := need(t, "vsftpd")
 	dir, port := Reachable(t), FreePort(t)
 	empty := filepath.Join(dir, "empty")
@@ -228,7 +279,7 @@ secure_chroot_dir=%s
 xferlog_enable=NO
 no_anon_password=YES
 anon_world_readable_only=NO
-`, port, root, empty))
+%s`, port, root, empty, more))
 	start(t, port, bin, conf)
 	return Server{URL: "ftp://127.0.0.1:" + port + "/", Name: "ftp"}
 }
@@ -353,7 +404,7 @@ func Folder(_ testing.TB, root string) Server {
 // All returns every server, and the local folder.
 func All() []Start {
 	return []Start{
-		Folder, Samba, VSFTPD, SSHD, Apache, ApacheIndex,
+		Folder, Samba, VSFTPD, FTPS, ImplicitFTPS, SSHD, Apache, ApacheIndex,
 		func(t testing.TB, root string) Server { return Nginx(t, root, "json") },
 		func(t testing.TB, root string) Server { return Nginx(t, root, "html") },
 	}
