@@ -26,6 +26,10 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	if !r.ByDate {
 		depth = max(depth, index.RerankDepth)
 	}
+	one, _ := q.(*phraseQuery)
+	if one != nil && !r.ByDate {
+		one.best, one.after = depth, index.MaxFaceted
+	}
 	req := bleve.NewSearchRequestOptions(q, depth, 0, false)
 	if r.ByDate {
 		req.Score = "none"
@@ -39,6 +43,9 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 		e.rerank(res.Hits, r)
 	}
 	out := &index.Results{Total: int(res.Total)}
+	if one != nil {
+		out.Total += one.found.more()
+	}
 	if r.Facets && res.Total <= index.MaxFaceted {
 		if out.Facets, err = e.facets(ctx, q); err != nil {
 			return nil, fmt.Errorf("search %q: facets: %w", r.Query, err)
@@ -210,7 +217,7 @@ func phrase(field string, toks []analysis.Token) bquery.Query {
 	if f == "" {
 		return bquery.NewMatchNoneQuery()
 	}
-	return bquery.NewPhraseQuery(words, f)
+	return &phraseQuery{words: words, field: f}
 }
 
 func filter(n query.Filter) bquery.Query {
