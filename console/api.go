@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -199,6 +200,20 @@ func (s *Server) apiAddSource(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusCreated)
 	writeJSON(w, src)
+}
+
+func (s *Server) apiRemoveSource(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	keep, err := strconv.ParseBool(cmp.Or(q.Get("keep"), "false"))
+	if err != nil {
+		apiError(w, http.StatusBadRequest, fmt.Errorf("keep: %q is neither true nor false", q.Get("keep")))
+		return
+	}
+	if err := s.operator.RemoveSource(r.Context(), q.Get("url"), keep); err != nil {
+		apiError(w, http.StatusBadRequest, err)
+		return
+	}
+	writeJSON(w, map[string]any{"url": q.Get("url"), "kept": keep})
 }
 
 // apiAct makes a handler of an action without an answer.

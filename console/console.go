@@ -102,6 +102,9 @@ type Operator interface {
 	SetAgents(ctx context.Context, fetch, render *int) error
 	// AddSource takes a further web site or share from now on.
 	AddSource(ctx context.Context, s Source) error
+	// RemoveSource takes back a web site that was added while the process ran.
+	// Its pages are visited no more; with keep they stay in the index.
+	RemoveSource(ctx context.Context, url string, keep bool) error
 	// Pause stops new work and lets running work finish; Resume goes on.
 	Pause(ctx context.Context) error
 	Resume(ctx context.Context) error
@@ -124,6 +127,8 @@ type Source struct {
 	URL   string `json:"url"`
 	Scope string `json:"scope,omitempty"`
 	Depth int    `json:"depth,omitempty"`
+	// Added says that it was added while the process ran, so that it can be removed.
+	Added bool `json:"added,omitempty"`
 }
 
 // Config are the options of a Server.
@@ -216,6 +221,7 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("GET /api/why", s.operatorOnly(s.apiWhy))
 	mux.Handle("GET /api/sources", s.operatorOnly(s.apiSources))
 	mux.Handle("POST /api/sources", s.operatorOnly(s.apiAddSource))
+	mux.Handle("DELETE /api/sources", s.operatorOnly(s.apiRemoveSource))
 	mux.Handle("POST /api/pause", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Pause(ctx) })))
 	mux.Handle("POST /api/resume", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Resume(ctx) })))
 	mux.Handle("POST /api/stop", s.operatorOnly(s.apiAct(func(ctx context.Context, r *http.Request) error {

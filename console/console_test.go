@@ -27,6 +27,7 @@ type robot struct {
 	paused  bool
 	indexed int64
 	added   []Source
+	removed []string
 	query   Request
 }
 
@@ -69,6 +70,14 @@ func (r *robot) SetAgents(_ context.Context, fetch, _ *int) error {
 
 func (r *robot) AddSource(_ context.Context, s Source) error {
 	r.added = append(r.added, s)
+	return nil
+}
+
+func (r *robot) RemoveSource(_ context.Context, url string, keep bool) error {
+	if url == "" {
+		return errors.New("no source")
+	}
+	r.removed = append(r.removed, fmt.Sprint(url, " ", keep))
 	return nil
 }
 func (r *robot) Pause(context.Context) error      { r.paused = true; return nil }
@@ -195,6 +204,7 @@ func TestProblems(t *testing.T) {
 		{"GET", "/lab", "", 404, []string{"lab.sweeps"}},
 		{"GET", "/cached?url=http://other/", "", 404, []string{"There is no copy"}},
 		{"POST", "/control", "do=agents&fetch=many", 400, []string{"&#34;many&#34; is not a number", `href="/status"`}},
+		{"POST", "/control", "do=remove", 400, []string{"no source"}},
 		{"POST", "/control", "do=dance", 400, []string{"unknown action"}},
 	} {
 		for _, browser := range []bool{true, false} {
@@ -239,6 +249,9 @@ func TestAPI(t *testing.T) {
 		{"PUT", "/api/throttle", `{"thresholds":[3],"modes":[1]}`, 400, "one more mode"},
 		{"POST", "/api/sources", `{"url":"http://x.example/","scope":"host"}`, 201, "x.example"},
 		{"POST", "/api/sources", `{"url":"x"}`, 400, "has no scheme"},
+		{"DELETE", "/api/sources?url=http://x.example/&keep=true", "", 200, `"kept":true`},
+		{"DELETE", "/api/sources?url=http://x.example/&keep=some", "", 400, "neither true nor false"},
+		{"DELETE", "/api/sources", "", 400, "no source"},
 		{"POST", "/api/pause", "", 200, `"ok":true`},
 		{"GET", "/healthz", "", 200, "ok"},
 		{"GET", "/readyz", "", 200, "ready"},
@@ -293,7 +306,7 @@ func TestWhy(t *testing.T) {
 
 func TestStatusPageAndEvents(t *testing.T) {
 	t.Parallel()
-	_, srv := newServer(t, Config{})
+	r, srv := newServer(t, Config{})
 	_, body, _ := do(t, "GET", srv.URL+"/status", "")
 	for _, want := range []string{"1\u202f234\u202f567", "h.example", "dns", "calendar", "http://h.example/2099/01/", `value="4"`, "<noscript>"} {
 		if !strings.Contains(body, want) {
@@ -315,6 +328,12 @@ func TestStatusPageAndEvents(t *testing.T) {
 	form := url.Values{"do": {"agents"}, "fetch": {"12"}}.Encode()
 	if code, _, _ := do(t, "POST", srv.URL+"/control", form, "Content-Type", "application/x-www-form-urlencoded"); code != 303 {
 		t.Errorf("control: %d", code)
+	}
+	for action, want := range map[string]string{"remove": "http://h/ false", "leave": "http://h/ true"} {
+		form := url.Values{"do": {action}, "url": {"http://h/"}}.Encode()
+		if code, _, h := do(t, "POST", srv.URL+"/control", form, "Content-Type", "application/x-www-form-urlencoded"); code != 303 || h.Get("Location") != "/status?did="+action || !slices.Contains(r.removed, want) {
+			t.Errorf("%s: %d %s, removed %v", action, code, h.Get("Location"), r.removed)
+		}
 	}
 	if code, body, _ := do(t, "POST", srv.URL+"/control", "do=agents&fetch=many", "Content-Type", "application/x-www-form-urlencoded"); code != 400 {
 		t.Errorf("control with a word: %d %s", code, body)

@@ -181,6 +181,8 @@ var done = map[string]string{
 	"resume": "Going on.",
 	"agents": "The numbers of agents are set.",
 	"source": "The source is added; it stands below, its pages come as they are fetched.",
+	"remove": "The source is removed; its pages leave the index as the robot comes to them.",
+	"leave":  "The source is removed; its pages stay in the index and are visited no more.",
 }
 
 func (s *Server) statusPage(w http.ResponseWriter, r *http.Request) {
@@ -259,6 +261,8 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 		err = s.operator.SetAgents(ctx, fetch, render)
 	case "source":
 		err = s.operator.AddSource(ctx, Source{URL: strings.TrimSpace(r.PostFormValue("url")), Scope: r.PostFormValue("scope")})
+	case "remove", "leave":
+		err = s.operator.RemoveSource(ctx, r.PostFormValue("url"), r.PostFormValue("do") == "leave")
 	default:
 		err = fmt.Errorf("unknown action %q", r.PostFormValue("do"))
 	}

@@ -138,13 +138,17 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	if ctx.Err() != nil || !r.note(a.id, queue, a.host.Delay) {
 		return false, nil
 	}
-	if !a.rested(ctx) {
-		return false, nil
-	}
 	u, err := weburl.Parse(p.URL)
 	if err != nil {
 		a.exclude(p, "malformed")
 		return true, nil
+	}
+	if yes, keep := r.takenBack(u); yes {
+		a.takeBack(p, keep)
+		return true, nil
+	}
+	if !a.rested(ctx) {
+		return false, nil
 	}
 	if p.State == store.Queued {
 		if trap := r.waste.shape(u, &r.config.Traps); trap != "" {
@@ -272,6 +276,19 @@ func (a *agent) exclude(p *store.Page, why string) {
 	was := p.State
 	p.State, p.Error, p.Slot, p.Digest = store.Excluded, why, store.Slot{}, [16]byte{}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
+}
+
+// takeBack leaves a page alone whose source was taken back. It stays in the queue,
+// so that it is found there when the source is added again.
+func (a *agent) takeBack(p *store.Page, keep bool) {
+	const why = "source taken back"
+	a.robot.stats.skip(why, p.URL)
+	in := had(p)
+	if !keep || !in {
+		p.State, p.Error, p.Digest = store.Excluded, why, [16]byte{}
+	}
+	p.Slot = store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)}
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in && !keep})
 }
 
 // blockedByRobots notes the refusal and asks again in a day.

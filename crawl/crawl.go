@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,7 +120,8 @@ type Robot struct {
 	waste   waste
 	signals signals
 
-	scopesMu sync.RWMutex // guards config.Scopes
+	scopesMu sync.RWMutex // guards config.Scopes and removed
+	removed  []removed
 
 	mu      sync.Mutex
 	limit   int
@@ -441,6 +443,43 @@ func (r *Robot) AddScope(sc Scope) {
 	r.scopesMu.Lock()
 	defer r.scopesMu.Unlock()
 	r.config.Scopes.Add(sc)
+	r.removed = slices.DeleteFunc(r.removed, func(m removed) bool { return m.scopes.Has(sc) })
+}
+
+// RemoveScope takes a source back while the robot runs. Pages that were of it and
+// are of no other are visited no more; with keep they stay as they are, else they
+// are taken out of the index, each when it is due next. AddScope undoes it.
+func (r *Robot) RemoveScope(sc Scope, keep bool) {
+	r.scopesMu.Lock()
+	defer r.scopesMu.Unlock()
+	r.config.Scopes.Remove(sc)
+	r.removed = append(r.removed, removed{scopeOf(sc), keep})
+}
+
+// removed is a source that was taken back.
+type removed struct {
+	scopes Scopes
+	keep   bool
+}
+
+func scopeOf(sc Scope) (s Scopes) {
+	sc.Depth = 0
+	s.Add(sc)
+	return s
+}
+
+// takenBack reports whether a page is of a source that was taken back and of no
+// other, and whether what is known of it stays. Depths do not count here: they may
+// be of the other source.
+func (r *Robot) takenBack(u weburl.URL) (yes, keep bool) {
+	r.scopesMu.RLock()
+	defer r.scopesMu.RUnlock()
+	for i := range r.removed {
+		if m := &r.removed[i]; m.scopes.Check(u, 0) == "" {
+			yes, keep = true, keep || m.keep
+		}
+	}
+	return yes && r.config.Scopes.Check(u, 0) != "", keep
 }
 
 // InScope is Scopes.Check beside AddScope.

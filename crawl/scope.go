@@ -3,6 +3,7 @@ package crawl
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/freshet/freshet/weburl"
@@ -49,20 +50,49 @@ type Scopes struct {
 }
 
 // Add adds a scope; a robot that runs takes further ones by AddScope.
-func (s *Scopes) Add(sc Scope) {
+func (s *Scopes) Add(sc Scope) { s.set(sc, append(s.list(sc), &sc)) }
+
+// Remove takes out the scope of the same seed, kind and depth that was added last.
+func (s *Scopes) Remove(sc Scope) {
+	list := s.list(sc)
+	for i := len(list) - 1; i >= 0; i-- {
+		if o := list[i]; o.Seed == sc.Seed && o.Kind == sc.Kind && o.Depth == sc.Depth {
+			s.set(sc, slices.Delete(slices.Clone(list), i, i+1))
+			return
+		}
+	}
+}
+
+// Has reports whether a scope of the same seed and kind is in the set.
+func (s *Scopes) Has(sc Scope) bool {
+	return slices.ContainsFunc(s.list(sc), func(o *Scope) bool { return o.Seed == sc.Seed && o.Kind == sc.Kind })
+}
+
+// list returns the scopes among which one stands.
+func (s *Scopes) list(sc Scope) []*Scope {
+	switch sc.Kind {
+	case "host":
+		return s.host[sc.Seed.Host()]
+	case "domain":
+		return s.domain[sc.Seed.Domain()]
+	}
+	return s.others
+}
+
+func (s *Scopes) set(sc Scope, list []*Scope) {
 	switch sc.Kind {
 	case "host":
 		if s.host == nil {
 			s.host = map[string][]*Scope{}
 		}
-		s.host[sc.Seed.Host()] = append(s.host[sc.Seed.Host()], &sc)
+		s.host[sc.Seed.Host()] = list
 	case "domain":
 		if s.domain == nil {
 			s.domain = map[string][]*Scope{}
 		}
-		s.domain[sc.Seed.Domain()] = append(s.domain[sc.Seed.Domain()], &sc)
+		s.domain[sc.Seed.Domain()] = list
 	default:
-		s.others = append(s.others, &sc)
+		s.others = list
 	}
 }
 

@@ -192,16 +192,28 @@ func (n *Node) beat(ctx context.Context) {
 // sourcesKey is the setting with the sources that were added while nodes ran.
 const sourcesKey = "sources"
 
-func (n *Node) savedSources(ctx context.Context) ([]console.Source, error) {
-	b, err := n.parts.Store.Get(ctx, sourcesKey)
+func (n *Node) savedSources(ctx context.Context) (out []console.Source, err error) {
+	return out, n.setting(ctx, sourcesKey, &out)
+}
+
+// setting reads a setting that is kept as JSON; without one v stays as it is.
+func (n *Node) setting(ctx context.Context, key string, v any) error {
+	b, err := n.parts.Store.Get(ctx, key)
 	if err != nil || len(b) == 0 {
-		return nil, err
+		return err
 	}
-	var out []console.Source
-	if err := json.Unmarshal(b, &out); err != nil {
-		return nil, fmt.Errorf("setting %s: %w", sourcesKey, err)
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("setting %s: %w", key, err)
 	}
-	return out, nil
+	return nil
+}
+
+func (n *Node) set(ctx context.Context, key string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return n.parts.Store.Put(ctx, key, b)
 }
 
 // saveSource keeps a source for the next start, and for the other nodes.
@@ -212,11 +224,7 @@ func (n *Node) saveSource(ctx context.Context, s console.Source) error {
 	if err != nil || slices.ContainsFunc(saved, func(o console.Source) bool { return o.URL == s.URL }) {
 		return err
 	}
-	b, err := json.Marshal(append(saved, s))
-	if err != nil {
-		return err
-	}
-	return n.parts.Store.Put(ctx, sourcesKey, b)
+	return n.set(ctx, sourcesKey, append(saved, s))
 }
 
 // readSources takes up sources that were added before the start or at other
@@ -224,6 +232,9 @@ func (n *Node) saveSource(ctx context.Context, s console.Source) error {
 func (n *Node) readSources(ctx context.Context) error {
 	saved, err := n.savedSources(ctx)
 	if err != nil {
+		return err
+	}
+	if err := n.readRemoved(ctx); err != nil {
 		return err
 	}
 	for _, s := range saved {
@@ -249,13 +260,15 @@ func (n *Node) takeSource(s console.Source) error {
 	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
 		return fmt.Errorf("%s is a public server: set agent.contact, so that its operator can reach you", s.URL)
 	}
-	sc, err := crawl.NewScope(u, s.Scope, s.Depth, nil, nil)
+	sc, err := scopeOf(s)
 	if err != nil {
 		return err
 	}
 	n.ready.Load().AddScope(sc)
+	s.Added = true
 	n.mu.Lock()
 	n.sources = append(n.sources, s)
+	delete(n.gone, s.URL)
 	n.mu.Unlock()
 	return nil
 }

@@ -57,9 +57,11 @@ type Node struct {
 	websub   *signal.WebSub // nil without topics
 	weights  []weighted     // of sources; not changed after the start
 
-	saving   sync.Mutex // held while the list of added sources is changed
+	sweep    chan struct{} // sources may be to be swept
+	saving   sync.Mutex    // held while the list of added sources is changed
 	mu       sync.Mutex
 	sources  []console.Source
+	gone     map[string]bool // sources taken back that the robot was told of
 	fresh    freshness
 	throttle *throttle.Controller
 	lab      console.Lab
@@ -89,7 +91,7 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	for _, s := range c.Sources {
 		o.AllowPrivate = o.AllowPrivate || s.AllowPrivate
 	}
-	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates, lab: o.Lab}
+	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates, lab: o.Lab, sweep: make(chan struct{}, 1)}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
@@ -297,6 +299,7 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		start("registry", n.member.Run)
 	}
 	start("freshness", n.watchFreshness)
+	start("sources", n.sweepSources)
 	if n.plan != nil {
 		start("schedule", n.plan.run)
 	}

@@ -97,6 +97,9 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	if err := n.saveSource(ctx, s); err != nil {
 		return err
 	}
+	if err := n.takeUpAgain(ctx, s); err != nil {
+		return err
+	}
 	if _, err := n.parts.Store.Add(ctx, []store.Found{{URL: u, Order: 1}}); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -215,8 +216,9 @@ func (c *agentsSetCmd) Run(ctx context.Context, g *globals) error {
 }
 
 type sourcesCmd struct {
-	List sourcesListCmd `cmd:"" default:"1" help:"Show the sources."`
-	Add  sourcesAddCmd  `cmd:"" help:"Add a web site."`
+	List   sourcesListCmd   `cmd:"" default:"1" help:"Show the sources."`
+	Add    sourcesAddCmd    `cmd:"" help:"Add a web site."`
+	Remove sourcesRemoveCmd `cmd:"" help:"Take a web site back that was added to the running serve."`
 }
 
 type sourcesListCmd struct{ remote }
@@ -248,6 +250,19 @@ type sourcesAddCmd struct {
 // Run adds a source.
 func (c *sourcesAddCmd) Run(ctx context.Context, g *globals) error {
 	return c.call(ctx, g, http.MethodPost, "/api/sources", console.Source{URL: c.URL, Scope: c.Scope, Depth: c.Depth}, nil)
+}
+
+type sourcesRemoveCmd struct {
+	remote
+	URL  string `arg:"" help:"As it was added (freshet sources lists them)."`
+	Keep bool   `help:"Its pages stay in the index as they are; else they are taken out."`
+}
+
+// Run takes a source back. Its pages are visited no more, unless another source has
+// them, too.
+func (c *sourcesRemoveCmd) Run(ctx context.Context, g *globals) error {
+	q := url.Values{"url": {c.URL}, "keep": {strconv.FormatBool(c.Keep)}}
+	return c.call(ctx, g, http.MethodDelete, "/api/sources?"+q.Encode(), nil, nil)
 }
 
 type pauseCmd struct{ nodesRemote }
