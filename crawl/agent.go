@@ -151,7 +151,7 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 		return false, nil
 	}
 	if p.State == store.Queued {
-		if trap := r.waste.shape(u, &r.config.Traps); trap != "" {
+		if trap := r.waste.shape(u, p.Depth, &r.config.Traps); trap != "" {
 			r.stats.trap(trap, p.URL)
 			a.exclude(p, trap)
 			return true, nil

@@ -21,11 +21,15 @@ type Traps struct {
 }
 
 // An archive has a page for every month and pages in it, an endless calendar has
-// months only. So a host gets more dated URLs than twenty years of months, and more
-// deep folders than a few, only if it has as many ordinary pages.
+// months only, and each is found on the one before. So a host gets more dated URLs
+// than twenty years of months, more than a few that are many links from a start, and
+// more deep folders than a few, only if it has as many ordinary pages, of deep
+// folders twice as many.
 const (
-	datedFree = 240
-	deepFree  = 60
+	datedFree   = 240
+	chainedFree = 24
+	deepFree    = 24
+	chainDepth  = 12 // links from a start
 )
 
 func (t Traps) withDefaults() Traps {

@@ -56,8 +56,9 @@ const (
 
 // shape counts a URL that is about to be visited for the first time, and
 // reports the kind of trap it looks like where the host has had more of its
-// shape than the traps allow: URLs that differ in numbers only, deep folders.
-func (w *waste) shape(u weburl.URL, t *Traps) string {
+// shape than the traps allow: URLs that differ in numbers only, deep folders. depth is
+// the number of links from a start.
+func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 	path := u.Path()
 	name, all := u.Host()+shapeOf(path, u.Query()), hash(u.Host()+"\x00all")
 	w.mu.Lock()
@@ -68,9 +69,13 @@ func (w *waste) shape(u weburl.URL, t *Traps) string {
 	limit, kind := int32(t.Shape), "one shape"
 	switch {
 	case strings.Count(path, "/") > deepSegments:
-		limit, kind, name = min(int32(t.Deep), max(deepFree, w.shapes[all])), "deep folders", u.Host()+"\x00deep"
+		limit, kind, name = min(int32(t.Deep), max(deepFree, w.shapes[all]/2)), "deep folders", u.Host()+"\x00deep"
 	case dated(path):
-		limit, kind = min(int32(t.Dated), max(datedFree, w.shapes[all])), "calendar"
+		free := int32(datedFree)
+		if depth > chainDepth {
+			free = chainedFree
+		}
+		limit, kind = min(int32(t.Dated), max(free, w.shapes[all])), "calendar"
 	default:
 		w.shapes[all]++
 		if strings.HasSuffix(name, path) {

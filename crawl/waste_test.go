@@ -47,7 +47,7 @@ func TestShapes(t *testing.T) {
 			if tt.name == "names" {
 				arg = rune('a' + i)
 			}
-			if k := w.shape(mustParse(t, fmt.Sprintf(tt.form, arg)), &traps); k == "" {
+			if k := w.shape(mustParse(t, fmt.Sprintf(tt.form, arg)), 1, &traps); k == "" {
 				got++
 			} else {
 				kind = k
@@ -59,28 +59,34 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// A calendar without pages in it ends after twenty years; an archive, which has a
-// page for a month, does not. The same holds for folders in folders.
+// A calendar without pages in it ends after twenty years, or two where each month is
+// found on the one before; an archive, which has a page for a month, does not. The
+// same holds for folders in folders.
 func TestEndlessSpaces(t *testing.T) {
 	t.Parallel()
 	traps := Traps{}.withDefaults()
+	index := func(int) int { return 2 }
+	chain := func(i int) int { return i + 1 }
 	tests := []struct {
 		name, form string
 		pages      int // ordinary ones for each
+		depth      func(i int) int
 		want       int
 	}{
-		{"calendar", "http://h/cal/%[1]d/%02[2]d/", 0, datedFree},
-		{"archive", "http://h/%[1]d/%02[2]d/", 1, 480},
-		{"folders", "http://h/%[1]d/%02[2]d/a/b/c/d/e/f/g/", 0, deepFree},
+		{"calendar", "http://h/cal/%[1]d/%02[2]d/", 0, index, datedFree},
+		{"chain", "http://h/cal/%[1]d/%02[2]d/", 0, chain, chainedFree},
+		{"archive", "http://h/%[1]d/%02[2]d/", 1, index, 480},
+		{"chained archive", "http://h/%[1]d/%02[2]d/", 1, chain, 480},
+		{"folders", "http://h/%[1]d/%02[2]d/a/b/c/d/e/f/g/", 0, chain, deepFree},
 	}
 	for _, tt := range tests {
 		var w waste
 		got := 0
 		for i := range 480 {
 			for k := range tt.pages {
-				w.shape(mustParse(t, fmt.Sprintf("http://h/story-%d-%d", i, k)), &traps)
+				w.shape(mustParse(t, fmt.Sprintf("http://h/story-%d-%d", i, k)), 1, &traps)
 			}
-			if w.shape(mustParse(t, fmt.Sprintf(tt.form, 1980+i/12, 1+i%12)), &traps) == "" {
+			if w.shape(mustParse(t, fmt.Sprintf(tt.form, 1980+i/12, 1+i%12)), tt.depth(i), &traps) == "" {
 				got++
 			}
 		}
