@@ -41,6 +41,7 @@ func (c *webExportCmd) Run(ctx context.Context, g *globals) error {
 	}
 	defer graph.Close()
 	var a exportAnswer
+	c.Out = baseName(c.Out, c.Format)
 	if c.Format == "coded" {
 		a.Files = []string{c.Out}
 		a.BitsPerLink, err = c.coded(ctx, g, graph)
@@ -66,6 +67,20 @@ func (c *webExportCmd) Run(ctx context.Context, g *globals) error {
 	}
 	_, err = fmt.Fprintln(g.stdout)
 	return err
+}
+
+// baseName is the name of the files to write without the extension that they get: who
+// asks for links.tsv gets that and not links.tsv.tsv.
+func baseName(name, format string) string {
+	extensions := map[string][]string{
+		"tsv": {".tsv"}, "ascii": {".graph-txt"}, "records": {".nodes", ".links"}, "bv": {".graph", ".offsets", ".properties"},
+	}
+	for _, e := range extensions[format] {
+		if base, ok := strings.CutSuffix(name, e); ok && filepath.Base(name) != e {
+			return base
+		}
+	}
+	return name
 }
 
 // files writes the files of a format and returns their names and, of coded lists,
@@ -221,6 +236,9 @@ func (c *webCatCmd) Run(ctx context.Context, g *globals) error {
 	}
 	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(c.Dir + ".offsets"); err == nil && !c.Names {
+			if c.To {
+				return usagef("web cat --predecessors: %s.graph has the links from pages only; import it first (web import), or code the transpose", c.Dir)
+			}
 			return c.coded(g)
 		}
 	}
@@ -233,24 +251,42 @@ func (c *webCatCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	if !c.Names {
-		return format.WriteEdges(watched{g.stdout, func(int) error { return ctx.Err() }}, graph.View(), from, to)
-	}
-	if !graph.Named() {
+	if c.Names && !graph.Named() {
 		return usagef("web cat --names: %s has no names; a graph imported from URLs has", c.Dir)
 	}
+	if !c.Names && !c.To {
+		return format.WriteEdges(watched{g.stdout, func(int) error { return ctx.Err() }}, graph.View(), from, to)
+	}
+	return c.print(ctx, g.stdout, graph, from, to)
+}
+
+// print writes the links from or to pages by their numbers or names.
+func (c *webCatCmd) print(ctx context.Context, w io.Writer, graph *webgraph.Graph, from, to int) error {
+	out := bufio.NewWriter(w)
+	view := graph.View()
+	list, show := view.Out, func(u uint32) string { return strconv.FormatUint(uint64(u), 10) }
+	if c.To {
+		list = view.In
+	}
+	if c.Names {
+		show = graph.Name
+	}
 	for u := from; u < to; u++ {
-		name := graph.Name(uint32(u))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		for _, v := range graph.Out(uint32(u)) {
-			if _, err := fmt.Fprintf(g.stdout, "%s\t%s\n", name, graph.Name(v)); err != nil {
+		page := show(uint32(u))
+		for _, v := range list(uint32(u)) {
+			a, b := page, show(v)
+			if c.To {
+				a, b = b, a
+			}
+			if _, err := fmt.Fprintf(out, "%s\t%s\n", a, b); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
 // coded prints links of a coded graph, decoding only what is asked for.
