@@ -313,7 +313,7 @@ func TestStatusPageAndEvents(t *testing.T) {
 			t.Errorf("the status page lacks %q", want)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, "GET", srv.URL+"/events", nil)
 	res, err := http.DefaultClient.Do(req)

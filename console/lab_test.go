@@ -114,7 +114,7 @@ func TestLabEvents(t *testing.T) {
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, "GET", srv.URL+"/lab/events", nil)
 	if err != nil {

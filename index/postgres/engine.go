@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/freshet/freshet/index"
@@ -93,19 +94,21 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := postgres.Migrate(ctx, pool, "freshet_index_schema", files); err != nil {
+	e := &Engine{pool: pool, config: c, common: newFrequencies()}
+	// A server that restarts at this moment is waited for.
+	err = postgres.Retry(ctx, c.Patience, func() error { return postgres.Migrate(ctx, pool, "freshet_index_schema", files) })
+	if err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
-	e := &Engine{pool: pool, config: c, common: newFrequencies()}
 	// An engine that has no such setting packs in its own way.
 	const packs = "select exists (select 1 from pg_settings where name = 'default_toast_compression' and 'lz4' = any(enumvals))"
-	if err := pool.QueryRow(ctx, packs).Scan(&e.pack); err != nil && ctx.Err() != nil {
+	if err := postgres.Retry(ctx, c.Patience, func() error { return pool.QueryRow(ctx, packs).Scan(&e.pack) }); err != nil && ctx.Err() != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	if e.pack {
 		e.lean(ctx)
 	}
-	if e.search, err = searching(ctx, pool); err != nil {
+	if e.search, err = searching(ctx, pool, c.Patience); err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	return e, nil
@@ -131,13 +134,15 @@ const searchers = 8
 // the vectors that are stored beside it, and an index dear to which much was
 // added lately: searches were 200 times slower for it. An engine that does not
 // know the option plans by itself.
-func searching(ctx context.Context, pool *pgxpool.Pool) (*pgxpool.Pool, error) {
+func searching(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgxpool.Pool, error) {
 	c := pool.Config()
 	c.MaxConns = searchers
 	var value string
-	if err := pool.QueryRow(ctx, "show enable_seqscan").Scan(&value); err == nil {
+	var answer *pgconn.PgError
+	err := postgres.Retry(ctx, patience, func() error { return pool.QueryRow(ctx, "show enable_seqscan").Scan(&value) })
+	if err == nil {
 		c.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
-	} else if ctx.Err() != nil {
+	} else if !errors.As(err, &answer) {
 		return nil, err
 	}
 	return pgxpool.NewWithConfig(ctx, c)

@@ -92,7 +92,7 @@ func TestWatchFromOutside(t *testing.T) {
 		done <- err
 	}()
 	status := func() (s Status) {
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			all, err := Statuses(dir)
 			must(t, err)
 			if len(all) == 1 {
@@ -103,7 +103,7 @@ func TestWatchFromOutside(t *testing.T) {
 		return s
 	}
 	until := func(what string, ok func(Status) bool) (s Status) {
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 			if s = status(); ok(s) {
 				return s
 			}
@@ -120,9 +120,13 @@ func TestWatchFromOutside(t *testing.T) {
 	}
 	must(t, Ask(dir, Pause))
 	before := until("it pauses", func(s Status) bool { return s.State == Paused })
-	time.Sleep(1500 * time.Millisecond) // runs under way end
-	was := status().Runs
-	time.Sleep(1200 * time.Millisecond)
+	was := before.Runs
+	until("the runs under way end", func(Status) bool {
+		last := status().Runs
+		time.Sleep(1200 * time.Millisecond)
+		was = status().Runs
+		return was == last
+	})
 	if now := status(); now.Runs != was || now.State != Paused || was < before.Runs {
 		t.Errorf("%d runs while paused, %d before", now.Runs, was)
 	}
