@@ -237,7 +237,7 @@ func (a *agent) arrive(ctx context.Context, b *building) {
 		r.config.Log.Warn("render", "url", p.URL, "err", b.err)
 	}
 	a.told = b.told
-	links, changed := a.content(ctx, p, b)
+	links, keys, changed := a.content(ctx, p, b)
 	r.config.Render.Learn(&b.Fetched, b.rendered, b.gained)
-	a.finish(&b.before, p, b.url, links, b.at, b.res.Elapsed, changed)
+	a.finish(&b.before, p, b.url, links, keys, b.at, b.res.Elapsed, changed)
 }

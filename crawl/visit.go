@@ -45,7 +45,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
-		a.finish(&before, p, u, nil, now, 0, false)
+		a.finish(&before, p, u, nil, nil, now, 0, false)
 		return
 	}
 	a.polite(u, res, now)
@@ -59,6 +59,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		a.body = res.Body[:0]
 	}
 	var links []extract.Link
+	var keys []weburl.Key
 	changed := false
 	p.Status, p.Error = res.Status, ""
 	switch s := res.Status; {
@@ -73,7 +74,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 			return // the agent goes on; comeback finishes the page
 		}
 		*p = b.page
-		links, changed = a.content(ctx, p, b)
+		links, keys, changed = a.content(ctx, p, b)
 	case s >= 300 && s < 400:
 		links = a.redirect(&before, p, u, res, now)
 		changed = before.State == store.OK
@@ -93,11 +94,24 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		changed = before.State == store.OK
 		a.goneAgain(&before, p, now)
 	}
-	a.finish(&before, p, u, links, now, res.Elapsed, changed)
+	if keys == nil {
+		keys = keysOf(links)
+	}
+	a.finish(&before, p, u, links, keys, now, res.Elapsed, changed)
 }
 
-// finish adds the visit to the batch and tells who wants to know.
-func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link, now time.Time, took time.Duration, changed bool) {
+// keysOf returns the keys of the pages that are linked to.
+func keysOf(links []extract.Link) []weburl.Key {
+	keys := make([]weburl.Key, len(links))
+	for i := range links {
+		keys[i] = links[i].URL.Key()
+	}
+	return keys
+}
+
+// finish adds the visit to the batch and tells who wants to know. keys are those
+// of the links.
+func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link, keys []weburl.Key, now time.Time, took time.Duration, changed bool) {
 	if p.State != store.OK && p.State != store.Failed {
 		p.Digest = [16]byte{} // nothing of it is in the index
 	}
@@ -107,10 +121,7 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 	}
 	v := store.Visit{Page: *p, Changed: changed, Arrived: now, Took: took}
 	if changed {
-		v.Links = make([]weburl.Key, 0, len(links))
-		for _, l := range links {
-			v.Links = append(v.Links, l.URL.Key())
-		}
+		v.Links = keys
 	}
 	a.batch.Visits = append(a.batch.Visits, v)
 	if a.robot.config.OnPage != nil && p.Error == "" {
@@ -122,8 +133,9 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 	}
 }
 
-// content takes a page that came: archive, compare, queue its links.
-func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links []extract.Link, changed bool) {
+// content takes a page that came: archive, compare, queue its links. keys are
+// those of the links, or nil.
+func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links []extract.Link, keys []weburl.Key, changed bool) {
 	r, before, u, res, now, page, rendered := a.robot, &b.before, b.url, b.res, b.at, b.Page, b.rendered
 	if rendered != nil {
 		page = rendered.Page
@@ -136,12 +148,12 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
-		return nil, before.State == store.OK
+		return nil, nil, before.State == store.OK
 	}
 	if kind := extract.Type(res.Header.Get("Content-Type")); len(r.config.Types) > 0 && !page.Sitemap && !slices.Contains(r.config.Types, kind) {
 		r.stats.skip("content type", p.URL)
 		p.State, p.Error, p.Slot, p.Title = store.Excluded, "content type "+kind, store.Slot{}, ""
-		return nil, before.State == store.OK
+		return nil, nil, before.State == store.OK
 	}
 	changed = !had(before) || r.differs(before, page)
 	a.observe(p, changed, now)
@@ -157,7 +169,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		r.config.Log.Error("archive", "url", p.URL, "err", err)
 		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
 		p.Digest = before.Digest // what has no body counts as not seen
-		return nil, false
+		return nil, nil, false
 	}
 	a.schedule(before, p, u, changed, now)
 	if before.State == store.Queued && len(page.Text) >= mirrorText {
@@ -168,10 +180,11 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	}
 	if page.Sitemap {
 		a.entries(p, u, res, now)
-		return nil, changed
+		return nil, nil, changed
 	}
-	a.queue(p, page, b)
-	return page.Links, changed
+	keys = keysOf(page.Links)
+	a.queue(p, page, keys, b)
+	return page.Links, keys, changed
 }
 
 // had reports whether the content that a record tells of is in the archive and
@@ -211,8 +224,9 @@ func (a *agent) keep(p *store.Page, u weburl.URL, res *fetch.Response, rendered 
 	return err
 }
 
-// queue adds the links that are in scope and no traps.
-func (a *agent) queue(p *store.Page, page *extract.Page, b *building) {
+// queue adds the links that are in scope and no traps. Those that the store
+// knows anyway, nearly all of a site's in the end, go no further.
+func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *building) {
 	r := a.robot
 	if page.Robots.NoFollow {
 		r.stats.skip("nofollow", p.URL)
@@ -225,10 +239,24 @@ func (a *agent) queue(p *store.Page, page *extract.Page, b *building) {
 		if l.NoFollow || l.Kind == extract.Image {
 			continue
 		}
-		if a.found(p, l.URL, p.Depth+1, time.Time{}) && a.tally(l.URL, fetched) {
+		u, k := a.canonical(l.URL), keys[i]
+		if u != l.URL {
+			k = u.Key()
+		}
+		if (r.known(k) || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
 			b.gained++
 		}
 	}
+}
+
+// known reports whether a URL need not be queued, by what the store has in
+// memory.
+func (r *Robot) known(k weburl.Key) bool {
+	if _, promotes := r.config.Ordering.(Spreader); promotes {
+		return false
+	}
+	s, ok := r.config.Store.(store.Knower)
+	return ok && s.Known(k)
 }
 
 // spread tells an ordering that learns from links.
@@ -250,10 +278,14 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 	o.Spread(u.Key(), to)
 }
 
-// found queues one URL, unless it is out of scope or a trap.
+// found queues one URL in canonical form, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
+	return a.enqueue(p, a.canonical(u), depth, due)
+}
+
+// canonical counts session numbers and tracking parameters.
+func (a *agent) canonical(whole weburl.URL) weburl.URL {
 	r := a.robot
-	whole := u
 	u, cut := r.config.Canon.Apply(whole)
 	if cut&weburl.Session != 0 {
 		r.stats.trap("session number", whole.String())
@@ -261,6 +293,12 @@ func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) boo
 	if cut&weburl.Tracking != 0 {
 		r.stats.trap("tracking parameter", whole.String())
 	}
+	return u
+}
+
+// enqueue is found for a URL that is canonical already.
+func (a *agent) enqueue(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
+	r := a.robot
 	if why := r.InScope(u, depth); why != "" {
 		r.stats.skip(why, u.String())
 		return false

@@ -229,6 +229,13 @@ type Finisher interface {
 	Finish(ctx context.Context, l *Lease, b *Batch) (added int, err error)
 }
 
+// Knower is a Store that can tell of many URLs from memory that they are known.
+type Knower interface {
+	// Known reports whether the URL of a key is known for certain. False says
+	// nothing: it is new, or memory does not hold it.
+	Known(k weburl.Key) bool
+}
+
 // Store is the whole contract. All methods may be called from any goroutine.
 type Store interface {
 	// Add queues the URLs that are not known yet and returns how many those

@@ -8,6 +8,7 @@
 package weburl
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -165,20 +166,14 @@ type Key [16]byte
 // Key returns the page's key.
 func (u URL) Key() Key {
 	var k Key
-	putHash(k[:8], xxhash.Sum64String(u.Host()))
-	putHash(k[8:], xxhash.Sum64String(u.s))
+	binary.BigEndian.PutUint64(k[:8], xxhash.Sum64String(u.Host()))
+	binary.BigEndian.PutUint64(k[8:], xxhash.Sum64String(u.s))
 	return k
 }
 
 // HostKey returns the first half of the keys of a host's pages.
 func HostKey(host string) [8]byte {
 	var k [8]byte
-	putHash(k[:], xxhash.Sum64String(host))
+	binary.BigEndian.PutUint64(k[:], xxhash.Sum64String(host))
 	return k
-}
-
-func putHash(dst []byte, h uint64) {
-	for i := range 8 {
-		dst[i] = byte(h >> (56 - 8*i))
-	}
 }

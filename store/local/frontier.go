@@ -230,9 +230,11 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 	low, adds, firstDue, moves := h.low, h.adds, h.due, s.moves
 	s.mu.Unlock()
 
-	due, _, err := s.entries(dueSpace, h.key, n, firstDue, millis(now), out)
-	if err != nil {
-		return nil, false, err
+	var due []weburl.Key
+	if firstDue > 0 && firstDue <= millis(now) {
+		if due, _, err = s.entries(dueSpace, h.key, n, firstDue, millis(now), out); err != nil {
+			return nil, false, err
+		}
 	}
 	fresh, first, err := s.entries(newSpace, h.key, n, low, ^uint64(0), out)
 	if err != nil {
@@ -265,11 +267,9 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 func (s *Store) records(keys []weburl.Key) ([]store.Page, error) {
 	pages := make([]store.Page, len(keys))
 	for i, k := range keys {
-		p, err := s.page(k)
-		if err != nil {
+		if err := s.record(k, &pages[i]); err != nil {
 			return nil, fmt.Errorf("page %x: %w", k, err)
 		}
-		pages[i] = *p
 	}
 	return pages, nil
 }

@@ -15,26 +15,23 @@ import (
 
 // Page implements store.Store.
 func (s *Store) Page(_ context.Context, u weburl.URL) (*store.Page, error) {
-	p, err := s.page(u.Key())
-	if err != nil {
+	p := new(store.Page)
+	if err := s.record(u.Key(), p); err != nil {
 		return nil, fmt.Errorf("store: %s: %w", u, err)
 	}
 	return p, nil
 }
 
-func (s *Store) page(k weburl.Key) (*store.Page, error) {
-	v, err := s.get(pageKey(k))
+// record reads the record of a page into p.
+func (s *Store) record(k weburl.Key, p *store.Page) error {
+	v, c, err := s.db.Get(pageKey(k))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return store.ErrNotFound
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if v == nil {
-		return nil, store.ErrNotFound
-	}
-	var p store.Page
-	if err := json.Unmarshal(v, &p); err != nil {
-		return nil, err
-	}
-	return &p, nil
+	return errors.Join(decodePage(v, p), c.Close())
 }
 
 // Records implements store.Store.
@@ -46,14 +43,15 @@ func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, err
 			continue
 		}
 		seen[k] = true
-		p, err := s.page(k)
+		var p store.Page
+		err := s.record(k, &p)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("store: key %x: %w", k, err)
 		}
-		out = append(out, *p)
+		out = append(out, p)
 	}
 	return out, nil
 }

@@ -92,6 +92,9 @@ func (s *seen) ask(k weburl.Key) answer {
 	return unknown
 }
 
+// Known implements store.Knower.
+func (s *Store) Known(k weburl.Key) bool { return s.seen.ask(k) == known }
+
 // add inserts a URL that was not added before.
 func (s *seen) add(k weburl.Key) {
 	p := print(k)

@@ -2,7 +2,6 @@ package local
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -21,6 +20,7 @@ import (
 type writer struct {
 	s       *Store
 	b       *pebble.Batch
+	room    []byte       // for a record
 	lease   *store.Lease // nil for none: it must hold when the batch is written
 	h       *host        // of the lease
 	next    time.Time    // of the host
@@ -70,12 +70,11 @@ func (w *writer) end() {
 	w.s.committing.Unlock()
 }
 
-func (w *writer) put(key []byte, v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
+func (w *writer) put(key []byte, v any) (err error) {
+	if w.room, err = appendRecord(w.room[:0], v); err != nil {
 		return err
 	}
-	return w.b.Set(key, b, nil)
+	return w.b.Set(key, w.room, nil)
 }
 
 func (w *writer) host(h store.Host) error {
@@ -138,7 +137,7 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 func (w *writer) log(k weburl.Key, v *store.Visit) error {
 	if !v.Arrived.IsZero() {
 		key := append(number(visitSpace, millis(v.Arrived)), k[:]...)
-		line := store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
+		line := &store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
 		if err := w.put(key, line); err != nil {
 			return err
 		}
@@ -259,7 +258,7 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		return err
 	}
 	var p store.Page
-	if err := json.Unmarshal(v, &p); err != nil {
+	if err := decodePage(v, &p); err != nil {
 		return err
 	}
 	to := p.Slot
@@ -327,7 +326,7 @@ func (w *writer) commit() error {
 	seq := s.seq // only written here
 	for _, v := range w.changed {
 		seq++
-		if err := w.put(number(feedSpace, seq), store.Change{Seq: seq, URL: v.Page.URL, Time: v.Arrived}); err != nil {
+		if err := w.put(number(feedSpace, seq), &store.Change{Seq: seq, URL: v.Page.URL, Time: v.Arrived}); err != nil {
 			return err
 		}
 	}
