@@ -96,7 +96,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
 		if len(pages) == 0 {
-			if a.away == 0 {
+			if a.away == 0 && len(a.batch.Visits) == 0 {
 				return nil
 			}
 			a.homecoming(ctx) // they may have links on this host
@@ -106,7 +106,11 @@ func (a *agent) work(ctx context.Context) (err error) {
 				return err
 			}
 		}
-		if err := a.commit(quiet); err != nil { // what was found may be on this host
+		// What was found may be on this host, and better than what waits.
+		if _, plain := a.robot.config.Ordering.(BreadthFirst); plain && len(pages) > 0 || len(a.batch.Visits)+len(a.batch.Found) == 0 {
+			continue
+		}
+		if err := a.commit(quiet); err != nil {
 			return err
 		}
 	}
@@ -194,10 +198,19 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 	if time.Until(a.host.Next) > patience { // the end of the work commits
 		return false, nil
 	}
-	if len(a.batch.Visits) >= commitPages || time.Since(a.last) > commitTime {
+	if a.ripe() {
 		return true, a.commit(context.WithoutCancel(ctx))
 	}
 	return true, nil
+}
+
+// ripe reports whether it is time to commit; where others do, sooner.
+func (a *agent) ripe() bool {
+	n, since := len(a.batch.Visits), time.Since(a.last)
+	if n >= commitPages || since > commitTime {
+		return true
+	}
+	return a.robot.gather.inviting.Load() && (n >= commitPages/4 || since > commitTime/4)
 }
 
 // rested waits for the host's time if that comes in a moment; it reports false
@@ -219,6 +232,21 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// syncBodies makes the bodies that were archived durable.
+func (r *Robot) syncBodies() error {
+	if r.config.Archive == nil {
+		return nil
+	}
+	return r.config.Archive.Sync()
+}
+
+// working is how many agents might commit now.
+func (r *Robot) working() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.live) + r.writing
+}
+
 // commit makes bodies, then records, durable.
 func (a *agent) commit(ctx context.Context) error { return a.write(ctx, a.robot.config.Store.Commit) }
 
@@ -235,8 +263,8 @@ func (a *agent) end(ctx context.Context) error {
 }
 
 func (a *agent) write(ctx context.Context, write func(context.Context, *store.Lease, *store.Batch) (int, error)) error {
-	if a.robot.config.Archive != nil && len(a.batch.Visits) > 0 {
-		if err := a.robot.config.Archive.Sync(); err != nil {
+	if len(a.batch.Visits) > 0 {
+		if err := a.robot.gather.join(a.robot.working(), a.robot.syncBodies); err != nil {
 			return err
 		}
 	}

@@ -119,6 +119,7 @@ type Robot struct {
 	budget  *bucket
 	waste   waste
 	signals signals
+	gather  gather
 
 	scopesMu sync.RWMutex // guards config.Scopes and removed
 	removed  []removed

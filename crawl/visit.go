@@ -172,7 +172,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		return nil, nil, false
 	}
 	a.schedule(before, p, u, changed, now)
-	if before.State == store.Queued && len(page.Text) >= mirrorText {
+	if before.State == store.Queued && page.Length >= mirrorText {
 		if of := r.waste.mirror(u, page.Title, page.Simhash); of != "" && a.mirror == "" {
 			a.mirror = of
 			r.stats.trap(r.waste.mirrorKind(u.Host()), u.Host()+" of "+of)

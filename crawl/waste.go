@@ -290,7 +290,7 @@ const notFoundAge = 7 * 24 * time.Hour
 // answered three different URLs alike; its answer is kept with the host. Where
 // the host must rest first, the next agent asks.
 func (a *agent) soft(ctx context.Context, u weburl.URL, page *extract.Page) bool {
-	if page.Sitemap || u.Path() == "/" || len(page.Text) < softText {
+	if page.Sitemap || u.Path() == "/" || page.Length < softText {
 		return false
 	}
 	w, now := &a.robot.waste, time.Now()

@@ -20,21 +20,34 @@ func digest(p *Page) ([16]byte, uint64) {
 	h.Reset()
 	_, _ = h.WriteString(p.Title) // never fails
 	_, _ = h.WriteString("\x00")
-	var sim simhash
+	sim, piece := simhash{}, 0
+	text := p.Text
 	var a, b uint64
-	text, piece := p.Text, 0
-	for i := 0; i < len(text); {
-		end, word := wordAt(text, i)
-		if suspect(text, i, end) && noise(text[i:end]) {
-			_, _ = h.WriteString(text[piece:i])
-			piece = min(end+1, len(text))
-		} else {
-			c := word * 0x9e3779b97f4a7c15
+	start := 0
+	for at := 0; at <= len(text); at += 64 {
+		for ends := blanks(text, at); ends != 0; ends &= ends - 1 {
+			i, end := start, at+bits.TrailingZeros64(ends)
+			if start = end + 1; i == len(text) {
+				break
+			}
+			if suspect(text, i, end) && noise(text[i:end]) {
+				_, _ = h.WriteString(text[piece:i])
+				piece = min(end+1, len(text))
+				continue
+			}
+			var c uint64 // the word, as wordNumber has it
+			if end-i <= 8 && i+8 <= len(text) {
+				c = load(text[i:i+8]) & (1<<(8*uint(end-i)) - 1)
+			} else {
+				c = wordNumber(text[i:end])
+			}
+			c *= 0x9e3779b97f4a7c15
 			c ^= c >> 32
-			sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c)
+			if sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c) {
+				sim.eight()
+			}
 			a, b = b, c
 		}
-		i = end + 1
 	}
 	if piece < len(text) {
 		_, _ = h.WriteString(text[piece:])
@@ -60,32 +73,37 @@ const (
 	highs = 0x8080808080808080
 )
 
-// wordAt returns where the word that begins at i ends, and a number that stands
-// for it: its letters if they are at most eight, as nearly always, else a hash.
-// Eight bytes are looked at together.
-func wordAt(text string, i int) (end int, word uint64) {
-	if i+8 <= len(text) {
-		x := load(text[i : i+8])
-		blank := x ^ ' '*ones
-		// The lowest high bit that is set marks the first blank; above it there may
-		// be false ones.
-		if mark := (blank - ones) &^ blank & highs; mark != 0 {
-			n := bits.TrailingZeros64(mark) &^ 7
-			return i + n>>3, x & (1<<n - 1)
-		}
-		if end = i + 8; end == len(text) || text[end] == ' ' {
-			return end, x
+// blanks marks the blanks among the 64 bytes of the text at i, the first by the
+// lowest bit; the end of the text counts as one.
+func blanks(text string, i int) (marks uint64) {
+	end := min(i+64, len(text))
+	n := 0
+	for ; i+8 <= end; i, n = i+8, n+8 {
+		x := load(text[i:i+8]) ^ ' '*ones
+		x = ^((x&^highs + ^uint64(highs)) | x) & highs // the high bit of each byte that was a blank
+		marks |= x >> 7 * 0x0102040810204080 >> 56 << n
+	}
+	for ; i < end; i, n = i+1, n+1 {
+		if text[i] == ' ' {
+			marks |= 1 << n
 		}
 	}
-	for end = max(end, i); end < len(text) && text[end] != ' '; end++ {
+	if n < 64 {
+		marks |= 1 << n
 	}
-	if end-i > 8 {
-		return end, xxhash.Sum64String(text[i:end])
+	return marks
+}
+
+// wordNumber returns a number that stands for a word: its letters if they are at most
+// eight, as nearly always, else a hash.
+func wordNumber(w string) (word uint64) {
+	if len(w) > 8 {
+		return xxhash.Sum64String(w)
 	}
-	for j := end - 1; j >= i; j-- {
-		word = word<<8 | uint64(text[j])
+	for j := len(w) - 1; j >= 0; j-- {
+		word = word<<8 | uint64(w[j])
 	}
-	return end, word
+	return word
 }
 
 // load reads eight bytes, the first as the lowest.
@@ -133,14 +151,12 @@ type simhash struct {
 	n      int // features
 }
 
-func (s *simhash) add(h uint64) {
-	h ^= h >> 29
-	h *= 0xbf58476d1ce4e5b9
-	h ^= h >> 32
-	s.wait[s.n&7] = h
-	if s.n++; s.n&7 == 0 {
-		s.eight()
-	}
+// add adds the hash of a feature; full says that eight must be called.
+func (s *simhash) add(h uint64) (full bool) {
+	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
+	s.wait[s.n&7] = h ^ h>>32
+	s.n++
+	return s.n&7 == 0
 }
 
 // carry adds three bits in each place.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -392,12 +393,18 @@ func (s *scanner) add(href string, k Kind, nofollow bool) {
 func (s *scanner) finish() {
 	p := s.page
 	p.Title = foldSpace(s.title.String(), 500)
-	p.Text = s.main.String()
+	p.Text = unsafe.String(unsafe.SliceData(s.main.b), len(s.main.b)) // until the end of this function
+	whole := s.main.String
 	if len(p.Text) < 200 && s.rest.Len() > 0 {
 		p.Text = strings.TrimSpace(p.Text + " " + s.rest.String())
+		joined := p.Text
+		whole = func() string { return joined }
 	}
-	p.Lang = language(s.lang, p.Title, p.Text)
+	p.Lang, p.Length = language(s.lang, p.Title, p.Text), len(p.Text)
 	p.Digest, p.Simhash = digest(p)
+	if p.Text = ""; !s.o.Brief {
+		p.Text = whole()
+	}
 }
 
 // folder gathers text with white space folded to single spaces.
@@ -468,16 +475,15 @@ func (f *folder) add(text []byte, limit int) {
 }
 
 // plain returns 8 if the eight bytes at i hold nothing to fold: no control
-// character, no two blanks in a row, no blank at their end; else 0.
+// character, and no blank with another or a control character behind it; else 0.
 func plain(text []byte, i int) int {
-	if i+8 > len(text) {
+	if i+9 > len(text) {
 		return 0
 	}
-	x := binary.LittleEndian.Uint64(text[i:])
-	control := (x - ' '*ones) &^ x & highs
+	x, y := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+1:])
 	blank := x ^ ' '*ones
-	blank = (blank - ones) &^ blank & highs // a '!' behind a blank counts too: looked at singly then
-	if control|blank&(blank<<8)|blank>>63 != 0 {
+	// A '!' behind what is looked for counts, too: looked at singly then.
+	if ((x-' '*ones)&^x|(blank-ones)&^blank&(y-'!'*ones)&^y)&highs != 0 {
 		return 0
 	}
 	return 8

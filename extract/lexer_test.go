@@ -3,6 +3,7 @@ package extract
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zeebo/xxh3"
 	"golang.org/x/net/html"
 )
 
@@ -129,7 +131,9 @@ func TestSimhash(t *testing.T) {
 		var count [64]int
 		for i := range uint64(n) {
 			x := i * 0x9e3779b97f4a7c15
-			s.add(x)
+			if s.add(x) {
+				s.eight()
+			}
 			x ^= x >> 29
 			x *= 0xbf58476d1ce4e5b9
 			x ^= x >> 32
@@ -149,16 +153,46 @@ func TestSimhash(t *testing.T) {
 	}
 }
 
-// A word has the same number at the end of the text as inside.
-func TestWordAt(t *testing.T) {
-	t.Parallel()
-	for _, w := range []string{"a", "seven77", "eightttt", "ninewords", "žąsis", "гуси"} {
-		end, inside := wordAt(w+" and more words", 0)
-		stop, last := wordAt("x "+w, 2)
-		if inside != last || end != len(w) || stop != 2+len(w) {
-			t.Errorf("%q: %x inside up to %d, %x at the end up to %d", w, inside, end, last, stop)
-		}
+// The digest and the simhash against the plain way of doing it, word by word.
+func FuzzDigest(f *testing.F) {
+	for _, s := range []string{
+		"", "a", "one two  three", " eightttt ninewords žąsis гуси", strings.Repeat("word 12:30 9f8e7d6c5b4a39281706f5e4 and ! more ", 9), strings.Repeat("x", 63) + " y", strings.Repeat("x", 64) + " ",
+	} {
+		f.Add(s)
 	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var kept strings.Builder
+		var sim simhash
+		var a, b uint64
+		words := strings.Split(text, " ")
+		if words[len(words)-1] == "" {
+			words = words[:len(words)-1]
+		}
+		for i, w := range words {
+			if noise(w) {
+				continue
+			}
+			kept.WriteString(w)
+			if i < len(words)-1 || strings.HasSuffix(text, " ") {
+				kept.WriteString(" ")
+			}
+			c := wordNumber(w) * 0x9e3779b97f4a7c15
+			c ^= c >> 32
+			if sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c) {
+				sim.eight()
+			}
+			a, b = b, c
+		}
+		h := xxh3.New()
+		_, _ = h.WriteString("title\x00" + kept.String())
+		if len(words) > 0 && !noise(words[len(words)-1]) {
+			_, _ = h.WriteString(" ")
+		}
+		digest, simhash := digest(&Page{Title: "title", Text: text})
+		if want := h.Sum128().Bytes(); digest != want || simhash != sim.sum() {
+			t.Errorf("%q: %x %x, want %x %x", text, digest, simhash, want, sim.sum())
+		}
+	})
 }
 
 // The folder against the plain way of doing it.

@@ -42,7 +42,8 @@ type Page struct {
 	Description string
 	Lang        string // ISO 639-1: declared, checked against the script, or guessed
 	Charset     string
-	Text        string // white space folded
+	Text        string // white space folded; "" with Options.Brief
+	Length      int    // of the text, bytes
 	Links       []Link
 	Canonical   weburl.URL // zero where none is declared
 	Robots      robots.Directives
@@ -79,6 +80,7 @@ type Options struct {
 	MaxText  int    // bytes of text kept; default 1 MiB
 	Images   bool   // also image addresses
 	Traits   bool
+	Brief    bool // of HTML not the text itself is wanted, but what is computed from it
 }
 
 func (o Options) withDefaults() Options {

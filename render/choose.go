@@ -116,7 +116,7 @@ const (
 // classify puts a page into a class by its features.
 func (c *Chooser) classify(ctx context.Context, f *crawl.Fetched) (class, string) {
 	t := &f.Page.Traits
-	bare := len(f.Page.Text) < littleText && len(f.Page.Links) < fewLinks
+	bare := f.Page.Length < littleText && len(f.Page.Links) < fewLinks
 	few := c.tallies.note(f.URL.Host(), len(f.Page.Links))
 	if t.Hydrated && !bare && !t.EmptyMount {
 		return classes["hydrated"], "rendered by the server, with state for its scripts"
@@ -208,7 +208,7 @@ func (c *Chooser) Learn(f *crawl.Fetched, r *crawl.Rendered, urls int) {
 		c.tallies.release(names.template)
 		return
 	}
-	gained := urls > 0 || (!c.rules.LinksOnly && textGained(len(f.Page.Text), len(r.Page.Text)))
+	gained := urls > 0 || (!c.rules.LinksOnly && textGained(f.Page.Length, r.Page.Length))
 	for _, name := range []string{names.class, names.template} {
 		_ = c.tallies.learn(context.Background(), name, gained, urls) // what is not learned is learned from the next
 	}

@@ -72,8 +72,8 @@ func Read(fetched *extract.Page, doc *Document, u weburl.URL, token string) *ext
 		known[l] = true
 		p.Links = append(p.Links, extract.Link{URL: l, Kind: extract.Anchor})
 	}
-	if len(p.Text) < len(fetched.Text)/2 { // scripts that fail leave less than there was
-		p.Text, p.Digest, p.Simhash = fetched.Text, fetched.Digest, fetched.Simhash
+	if p.Length < fetched.Length/2 { // scripts that fail leave less than there was
+		p.Text, p.Length, p.Digest, p.Simhash = fetched.Text, fetched.Length, fetched.Digest, fetched.Simhash
 	}
 	if p.Title == "" {
 		p.Title = fetched.Title

@@ -307,10 +307,14 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 	w := writer{s: s, b: b}
 	defer w.end()
 	err := w.found(found)
-	if err == nil && !b.Empty() {
+	switch {
+	case err != nil:
+	case !b.Empty():
 		err = w.commit()
+	case s.unsynced.Load() > 0: // what is known may not be durable yet
+		err = s.db.LogData(nil, s.write)
 	}
-	if err != nil {
+	if err = errors.Join(err, w.durable()); err != nil {
 		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
 	}
 	return len(w.added), nil
@@ -345,7 +349,7 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 	if err == nil {
 		err = w.commit()
 	}
-	if err != nil {
+	if err = errors.Join(err, w.durable()); err != nil {
 		return 0, fmt.Errorf("store: commit %d pages of %s: %w", len(batch.Visits), l.Host.Name, err)
 	}
 	return len(w.added), nil

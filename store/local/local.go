@@ -62,10 +62,13 @@ type Config struct {
 type Store struct {
 	db    *pebble.DB
 	write *pebble.WriteOptions
+	log   quiet
 	seen  *seen
 	cache *pebble.Cache
 	now   func() time.Time
-	looks atomic.Int64 // questions of known URLs that memory could not answer
+	// unsynced counts batches that others see already and that are not durable yet.
+	unsynced atomic.Int64
+	looks    atomic.Int64 // questions of known URLs that memory could not answer
 
 	committing sync.Mutex // held while a batch is written; before mu
 
@@ -73,7 +76,8 @@ type Store struct {
 	hosts   hosts
 	leases  map[*host]struct{}
 	token   uint64
-	seq     uint64
+	seq     uint64    // of the feed
+	told    uint64    // up to where it is durable: readers see no further
 	clock   time.Time // the latest that Claim was told
 	moves   uint64    // odd while a batch moves pages in their queues
 	stats   store.Stats
@@ -132,7 +136,7 @@ func Open(dir string, c Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
-	s := &Store{db: db, cache: cache, write: pebble.Sync, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, log: quiet{c.Fatal}, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}}
 	if c.NoSync {
 		s.write = pebble.NoSync
 	}
@@ -196,6 +200,7 @@ func (s *Store) loadSeq() error {
 	if err == nil && len(b) == 8 {
 		s.seq = max(s.seq, beUint(b))
 	}
+	s.told = s.seq
 	return err
 }
 
@@ -287,7 +292,7 @@ func (s *Store) Stats(context.Context) (store.Stats, error) {
 	for k, v := range s.stats.States {
 		out.States[k] = v
 	}
-	out.Feed = s.seq
+	out.Feed = s.told
 	out.Leases = len(s.leases)
 	var err error
 	if out.Due, err = s.hosts.dueAt(millis(s.now())); err != nil {

@@ -97,7 +97,13 @@ func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 
 // Changes implements store.Store.
 func (s *Store) Changes(ctx context.Context, after uint64, n int) ([]store.Change, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(feedSpace, after+1), UpperBound: []byte{feedSpace + 1}})
+	s.mu.Lock()
+	told := s.told
+	s.mu.Unlock()
+	if after >= told {
+		return nil, nil
+	}
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(feedSpace, after+1), UpperBound: number(feedSpace, told+1)})
 	if err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
 	}

@@ -14,9 +14,10 @@ import (
 
 // writer gathers one batch, and what must happen in memory when it is
 // committed. Which URLs are new, and which pages move forward, is decided while
-// no other batch can commit: a URL counts as known once its record is durable and
-// not before, or a batch that fails could take with it a URL that another batch
-// dropped as known.
+// no other batch can commit: a URL counts as known once its record is in the log,
+// behind which no later batch can be durable, and not before, or a batch that
+// fails could take with it a URL that another batch dropped as known. The disk is
+// waited for when others may commit again, so that they share a sync.
 type writer struct {
 	s       *Store
 	b       *pebble.Batch
@@ -37,6 +38,8 @@ type writer struct {
 	nextDue uint64              // earliest revisit among the visits, 0 for none
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
+	seq     uint64              // of the feed after the batch
+	syncing bool                // the batch was written and is not known to be durable yet
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
 	brought map[hostKey]*host   // hosts of the batch, in memory until it ends
 }
@@ -47,6 +50,24 @@ func (w *writer) lock() {
 		w.s.committing.Lock()
 		w.locked = true
 	}
+}
+
+// durable lets other batches go on and waits until this one is on the disk.
+func (w *writer) durable() error {
+	w.end()
+	if !w.syncing {
+		return nil
+	}
+	w.syncing = false
+	err := w.b.SyncWait()
+	w.s.unsynced.Add(-1)
+	if err != nil { // as Pebble does where it waits itself: memory is ahead of the disk
+		w.s.log.Fatalf("pebble: fatal commit error: %v", err)
+	}
+	w.s.mu.Lock()
+	w.s.told = max(w.s.told, w.seq)
+	w.s.mu.Unlock()
+	return err
 }
 
 // end lets other batches go on, whether this one was written or not.
@@ -317,8 +338,8 @@ func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
 	return !out
 }
 
-// commit writes the batch and brings memory up to date. One batch at a time:
-// entries of the feed must appear in the order of their numbers, or a reader
+// commit writes the batch and brings memory up to date; durable must follow. One
+// batch at a time: entries of the feed must appear in the order of their numbers, or a reader
 // could pass one by.
 func (w *writer) commit() error {
 	s := w.s
@@ -339,8 +360,16 @@ func (w *writer) commit() error {
 			return err
 		}
 	}
-	if err := w.b.Commit(s.write); err != nil {
+	if s.write.Sync {
+		err = s.db.ApplyNoSyncWait(w.b, s.write)
+	} else {
+		err = w.b.Commit(s.write)
+	}
+	if err != nil {
 		return err
+	}
+	if w.syncing = s.write.Sync; w.syncing {
+		s.unsynced.Add(1)
 	}
 	for k := range w.added {
 		s.seen.add(k)
@@ -351,7 +380,10 @@ func (w *writer) commit() error {
 	due, err := w.firstDue()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seq = seq
+	s.seq, w.seq = seq, seq
+	if !w.syncing {
+		s.told = seq
+	}
 	for _, rec := range unknown {
 		h := &host{key: weburl.HostKey(rec.Name), at: -1, pins: 1}
 		s.hosts.in[h.key], w.brought[h.key] = h, h
