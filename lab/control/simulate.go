@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/freshet/freshet/due"
 	"github.com/freshet/freshet/lab/rng"
 )
 
@@ -121,53 +122,22 @@ const (
 type happening struct {
 	at   float64
 	what kind
-	id   int // of the page that goes stale, or the version of the arrival process
+	id   uint64 // of the page that goes stale, or the version of the arrival process; below 2^62
 }
 
-// calendar is a heap of events by time.
-type calendar []happening
-
-func (c *calendar) push(h happening) {
-	*c = append(*c, h)
-	e := *c
-	for i := len(e) - 1; i > 0; {
-		up := (i - 1) / 2
-		if e[up].at <= e[i].at {
-			return
-		}
-		e[up], e[i] = e[i], e[up]
-		i = up
-	}
+// entry is the happening in a heap.
+func (h happening) entry() due.Entry {
+	return due.Entry{At: h.at, ID: uint32(h.id), Mark: uint32(h.what)<<30 | uint32(h.id>>32)}
 }
 
-func (c *calendar) pop() happening {
-	e := *c
-	first, last := e[0], len(e)-1
-	e[0] = e[last]
-	*c = e[:last]
-	c.sink(0)
-	return first
-}
-
-func (c calendar) sink(i int) {
-	for {
-		least := i
-		for k := 2*i + 1; k <= 2*i+2 && k < len(c); k++ {
-			if c[k].at < c[least].at {
-				least = k
-			}
-		}
-		if least == i {
-			return
-		}
-		c[i], c[least] = c[least], c[i]
-		i = least
-	}
+// happeningOf is the way back.
+func happeningOf(e due.Entry) happening {
+	return happening{e.At, kind(e.Mark >> 30), uint64(e.Mark&(1<<30-1))<<32 | uint64(e.ID)}
 }
 
 // waitingPage is one in the buffer.
 type waitingPage struct {
-	id      int
+	id      uint64
 	arrived float64
 }
 
@@ -180,12 +150,12 @@ type run struct {
 
 	now      float64
 	phase    int
-	version  int // of the next move of arrivals: a switch of modes makes it void
+	version  uint64 // of the next move of arrivals: a switch of modes makes it void
 	queue    []waitingPage
 	busy     bool
 	arrived  float64 // of the page in service
-	pages    int     // ever accepted
-	calendar calendar
+	pages    uint64  // ever accepted
+	calendar due.Heap
 	counts   counts
 }
 
@@ -213,20 +183,18 @@ func (s *run) present() int {
 
 // schedule enters an event, and throws out those made void when they are many.
 func (s *run) schedule(h happening) {
-	s.calendar.push(h)
+	s.calendar.Push(h.entry())
 	if len(s.calendar) < 4*s.m.N+64 {
 		return
 	}
 	live := s.calendar[:0]
-	for _, h := range s.calendar {
-		if !s.void(h) {
-			live = append(live, h)
+	for _, e := range s.calendar {
+		if !s.void(happeningOf(e)) {
+			live = append(live, e)
 		}
 	}
 	s.calendar = live
-	for i := len(live)/2 - 1; i >= 0; i-- {
-		live.sink(i)
-	}
+	live.Order()
 }
 
 // void says whether what was to happen cannot any more: a switch of modes came
@@ -292,17 +260,17 @@ func (s *run) pass(to float64) {
 // step lets the next event happen, or time go by until the limit if that comes
 // before.
 func (s *run) step(limit float64) error {
-	for len(s.calendar) > 0 && s.void(s.calendar[0]) {
-		s.calendar.pop()
+	for len(s.calendar) > 0 && s.void(happeningOf(s.calendar[0])) {
+		s.calendar.Pop()
 	}
 	switch {
 	case len(s.calendar) == 0:
 		return errStuck
-	case s.calendar[0].at > limit:
+	case s.calendar[0].At > limit:
 		s.pass(limit)
 		return nil
 	}
-	h := s.calendar.pop()
+	h := happeningOf(s.calendar.Pop())
 	s.pass(h.at)
 	before := s.policy[s.present()]
 	switch h.what {
@@ -328,7 +296,7 @@ func (s *run) step(limit float64) error {
 }
 
 // find returns the place of a waiting page, whose numbers rise, or -1.
-func (s *run) find(id int) int {
+func (s *run) find(id uint64) int {
 	low, high := 0, len(s.queue)
 	for low < high {
 		if mid := (low + high) / 2; s.queue[mid].id < id {
