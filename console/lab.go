@@ -47,12 +47,13 @@ type SweepVariant struct {
 
 // SweepRun is a run that has ended.
 type SweepRun struct {
-	Field     int
-	Variant   string
-	Freshness float64 // percent
-	Bytes     int64
-	Took      time.Duration
-	Curve     []float64 // freshness in percent over the model's time
+	Field       int
+	Variant     string
+	Replication int     // from 0
+	Freshness   float64 // percent
+	Bytes       int64
+	Took        time.Duration
+	Curve       []float64 // freshness in percent over the model's time
 }
 
 // shownRuns bounds the runs of a sweep on the page.

@@ -47,7 +47,7 @@ func consoleSweep(dir string, s *sweep.Status) console.Sweep {
 		v.Variants = append(v.Variants, console.SweepVariant{Name: t.Variant, Runs: t.Runs, Freshness: t.Freshness, Bytes: t.Bytes})
 	}
 	for _, e := range s.Latest {
-		v.Latest = append(v.Latest, console.SweepRun{Field: e.Field, Variant: e.Variant, Freshness: e.Freshness, Bytes: e.Bytes, Took: time.Duration(e.Seconds * float64(time.Second)), Curve: e.Curve})
+		v.Latest = append(v.Latest, console.SweepRun{Field: e.Field, Variant: e.Variant, Replication: e.Replication, Freshness: e.Freshness, Bytes: e.Bytes, Took: time.Duration(e.Seconds * float64(time.Second)), Curve: e.Curve})
 	}
 	return v
 }

@@ -17,7 +17,7 @@ var watchPage = template.Must(template.New("watch").Funcs(template.FuncMap{"cloc
 {{if eq .State "paused"}}<form method="post" action="/resume"><button>Resume</button></form>{{else}}<form method="post" action="/pause"><button>Pause</button></form>{{end}}
 <form method="post" action="/stop"><button>Stop (the same command goes on later)</button></form>
 <table><tr><th>variant<th>runs<th>fresh, %<th>GB</tr>{{range .Variants}}<tr><td>{{.Variant}}<td>{{.Runs}}<td>{{printf "%.2f" .Freshness}}<td>{{printf "%.2e" .Bytes}}</tr>{{end}}</table>
-<ul>{{range .Latest}}<li>field {{.Field}} {{.Variant}}: {{printf "%.2f" .Freshness}} % fresh</li>{{end}}</ul></html>
+<ul>{{range .Latest}}<li>field {{.Field}} {{.Variant}}{{with .Replication}}, replication {{.}}{{end}}: {{printf "%.2f" .Freshness}} % fresh</li>{{end}}</ul></html>
 `))
 
 // ServeHTTP shows the sweep to browsers of this machine: GET / is the page, GET
