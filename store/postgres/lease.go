@@ -47,13 +47,15 @@ func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl ti
 // keys, as by all others.
 func (s *Store) renewAll(ctx context.Context, all []*renewal) error {
 	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b *renewal) int { return cmp.Compare(a.host, b.host) })
-	of := make(map[held]*renewal, len(all))
-	for _, r := range all {
-		of[r.held] = r
-	}
+	slices.SortFunc(sorted, func(a, b *renewal) int {
+		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.token, b.token), cmp.Compare(b.until, a.until))
+	})
+	// Who asks again before the first answer has come counts once, by the later end.
+	sorted = slices.CompactFunc(sorted, func(a, b *renewal) bool { return a.held == b.held })
 	hosts := column(sorted, func(r **renewal) int64 { return (*r).host })
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	var renewed map[held]bool // by the last attempt: the commit of one before may have failed
+	err := s.tx(ctx, func(tx pgx.Tx) error {
+		renewed = make(map[held]bool, len(sorted))
 		var b pgx.Batch
 		b.Queue(lockHosts, hosts)
 		b.Queue(
@@ -62,15 +64,17 @@ func (s *Store) renewAll(ctx context.Context, all []*renewal) error {
 		).Query(func(rows pgx.Rows) error {
 			var host, token int64
 			_, err := pgx.ForEachRow(rows, []any{&host, &token}, func() error {
-				if r := of[held{host, uint64(token)}]; r != nil {
-					r.done = true
-				}
+				renewed[held{host, uint64(token)}] = true
 				return nil
 			})
 			return err
 		})
 		return tx.SendBatch(ctx, &b).Close()
 	})
+	for _, r := range all {
+		r.done = err == nil && renewed[r.held]
+	}
+	return err
 }
 
 // Two statements, so that the second sees what was queued by those who held a

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -112,13 +113,15 @@ func (g *together[T]) run() {
 	}
 }
 
-// cut takes the next group, and lets another writer see to the rest.
+// cut takes the next group, without those whose caller has gone, and lets another
+// writer see to the rest.
 func (g *together[T]) cut() []*waiter[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	n := min(len(g.waiting), g.most)
-	group := g.waiting[:n:n]
-	g.waiting = append([]*waiter[T](nil), g.waiting[n:]...)
+	there := slices.DeleteFunc(g.waiting, func(w *waiter[T]) bool { return w.ctx.Err() != nil })
+	n := min(len(there), g.most)
+	group := slices.Clone(there[:n])
+	g.waiting = slices.Clone(there[n:])
 	g.gathering = false
 	select {
 	case <-g.hurry:
@@ -126,12 +129,9 @@ func (g *together[T]) cut() []*waiter[T] {
 	}
 	if len(g.waiting) > 0 && g.running < g.writers {
 		g.start()
-		for _, w := range g.waiting {
-			if w.hurry {
-				g.press()
-				break
-			}
-		}
+	}
+	if len(g.waiting) >= g.most || slices.ContainsFunc(g.waiting, func(w *waiter[T]) bool { return w.hurry }) {
+		g.press() // whoever gathers next
 	}
 	return group
 }
