@@ -179,6 +179,12 @@ func (f *fleet) start(name, database string, agents int, more ...string) {
 		"--data", filepath.Join(f.dir, name), "--quiet", "--json", "crawl", "--database", database, "--node", name, "--agent-name", name, "--lease", f.lease.String(),
 		"--allow-private", "--scope", "any", "--agents", fmt.Sprint(agents), "--delay", "10ms", "--proxy", "http://" + f.web.ProxyAddr(),
 	}, append(more, seeds...)...)
+	f.launch(name, args...)
+}
+
+// launch starts a process of the fleet.
+func (f *fleet) launch(name string, args ...string) {
+	f.t.Helper()
 	p := &process{cmd: exec.Command(f.bin, args...), ended: make(chan error, 1)}
 	p.cmd.Stderr, p.cmd.Stdout = &p.stderr, &p.stdout
 	if err := p.cmd.Start(); err != nil {
