@@ -84,6 +84,9 @@ func TestConfiguration(t *testing.T) {
 	if c.Database == "" || c.Archive.Bucket == "" || c.Console.Password != hash || len(c.Sources) == 0 {
 		t.Errorf("%+v", c)
 	}
+	if c.Console.Header != "" || len(c.Console.Proxies) > 0 {
+		t.Error("a network of containers is believed to be a proxy: any of them may say who it is")
+	}
 }
 
 // Kubernetes: the autoscaler's target exists, selectors match labels, variables

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,6 +18,7 @@ func (n *Node) metrics() *prometheus.Registry {
 type collector Node
 
 var (
+	descUp        = prometheus.NewDesc("freshet_store_up", "1 while the store answers; 0: what it counts is missing here.", nil, nil)
 	descPages     = prometheus.NewDesc("freshet_pages", "Pages fetched at least once and present.", nil, nil)
 	descURLs      = prometheus.NewDesc("freshet_urls", "Known URLs.", nil, nil)
 	descQueue     = prometheus.NewDesc("freshet_queue", "URLs never visited.", nil, nil)
@@ -44,26 +44,34 @@ var (
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) { prometheus.DescribeByCollect(c, ch) }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. What the store counts is left out
+// while it does not answer: the process's own numbers are wanted then most of all.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	s, err := (*Node)(c).Status(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(descPages, err)
-		return
-	}
 	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
 	count := func(d *prometheus.Desc, v int64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
+	r := (*Node)(c).robot.Status()
+	gauge(descOwn, float64(len(r.Agents)))
+	count(descFetches, r.Answers)
+	count(descUnchanged, r.Unchanged)
+	count(descBytes, r.Bytes)
+	for kind, n := range r.Errors {
+		count(descErrors, n, kind)
+	}
+	s, err := (*Node)(c).Status(context.Background())
+	if err != nil {
+		(*Node)(c).log.Warn("metrics", "err", err)
+		gauge(descUp, 0)
+		return
+	}
+	gauge(descUp, 1)
 	gauge(descPages, float64(s.Pages))
 	gauge(descURLs, float64(s.URLs))
 	gauge(descQueue, float64(s.Queue))
 	gauge(descHosts, float64(s.Hosts))
 	gauge(descReady, float64(s.HostsWaiting))
 	gauge(descNodes, float64(1+len(s.Nodes)))
-	gauge(descOwn, float64(len((*Node)(c).robot.Status().Agents)))
 	gauge(descAgents, float64(s.Agents.Fetch))
 	gauge(descLimit, float64(s.Agents.FetchLimit))
 	count(descRendered, s.Render.Rendered)
@@ -73,10 +81,4 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(descLag, float64(s.IndexQueue))
 	gauge(descFreshness, s.Freshness)
 	gauge(descAge, s.Age.Seconds())
-	count(descFetches, s.Fetches)
-	count(descUnchanged, s.Unchanged)
-	count(descBytes, s.Bytes)
-	for kind, n := range s.Errors {
-		count(descErrors, n, kind)
-	}
 }

@@ -15,8 +15,14 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
+// statusPatience is how long the store may take to tell how things are: who looks
+// at a page or gathers metrics learns that it is away.
+const statusPatience = 5 * time.Second
+
 // Status implements console.Operator.
 func (n *Node) Status(ctx context.Context) (*console.Status, error) {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
 	st, err := n.parts.Store.Stats(ctx)
 	if err != nil {
 		return nil, err
