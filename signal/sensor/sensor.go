@@ -274,8 +274,12 @@ func (t *tap) WriteHeader(status int) {
 	t.ResponseWriter.WriteHeader(status)
 }
 
-// Write passes bytes on and digests those of a 200.
+// Write passes bytes on and digests those of a 200. Templates write pages in
+// hundreds of pieces: a known page's go straight on.
 func (t *tap) Write(b []byte) (int, error) {
+	if t.known {
+		return t.ResponseWriter.Write(b)
+	}
 	if t.status == 0 {
 		t.answer(http.StatusOK)
 	}
@@ -286,6 +290,33 @@ func (t *tap) Write(b []byte) (int, error) {
 			t.begun = true
 		}
 		t.digest.Write(b[:n])
+		t.size += int64(n)
+	}
+	if err != nil {
+		t.broken = true
+	}
+	return n, err
+}
+
+// WriteString is Write: the server's own takes strings without a copy, which is
+// what templates write, so it is passed on.
+func (t *tap) WriteString(b string) (int, error) {
+	w, ok := t.ResponseWriter.(io.StringWriter)
+	switch {
+	case !ok:
+		return t.Write([]byte(b))
+	case t.known:
+		return w.WriteString(b)
+	case t.status == 0:
+		t.answer(http.StatusOK)
+	}
+	n, err := w.WriteString(b)
+	if t.status == http.StatusOK && !t.known {
+		if !t.begun {
+			t.digest.Reset()
+			t.begun = true
+		}
+		_, _ = t.digest.WriteString(b[:n])
 		t.size += int64(n)
 	}
 	if err != nil {
