@@ -37,7 +37,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	if p.State == store.OK && !p.Rendered && !p.Waits { // an error page's validators say nothing of the page, nor does a shell's of what scripts put into it
 		req.ETag, req.LastModified = p.ETag, p.LastModified
 	}
-	res, err := r.config.Fetch.Get(ctx, req)
+	res, err := a.request(ctx, &before, u, req)
 	now := time.Now()
 	if err != nil {
 		r.unreserve()
@@ -66,6 +66,9 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	case s == http.StatusNotModified && before.State == store.OK:
 		p.Status, p.State, p.Failures = before.Status, store.OK, 0
 		r.stats.unchanged.Add(1)
+		if !res.Head {
+			a.conditions(req, res, true)
+		}
 		a.observe(p, false, now)
 		a.schedule(&before, p, u, false, now)
 	case s >= 200 && s < 300:
@@ -75,6 +78,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		}
 		*p = b.page
 		links, keys, changed = a.content(ctx, p, b)
+		a.conditions(req, res, !changed)
 	case s >= 300 && s < 400:
 		links = a.redirect(&before, p, u, res, now)
 		changed = before.State == store.OK

@@ -57,6 +57,7 @@ type Request struct {
 	ETag         string // of the last answer, for If-None-Match
 	LastModified string // of the last answer, for If-Modified-Since
 	Accept       string // default: HTML first
+	Head         bool   // only the header is asked for
 	// Room is where the body is read to, if it is long enough: the caller may use
 	// it again when it is done with the answer.
 	Room []byte
@@ -70,6 +71,7 @@ type Response struct {
 	Body      []byte        // decompressed; empty for 304
 	Wire      int64         // bytes of the body as transferred
 	Truncated bool          // the body is longer than MaxBody
+	Head      bool          // only the header was asked for
 	First     time.Duration // until the header was read
 	Elapsed   time.Duration
 	Remote    string // IP address of the server, "" where it is not known
@@ -159,12 +161,16 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 		h.Set("If-Modified-Since", r.LastModified)
 	}
 	start := time.Now()
-	res, remote, err := c.send(ctx, r.URL, h)
+	res, remote, err := c.send(ctx, r, h)
 	if err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
 	}
 	defer res.Body.Close()
-	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, Remote: remote, First: time.Since(start)}
+	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, Remote: remote, First: time.Since(start), Head: r.Head}
+	if r.Head {
+		out.Elapsed = out.First
+		return out, nil
+	}
 	out.Body = r.Room[:0]
 	if err := c.body(ctx, cancel, res, out); err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
@@ -175,11 +181,15 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 
 // send sends a request and reads the header of the answer. remote is the
 // address, where it is known.
-func (c *Client) send(ctx context.Context, u weburl.URL, h http.Header) (res *http.Response, remote string, err error) {
-	if c.wire.takes(u) {
-		return c.wire.get(ctx, u, h)
+func (c *Client) send(ctx context.Context, r Request, h http.Header) (res *http.Response, remote string, err error) {
+	method := http.MethodGet
+	switch {
+	case r.Head:
+		method = http.MethodHead
+	case c.wire.takes(r.URL):
+		return c.wire.get(ctx, r.URL, h)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, method, r.URL.String(), nil)
 	if err != nil {
 		return nil, "", err
 	}

@@ -116,7 +116,7 @@ func TestPlannerSendsAhead(t *testing.T) {
 // that lies does not; one more than there is room for is due a little later.
 func TestPlannerSignals(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []string{"greedy", "fixed-optimal", "adaptive", "most-likely-changed"} {
+	for _, policy := range []string{"greedy", "fixed-optimal", "adaptive", "most-likely-changed", "sweep"} {
 		p := testPlanner(t, policy, 4)
 		now := time.Now()
 		kinds := map[kind]int{}
@@ -146,6 +146,12 @@ func TestPlannerSignals(t *testing.T) {
 		liar, honest := change.Trust{False: 1000, Watched: 1000, Missed: 20}, change.Trust{True: 1000, Watched: 1e6, Missed: 2, Silent: 100}
 		if due := tell(0, liar); !due.IsZero() {
 			t.Errorf("%s: a liar's page is due in %v", policy, time.Until(due))
+		}
+		if policy == "sweep" { // goes round, whatever it hears
+			if due := tell(1, honest); !due.IsZero() {
+				t.Errorf("sweep: a signalled page is due in %v", time.Until(due))
+			}
+			continue
 		}
 		now = time.Now()
 		soon, late := 0, 0

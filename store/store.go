@@ -104,6 +104,9 @@ type Host struct {
 	// page that does not exist, asked at Probed; 0 for an honest host.
 	NotFound uint64    `json:"nf,omitempty"`
 	Probed   time.Time `json:"pb,omitzero"`
+	// Ignored is how many answers in a row brought a page again that was asked for
+	// on the condition that it has changed; -1 where that cannot be told.
+	Ignored int `json:"ig,omitempty"`
 }
 
 // Robots is a robots.txt as it was fetched, of one scheme.
