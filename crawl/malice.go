@@ -30,7 +30,7 @@ func oddities(page *extract.Page, res *fetch.Response) (kinds []string) {
 	if page.Skipped > 0 {
 		kinds = append(kinds, "link flood")
 	}
-	if strings.Contains(page.Text, "\uFFFD") || strings.Contains(page.Title, "\uFFFD") {
+	if page.Malformed {
 		kinds = append(kinds, "bad charset")
 	}
 	if misnamed(res) {

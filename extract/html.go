@@ -400,7 +400,8 @@ func (s *scanner) finish() {
 		joined := p.Text
 		whole = func() string { return joined }
 	}
-	p.Lang, p.Length = language(s.lang, p.Title, p.Text), len(p.Text)
+	p.Lang = language(s.lang, p.Title, p.Text)
+	p.measure()
 	p.Digest, p.Simhash = digest(p)
 	if p.Text = ""; !s.o.Brief {
 		p.Text = whole()

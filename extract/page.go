@@ -10,6 +10,8 @@
 package extract
 
 import (
+	"strings"
+
 	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/weburl"
 )
@@ -44,6 +46,7 @@ type Page struct {
 	Charset     string
 	Text        string // white space folded; "" with Options.Brief
 	Length      int    // of the text, bytes
+	Malformed   bool   // text or title have replacement characters: the encoding lied
 	Links       []Link
 	Canonical   weburl.URL // zero where none is declared
 	Robots      robots.Directives
@@ -59,6 +62,12 @@ type Page struct {
 	Skipped int
 	// Traits tell whether a browser might see more; only with Options.Traits.
 	Traits Traits
+}
+
+// measure fills in what is known of the text without having it.
+func (p *Page) measure() {
+	p.Length = len(p.Text)
+	p.Malformed = strings.Contains(p.Text, "\uFFFD") || strings.Contains(p.Title, "\uFFFD")
 }
 
 // Traits are marks of pages that are built by scripts.

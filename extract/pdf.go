@@ -28,7 +28,8 @@ func PDF(body []byte, base weburl.URL, o Options) *Page {
 	for _, m := range plainURL.FindAllString(p.Text, o.MaxLinks) {
 		p.addPlain(strings.TrimRight(m, ".,;:!?)]"), base, o.MaxLinks)
 	}
-	p.Lang, p.Length = Language("", p.Text), len(p.Text)
+	p.Lang = Language("", p.Text)
+	p.measure()
 	p.Digest, p.Simhash = digest(p)
 	return p
 }

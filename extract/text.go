@@ -25,7 +25,8 @@ func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	if line, _, _ := strings.Cut(strings.TrimSpace(string(text[:min(len(text), 300)])), "\n"); line != "" {
 		p.Title = foldSpace(line, 120)
 	}
-	p.Lang, p.Length = Language("", p.Text), len(p.Text)
+	p.Lang = Language("", p.Text)
+	p.measure()
 	p.Digest, p.Simhash = digest(p)
 	return p
 }

@@ -65,10 +65,11 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *globals) error {
 	}
 	defer stop()
 	var results []bench.Result
+	var absent []benchAbsent
 	for _, name := range c.Robots {
 		argv, err := c.command(ctx, name, self, work, site)
 		if err != nil {
-			fmt.Fprintf(g.stderr, "%s: skipped: %v\n", name, err)
+			absent = append(absent, benchAbsent{name, err.Error()})
 			continue
 		}
 		if !g.Quiet {
@@ -77,9 +78,21 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *globals) error {
 		results = append(results, bench.Run(ctx, name, site.Address, argv, io.Discard))
 	}
 	if g.JSON {
-		return g.printJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "results": results})
+		return g.printJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "results": results, "absent": absent})
 	}
-	return c.print(g.stdout, results)
+	if err := c.print(g.stdout, results); err != nil {
+		return err
+	}
+	for _, a := range absent {
+		fmt.Fprintf(g.stdout, "%s did not run: %s\n", a.Robot, a.Why)
+	}
+	return nil
+}
+
+// benchAbsent is a robot that could not run.
+type benchAbsent struct {
+	Robot string `json:"robot"`
+	Why   string `json:"why"`
 }
 
 // benchSite is what the serving process tells.
@@ -142,6 +155,12 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		return append([]string{self, "bench", "bare", "-n", n}, site.Seeds...), nil
 	case "colly", "colly-seen":
 		bin := filepath.Join(work, "colly")
+		if err := c.sources("colly/main.go"); err != nil {
+			return nil, err
+		}
+		if bench.Look("go") == "" {
+			return nil, errors.New("the go command, which builds it, is not installed")
+		}
 		if _, err := os.Stat(bin); err != nil {
 			build := exec.CommandContext(ctx, "go", "build", "-o", bin, ".")
 			build.Dir = filepath.Join(c.Peers, "colly")
@@ -152,13 +171,16 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		return append([]string{bin, "-n", n, "-seen=" + strconv.FormatBool(name == "colly-seen")}, site.Seeds...), nil
 	case "scrapy":
 		if bench.Look("scrapy") == "" {
-			return nil, errors.New("scrapy is not installed")
+			return nil, errors.New("scrapy is not on the PATH (Debian: apt install python3-scrapy)")
+		}
+		if err := c.sources("scrapy/site.py"); err != nil {
+			return nil, err
 		}
 		return append([]string{"/usr/bin/python3", filepath.Join(c.Peers, "scrapy", "site.py"), n}, site.Seeds...), nil
 	case "katana":
 		bin := bench.Look("katana", filepath.Join(c.Peers, "katana"))
 		if bin == "" {
-			return nil, errors.New("katana is not installed")
+			return nil, fmt.Errorf("katana is neither on the PATH nor in %s (go install github.com/projectdiscovery/katana/cmd/katana@v1.2.2)", filepath.Join(c.Peers, "katana"))
 		}
 		// Its own scope ends at the host of the seed; links that leave it count as
 		// known from then on, so that further seeds do not find them. One seed without
@@ -166,6 +188,15 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		return []string{bin, "-u", site.Seeds[0], "-ns", "-s", "breadth-first", "-d", "100000", "-c", n, "-p", "1", "-rl", "1000000", "-silent", "-duc", "-o", filepath.Join(work, "katana.txt")}, nil
 	}
 	return nil, fmt.Errorf("unknown robot; there are freshet, bare, colly, colly-seen, scrapy, katana")
+}
+
+// sources checks that a file of a peer's sources is there: they are part of a
+// checkout, not of the program.
+func (c *benchCrawlCmd) sources(file string) error {
+	if _, err := os.Stat(filepath.Join(c.Peers, file)); err != nil {
+		return fmt.Errorf("no %s in %s: run this in a checkout of Freshet's sources, or name its bench/peers with --peers", file, c.Peers)
+	}
+	return nil
 }
 
 func (c *benchCrawlCmd) print(w io.Writer, results []bench.Result) error {
