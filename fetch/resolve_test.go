@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/miekg/dns"
+
+	"github.com/freshet/freshet/lab/port"
 )
 
 // zone is a name server on a loopback port, over UDP and TCP.
@@ -50,13 +53,18 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 func (z *zone) serve(t *testing.T) string {
 	t.Helper()
 	z.address.CompareAndSwap(nil, "127.0.0.1")
-	pc, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	free, err := port.Free()
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp4", pc.LocalAddr().String())
+	address := fmt.Sprintf("127.0.0.1:%d", free)
+	pc, err := net.ListenPacket("udp4", address)
 	if err != nil {
-		t.Skip("the port is taken for TCP: ", err)
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp4", address)
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, s := range []*dns.Server{{PacketConn: pc, Handler: z}, {Listener: l, Handler: z}} {
 		go func() { _ = s.ActivateAndServe() }()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -13,11 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/lab/bench"
+	"github.com/freshet/freshet/lab/port"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 )
@@ -56,12 +59,17 @@ func newWitness(t *testing.T, pages, hosts int) *witness {
 	w := &witness{site: bench.NewSite(pages, hosts, 8, 1500), busy: map[string]int{}, ended: map[string]time.Time{}, least: time.Hour}
 	server := &http.Server{Handler: w, ReadHeaderTimeout: 10 * time.Second}
 	t.Cleanup(func() { server.Close() })
+	var err error
+	if w.site.Port, err = port.Free(); err != nil {
+		t.Fatal(err)
+	}
 	for h := range hosts {
 		l, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.%d:%d", h+1, w.site.Port))
-		if err != nil {
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
 			t.Skip("127.0.0.0/8 cannot be listened on here:", err)
+		} else if err != nil {
+			t.Fatal(err)
 		}
-		w.site.Port = l.Addr().(*net.TCPAddr).Port
 		go func() { _ = server.Serve(l) }()
 	}
 	return w

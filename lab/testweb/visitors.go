@@ -1,6 +1,7 @@
 package testweb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,6 +31,8 @@ type Visitors struct {
 	// To is the address to connect to, e.g. that of a sensor's reverse proxy;
 	// "" is the server itself.
 	To string
+	// Timeout bounds a visit; 0 is 5 s.
+	Timeout time.Duration
 }
 
 // visitTimeout bounds a visit: behaviours may hold one for ever.
@@ -71,7 +74,7 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 		}
 	}
 	defer tr.CloseIdleConnections()
-	c := &http.Client{Transport: tr, Timeout: visitTimeout}
+	c := &http.Client{Transport: tr, Timeout: cmp.Or(v.Timeout, visitTimeout)}
 	var done Visited
 	var late time.Duration // of all
 	var mu sync.Mutex
