@@ -120,6 +120,9 @@ func (s *Server) apiAgents(w http.ResponseWriter, r *http.Request) {
 		apiError(w, http.StatusInternalServerError, err)
 		return
 	}
+	if st.Work == nil {
+		st.Work = []Agent{}
+	}
 	writeJSON(w, map[string]any{"agents": st.Agents, "work": st.Work})
 }
 
