@@ -70,11 +70,15 @@ func (h *hostHeap) Pop() any {
 
 // Claim implements store.Store.
 func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.setBack(now); err != nil {
+	back, err := s.setBack(now)
+	if back && err == nil {
+		err = s.mend(now)
+	}
+	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.expire(now)
 	h, next, err := s.hosts.first(now.UnixMilli())
 	if err == nil && h == nil && next == 0 {
@@ -118,17 +122,19 @@ const (
 )
 
 // setBack notices when the clock was set back: hosts that were asked while it was
-// ahead would rest until it is there again. The caller holds mu.
-func (s *Store) setBack(now time.Time) error {
+// ahead would rest until it is there again.
+func (s *Store) setBack(now time.Time) (back bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	now = now.Round(0) // what the clock shows, not the time that passed
-	if back := now.Add(time.Minute).Before(s.clock); !back {
+	if back = now.Add(ahead).Before(s.clock); !back {
 		if now.After(s.clock) {
 			s.clock = now
 		}
-		return nil
+		return false, nil
 	}
 	s.clock = now
-	return s.hosts.setBack(now)
+	return true, s.hosts.setBack(now)
 }
 
 // shorten bounds a host's rest; it reports whether that was needed.

@@ -182,7 +182,13 @@ func (s *Store) load() error {
 	if err := s.loadHosts(); err != nil {
 		return err
 	}
-	return s.loadSeq()
+	if err := s.loadSeq(); err != nil {
+		return err
+	}
+	if back, err := s.visitedAhead(s.now()); err != nil || !back {
+		return err
+	}
+	return s.mend(s.now())
 }
 
 func (s *Store) loadSeq() error {
@@ -207,7 +213,11 @@ func (s *Store) loadSeq() error {
 // scan calls f for every key with a prefix; key and value are only valid
 // inside f.
 func (s *Store) scan(prefix []byte, f func(k, v []byte) error) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	return s.scanRange(prefix, prefixEnd(prefix), f)
+}
+
+func (s *Store) scanRange(from, to []byte, f func(k, v []byte) error) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return err
 	}

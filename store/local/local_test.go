@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/storetest"
@@ -117,6 +118,102 @@ func TestClockSetBack(t *testing.T) {
 	}
 	defer s.Close()
 	again(s, "next process")
+}
+
+// What was planned while the clock was ahead is planned anew once it is set back,
+// in this process and in the next: a page that was visited is due after the same
+// interval, one that failed or was refused within days, one that is being visited
+// stays where it is; the log has no visits of the future. Pages planned before are
+// not touched.
+func TestPlansOfClockAhead(t *testing.T) {
+	t.Parallel()
+	for _, again := range []string{"same process", "next process"} {
+		t.Run(again, func(t *testing.T) {
+			t.Parallel()
+			dir, ctx, now := filepath.Join(t.TempDir(), "store"), context.Background(), time.Now()
+			clock := now
+			c := Config{Hosts: 2, now: func() time.Time { return clock }}
+			s, err := Open(dir, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			page := func(i int) weburl.URL {
+				u, err := weburl.Parse(fmt.Sprintf("http://h%d/", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+			year := 365 * 24 * time.Hour
+			plans := []struct {
+				at    time.Time // of the visit
+				state store.State
+				wait  time.Duration
+				want  time.Duration // from now
+			}{
+				{now.Add(-time.Hour), store.OK, 3 * time.Hour, 2 * time.Hour},
+				{now.Add(-time.Hour), store.Failed, 3 * time.Hour, 2 * time.Hour},
+				{now.Add(year), store.OK, 5 * 24 * time.Hour, 5 * 24 * time.Hour},
+				{now.Add(year), store.Gone, time.Hour, time.Hour},
+				{now.Add(year), store.Failed, time.Hour, longestRetry},
+				{now.Add(year), store.Blocked, 24 * time.Hour, longestRetry},
+			}
+			for i, p := range plans {
+				if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
+					t.Fatal(err)
+				}
+				l, _, err := s.Claim(ctx, "n", p.at, time.Minute)
+				if err != nil || l == nil {
+					t.Fatal(l, err)
+				}
+				pages, err := s.Take(ctx, l, 1, p.at)
+				if err != nil || len(pages) != 1 {
+					t.Fatal(pages, err)
+				}
+				v := store.Visit{Page: pages[0], Arrived: p.at}
+				v.Page.State, v.Page.Slot = p.state, store.Slot{Due: p.at.Add(p.wait)}
+				if p.state != store.Failed && p.state != store.Blocked {
+					v.Page.History.Observe(p.at, true, change.Prior{})
+				}
+				_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host, Visits: []store.Visit{v}})
+				if err := errors.Join(err, s.Release(ctx, l)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again == "next process" {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if s, err = Open(dir, c); err != nil {
+					t.Fatal(err)
+				}
+			}
+			defer s.Close()
+			if _, _, err := s.Claim(ctx, "n", now, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			for i, plan := range plans {
+				p, err := s.Page(ctx, page(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := p.Slot.Due.Sub(now).Round(time.Second); got != plan.want || p.History.Last.After(now) || p.History.Changed.After(now) {
+					t.Errorf("%d: due in %v, want %v; history %+v", i, got, plan.want, p.History)
+				}
+			}
+			if err := s.Visits(ctx, now.Add(ahead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
+				t.Error(err)
+			}
+			// The order of the hosts follows.
+			l, next, err := s.Claim(ctx, "n", now, time.Minute)
+			if l != nil || err != nil || next.Sub(now).Round(time.Second) != time.Hour {
+				t.Errorf("claimed %v, next %v, %v", l, next.Sub(now), err)
+			}
+			if back, err := s.visitedAhead(now); back || err != nil {
+				t.Errorf("it would be done again: %v", err)
+			}
+		})
+	}
 }
 
 // While agents visit pages others move them in their queues. In the end each page

@@ -262,7 +262,7 @@ func (p *parked) behind(wait int64, f func([]*host) error) error {
 			if err != nil {
 				return errors.Join(err, it.Close())
 			}
-			from = append(from[:0], it.Key()...)
+			from = append(append(from[:0], it.Key()...), 0) // f may park them again where they were
 			hosts = append(hosts, h)
 		}
 		if err := it.Close(); err != nil || len(hosts) == 0 {

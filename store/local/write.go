@@ -309,16 +309,22 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		w.lower(h, to.Order)
 		return nil
 	}
+	w.hasten(h, to.Due)
+	return nil
+}
+
+// hasten notes that a revisit moved forward.
+func (w *writer) hasten(h hostKey, due time.Time) {
 	if w.sooner == nil {
 		w.sooner = map[hostKey]uint64{}
 	}
-	if at, ok := w.sooner[h]; !ok || millis(to.Due) < at {
-		if !ok {
-			w.touched = append(w.touched, h)
-		}
-		w.sooner[h] = max(1, millis(to.Due))
+	at, ok := w.sooner[h]
+	if !ok {
+		w.touched = append(w.touched, h)
 	}
-	return nil
+	if !ok || millis(due) < at {
+		w.sooner[h] = millis(due)
+	}
 }
 
 // mayMove reports whether a page is not out. From the first such question to the
