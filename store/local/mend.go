@@ -48,7 +48,7 @@ func (s *Store) mend(now time.Time) error {
 			break
 		}
 		var p store.Page
-		if err = json.Unmarshal(v, &p); err == nil && late(&p, now) {
+		if err = decodePage(v, &p); err == nil && late(&p, now) {
 			keys = append(keys, weburl.Key(it.Key()[spaceLength:]))
 		}
 		if len(keys) == mendBatch && err == nil {
@@ -100,8 +100,8 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 	defer w.end()
 	w.lock()
 	for _, k := range keys {
-		p, err := s.page(k) // it may have been visited since
-		if err != nil {
+		p := new(store.Page) // it may have been visited since
+		if err := s.record(k, p); err != nil {
 			return err
 		}
 		old := slotKey(k, p.Slot)
@@ -116,7 +116,7 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 	if b.Empty() {
 		return nil
 	}
-	return w.commit()
+	return errors.Join(w.commit(), w.durable())
 }
 
 // mendLog moves visits of the future to now.
