@@ -175,6 +175,9 @@ func TestSimulate(t *testing.T) {
 		if told || policy == "most-likely-changed" { // signalled pages wait for their turn; a chance of .9999 is hard to tell from 1
 			near = .04
 		}
+		if told && policy == "fixed-optimal" { // which polls for 5 % of the changes beside, and does not take the most valuable first
+			near = .07
+		}
 		if math.Abs(got.Freshness-want.Freshness) > near {
 			t.Errorf("%s: simulated %.4f, theory %.4f", name, got.Freshness, want.Freshness)
 		}

@@ -26,6 +26,7 @@ import (
 type plan struct {
 	crew
 	policy *revisit.Policy // nil for a rule of the schedule
+	recall float64         // share of changes that the site tells of: a plan polls for the rest
 	asks   bool
 
 	rates   []float64        // real changes a second, if known
@@ -160,7 +161,7 @@ func (p *plan) pace(page uint32) float64 {
 	i := int(math.Round(math.Log2(d)*fine)) + octave*fine
 	i = min(max(i, 0), len(p.memo)-1)
 	if math.IsNaN(p.memo[i]) {
-		p.memo[i] = p.tariff.Rate(revisit.Item{Importance: 1, Rate: math.Exp2(float64(i-octave*fine) / fine)})
+		p.memo[i] = p.tariff.Rate(revisit.Item{Importance: 1, Rate: math.Exp2(float64(i-octave*fine)/fine) * (1 - p.recall)})
 	}
 	return p.memo[i]
 }
@@ -187,7 +188,11 @@ func (p *plan) price(s *Sim, visits float64) {
 	var numbers []float64
 	for k := -octave * coarse; k <= octave*coarse; k++ { // in order: sums must not depend on a map's
 		if n := counts[k]; n > 0 {
-			kinds, numbers = append(kinds, revisit.Item{Importance: 1, Rate: math.Exp2(float64(k) / coarse)}), append(numbers, n)
+			d := math.Exp2(float64(k) / coarse)
+			kinds, numbers = append(kinds, revisit.Item{Importance: 1, Rate: d * (1 - p.recall)}), append(numbers, n)
+			if p.recall > 0 {
+				kinds, numbers = append(kinds, revisit.Item{Importance: 1, Rate: d * p.recall, Signals: true}), append(numbers, n)
+			}
 		}
 	}
 	if t, err := revisit.NewTariff(*p.policy, kinds, numbers, visits/field.Unit); err == nil {

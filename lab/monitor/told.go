@@ -32,9 +32,12 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	rule, err := revisit.RuleOf(args[0])
+	policy, rule, err := readPolicy(args[0])
 	if err != nil {
 		return nil, err
+	}
+	if args[0] == adaptive {
+		return nil, errors.New("the adaptive interval heeds no signals")
 	}
 	n := revisit.Noisy{Recall: 1}
 	for i, to := range []*float64{&n.Recall, &n.False} {
@@ -46,7 +49,11 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 		}
 	}
 	return func(f field.Field) (Strategy, error) {
-		return &told{plan{crew: c, asks: c.turn > 0, rates: perSecond(f), schedule: revisit.NewSchedule(rule)}, n}, nil
+		p := plan{crew: c, asks: c.turn > 0, policy: policy, rates: perSecond(f), schedule: revisit.NewSchedule(rule)}
+		if policy != nil {
+			p.memo, p.recall = make([]float64, 2*octave*fine+1), min(n.Recall, mostRecall)
+		}
+		return &told{p, n}, nil
 	}, nil
 }
 
@@ -55,8 +62,10 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 func (q *told) Start(s *Sim) {
 	noisy := revisit.Noisy{Recall: q.noisy.Recall, False: q.noisy.False / field.Unit}
 	q.noisy = noisy
-	if err := q.schedule.SetSignals(0, noisy); err != nil {
-		panic(fmt.Sprintf("monitor: schedule: %v", err))
+	if q.policy == nil { // a plan reckons with them in its rates
+		if err := q.schedule.SetSignals(0, noisy); err != nil {
+			panic(fmt.Sprintf("monitor: schedule: %v", err))
+		}
 	}
 	q.plan.Start(s)
 	if noisy.False > 0 {
@@ -83,11 +92,29 @@ func (q *told) Done(s *Sim, e Event) {
 		s.After(q.nextLie(s), lie, 0, 0)
 		return
 	case notice:
-		if _, err := q.schedule.Signal(e.Page, q.noisy.Evidence(q.rates[e.Page]), s.Now()*field.Unit); err != nil {
+		evidence := q.noisy.Evidence(q.rates[e.Page])
+		if q.policy != nil {
+			evidence = q.heeded(s, e.Page)
+		}
+		if _, err := q.schedule.Signal(e.Page, evidence, s.Now()*field.Unit); err != nil {
 			panic(fmt.Sprintf("monitor: schedule: %v", err))
 		}
 		q.visit(s)
 		return
 	}
 	q.plan.Done(s, e)
+}
+
+// mostRecall is how much a plan believes signals to tell, as the live robot does:
+// pages are polled all the same.
+const mostRecall = .95
+
+// heeded is what a signal counts for in a plan, which visits on a signal with the
+// probability that the price of visits leaves: all or nothing.
+func (q *told) heeded(s *Sim, page uint32) float64 {
+	d := q.rates[page] * q.recall
+	if s.Unit()*d > q.tariff.Rate(revisit.Item{Importance: 1, Rate: d, Signals: true}) {
+		return 0
+	}
+	return math.Inf(1)
 }
