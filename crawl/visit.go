@@ -247,7 +247,7 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *b
 		if u != l.URL {
 			k = u.Key()
 		}
-		if (r.known(k) || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
+		if r.inScope(u, p.Depth+1) && (r.known(k) || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
 			b.gained++
 		}
 	}
@@ -284,7 +284,8 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 
 // found queues one URL in canonical form, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
-	return a.enqueue(p, a.canonical(u), depth, due)
+	u = a.canonical(u)
+	return a.robot.inScope(u, depth) && a.enqueue(p, u, depth, due)
 }
 
 // canonical counts session numbers and tracking parameters.
@@ -300,13 +301,18 @@ func (a *agent) canonical(whole weburl.URL) weburl.URL {
 	return u
 }
 
-// enqueue is found for a URL that is canonical already.
+// inScope counts links that are not.
+func (r *Robot) inScope(u weburl.URL, depth int) bool {
+	why := r.InScope(u, depth)
+	if why != "" {
+		r.stats.skip(why, u.String())
+	}
+	return why == ""
+}
+
+// enqueue is found for a URL that is canonical and in scope.
 func (a *agent) enqueue(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	r := a.robot
-	if why := r.InScope(u, depth); why != "" {
-		r.stats.skip(why, u.String())
-		return false
-	}
 	if trap := r.config.Traps.Check(u, a.host.Name, a.host.Pages); trap != "" {
 		r.stats.trap(trap, u.String())
 		return false
