@@ -25,11 +25,14 @@ import (
 //     law that is asked for (siteLaw), the same ones for all pages of a section:
 //     pages of a site are alike in what they link to and in how many links they have.
 //   - Links to other sites are copied (Kumar et al.): link i goes to a new
-//     target with probability a, else where link i of the page's prototype goes,
-//     an earlier page: one near by or one drawn evenly. That is followed from
-//     prototype to prototype without storing any, 1/a steps in the mean. New targets
-//     are pages drawn evenly or home pages of sites drawn evenly, among all and
-//     not among earlier ones only.
+//     target with probability freshShare, else where link i of the page's prototype
+//     goes, an earlier page: one near by or one drawn evenly. That is followed from
+//     prototype to prototype without storing any, three steps in the mean. New
+//     targets are pages that their own sites link to most, on sites of the sizes
+//     that want more links than stay on them, or pages drawn by a fame of their own
+//     (fame), among all and not among earlier ones only.
+//   - What documents are to have is corrected until the counted links have the law
+//     (tune).
 //   - Where new targets are depends on the class of the site (classes): so the web
 //     has the bow-tie that is asked for. The copied link i of a prototype leads to as
 //     many places as there are classes of sites that copy it.
@@ -138,15 +141,16 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	}
 	h.fame = newFame(o.In, h.classes, rng.Mix(o.Seed, 0xfa3e))
 	h.weight = h.weights()
-	law, err := NewLaw(o.In, max(o.Degree, 1), 1, min(greatestIn(o.Nodes), h.largest()))
+	law, err := NewLaw(o.In, max(o.Degree, 1), 1, min(greatestIn(o.Nodes), h.greatestInner()))
 	if err != nil {
 		return nil, fmt.Errorf("links to a page: %w", err)
 	}
 	return h, h.tune(law, o)
 }
 
-// largest returns the size of the largest sites.
-func (h *HostLocal) largest() uint32 {
+// greatestInner returns a quarter of the size of the largest sites. By the law so many links
+// lead to few pages that the sites have no room for more; what is beyond comes by chance.
+func (h *HostLocal) greatestInner() uint32 {
 	k := len(h.weight) - 1
 	for k > 0 && h.weight[k] == 0 {
 		k--
@@ -366,7 +370,8 @@ func (h *HostLocal) Span(site uint64) (first, pages uint64) { return h.layout.Sp
 // Params tells how the web is made.
 func (h *HostLocal) Params() map[string]float64 {
 	return map[string]float64{
-		"a": freshShare, "in_scale": h.wanted.law.Scale, "in_most": float64(h.wanted.law.Most), "fan": float64(h.fan), "cross": h.cross, "degree_scale": h.degrees.Scale, "leaves": h.leaves,
+		"a": freshShare, "fan": float64(h.fan), "cross": h.cross, "leaves": h.leaves,
+		"in_scale": h.wanted.law.Scale, "in_most": float64(h.wanted.law.Most), "degree_scale": h.degrees.Scale,
 	}
 }
 
