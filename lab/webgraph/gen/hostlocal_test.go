@@ -125,3 +125,18 @@ func TestSites(t *testing.T) {
 		t.Errorf("exponent of sizes %.3f +- %.3f", got, err)
 	}
 }
+
+// The least webs are webs, too.
+func TestLeastWebs(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int64{2, 3, 10, 64, 65, 130} {
+		_, out := made(t, Spec{Model: "host-local", Nodes: n, Seed: 7})
+		for u, list := range out {
+			for _, v := range list {
+				if int64(v) >= n || int(v) == u {
+					t.Errorf("%d pages: page %d links to %v", n, u, list)
+				}
+			}
+		}
+	}
+}

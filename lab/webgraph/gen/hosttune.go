@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -27,6 +28,10 @@ func (h *HostLocal) tune(law *Law, o HostLocalOptions) error {
 		h.wanted.factor[i] = 1
 	}
 	if h.nodes > calibration {
+		h.drawLaws(o.Degree)
+		if err := h.meanFor(o.Intra); err != nil {
+			return err
+		}
 		like, err := h.model(o)
 		if err != nil {
 			return err
@@ -66,11 +71,14 @@ func (h *HostLocal) model(o HostLocalOptions) (*HostLocal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model of the web: %w", err)
 	}
-	o.Nodes, o.Intra = calibration, 0 // where it is not possible there, the next to it is
-	if h.intra > 0 {
-		o.Intra = h.intra
+	o.Nodes = calibration
+	like, err := NewHostLocal(o, layout)
+	var impossible *IntraError
+	if errors.As(err, &impossible) { // not with the sites there: the default or the next to it that is
+		o.Intra = 0
+		like, err = NewHostLocal(o, layout)
 	}
-	return NewHostLocal(o, layout)
+	return like, err
 }
 
 // correct compares the numbers of links to pages with the law and corrects what is

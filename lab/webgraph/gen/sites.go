@@ -44,6 +44,9 @@ const pagesPerSite = 64
 //
 // Their order is that of classes with the shares given.
 func drawSites(pages, sites int64, exponent float64, share [siteClasses]float64, seed uint64) (Table, error) {
+	if sites <= 1 {
+		return Table{0, uint32(pages)}, nil
+	}
 	mean := float64(pages) / float64(sites)
 	most := min(pages, max(pages/100, min(pages/4, int64(40*mean)), int64(mean)+1))
 	law, err := NewLaw(exponent, mean, 1, uint32(most))
