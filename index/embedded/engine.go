@@ -58,20 +58,19 @@ func Open(dir string, c Config) (*Engine, error) {
 		c.Languages = []string{"en", "ru", "lt"}
 	}
 	e := &Engine{dir: dir, languages: c.Languages}
-	var err error
-	if _, statErr := os.Stat(filepath.Join(dir, "index_meta.json")); statErr == nil {
-		e.bleve, err = bleve.OpenUsing(dir, map[string]any{"bolt_timeout": "2s"})
-	} else {
-		if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
-			return nil, fmt.Errorf("index: %w", err)
+	if _, err := os.Stat(filepath.Join(dir, "index_meta.json")); errors.Is(err, fs.ErrNotExist) {
+		if err := create(dir); err != nil {
+			return nil, fmt.Errorf("make index %s: %w", dir, err)
 		}
-		e.bleve, err = bleve.NewUsing(dir, fields(), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, map[string]any{"bolt_timeout": "2s"})
 	}
-	if err != nil {
-		if strings.Contains(err.Error(), "timeout") {
-			err = ErrLocked
-		}
-		return nil, fmt.Errorf("index %s: %w", dir, err)
+	var err error
+	e.bleve, err = bleve.OpenUsing(dir, settings())
+	switch {
+	case err == nil:
+	case strings.Contains(err.Error(), "timeout"):
+		return nil, fmt.Errorf("index %s: %w", dir, ErrLocked)
+	default:
+		return nil, fmt.Errorf("index %s: %w; if the folder is damaged, remove it: it is built again from the store", dir, err)
 	}
 	if err := e.checkVersion(); err != nil {
 		return nil, errors.Join(fmt.Errorf("index %s: %w", dir, err), e.bleve.Close())
@@ -81,13 +80,33 @@ func Open(dir string, c Config) (*Engine, error) {
 
 var versionKey, cursorKey = []byte("freshet-version"), []byte("freshet-cursor")
 
+// create makes an empty index beside dir and gives it its name when it is whole,
+// so that a crash leaves nothing that looks like an index and is none.
+func create(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o750); err != nil {
+		return err
+	}
+	unfinished := dir + ".new"
+	if err := os.RemoveAll(unfinished); err != nil {
+		return err
+	}
+	b, err := bleve.NewUsing(unfinished, fields(), bleve.Config.DefaultIndexType, bleve.Config.DefaultKVStore, settings())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(b.SetInternal(versionKey, []byte{formatVersion}), b.Close()); err != nil {
+		return err
+	}
+	return os.Rename(unfinished, dir)
+}
+
+// settings of Bleve's store: how long it waits for the lock of another process.
+func settings() map[string]any { return map[string]any{"bolt_timeout": "2s"} }
+
 func (e *Engine) checkVersion() error {
 	v, err := e.bleve.GetInternal(versionKey)
 	if err != nil {
 		return err
-	}
-	if v == nil {
-		return e.bleve.SetInternal(versionKey, []byte{formatVersion})
 	}
 	if len(v) != 1 || v[0] != formatVersion {
 		return fmt.Errorf("has format %d, this program reads format %d: remove the folder, it is built again from the store", v, formatVersion)

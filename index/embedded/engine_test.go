@@ -2,6 +2,8 @@ package embedded
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,5 +45,37 @@ func TestOpenErrors(t *testing.T) {
 	}
 	if _, err := Open(dir, Config{}); err == nil || !strings.Contains(err.Error(), "format [99]") {
 		t.Errorf("other version: %v", err)
+	}
+}
+
+// What a crash leaves of an index that was being made is no index, and in
+// nobody's way; a damaged one is told from a new one.
+func TestHalfMade(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "index")
+	for _, f := range []string{"index_meta.json", "store/root.bolt"} {
+		path := filepath.Join(dir+".new", f)
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := Open(dir, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir + ".new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("left behind: %v", err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Config{}); err == nil || !strings.Contains(err.Error(), "remove it: it is built again") {
+		t.Errorf("damaged: %v", err)
 	}
 }
