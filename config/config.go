@@ -83,9 +83,22 @@ type Crawl struct {
 	MaxBody       Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
 	Timeout       time.Duration `yaml:"timeout" doc:"Longest time of one request."`
 	HostsInMemory int           `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
+	Traps         Traps         `yaml:"traps" doc:"Bounds by which endless spaces of addresses are recognised; what they kept away stands on the status page, with an example."`
 	Types         []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all."`
 	Proxy         string        `yaml:"proxy" doc:"Forward proxy for all requests."`
 	Resolver      string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
+}
+
+// Traps are the bounds of crawl.Traps.
+type Traps struct {
+	Segments int   `yaml:"segments" doc:"Segments of a path."`
+	Repeats  int   `yaml:"repeats" doc:"Times that a sequence of segments may stand in a path one after the other."`
+	Params   int   `yaml:"params" doc:"Parameters of a query."`
+	Years    int   `yaml:"years" doc:"Dates further ahead are a calendar's."`
+	HostMax  int64 `yaml:"host_pages" doc:"Pages of a host."`
+	Shape    int   `yaml:"one_shape" doc:"Addresses of a host that differ in numbers only."`
+	Dated    int   `yaml:"dated" doc:"... that end in a year and a month."`
+	Deep     int   `yaml:"deep" doc:"Addresses of a host below eight folders; more where the host has eight times as many others."`
 }
 
 // Render configures the browser.
@@ -164,7 +177,7 @@ func Default() *Config {
 		Lease:   30 * time.Second,
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
-		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16},
+		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16, Traps: Traps{Segments: 24, Repeats: 3, Params: 16, Years: 2, HostMax: 5_000_000, Shape: 100_000, Dated: 600, Deep: 300}},
 		Render:  Render{Mode: "auto", Agents: 2, Cost: 4, Timeout: 20 * time.Second, MaxBytes: 16 << 20, MaxMemory: 2 << 30, MaxAge: 30 * time.Minute, MaxPages: 1000},
 		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
@@ -204,6 +217,9 @@ func (c *Config) check() error {
 	}
 	if c.Crawl.Agents < 0 || c.Share.Robots < 0 {
 		fail("crawl.agents and share.robots are not negative")
+	}
+	if t := c.Crawl.Traps; min(int64(t.Segments), int64(t.Repeats), int64(t.Params), int64(t.Years), t.HostMax, int64(t.Shape), int64(t.Dated), int64(t.Deep)) < 1 {
+		fail("crawl.traps: %+v; each bound is at least 1", t)
 	}
 	c.checkRender(fail)
 	if !slices.Contains([]string{"freshness", "likely", "loss", "sweep"}, c.Share.Policy) {

@@ -17,7 +17,7 @@ type Traps struct {
 	HostMax  int64 // pages of one host; default 5 million
 	Shape    int   // URLs of a host that differ in numbers only; default 100,000
 	Dated    int   // ... that end in a year and a month; default 600
-	Deep     int   // URLs of a host below eight folders; default 300
+	Deep     int   // URLs of a host below eight folders, more on one with 8 times as many ordinary pages; default 300
 }
 
 // An archive has a page for every month and pages in it, an endless calendar has

@@ -69,7 +69,7 @@ func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 	limit, kind := int32(t.Shape), "one shape"
 	switch {
 	case strings.Count(path, "/") > deepSegments:
-		limit, kind, name = min(int32(t.Deep), max(deepFree, w.shapes[all]/2)), "deep folders", u.Host()+"\x00deep"
+		limit, kind, name = min(max(int32(t.Deep), w.shapes[all]/8), max(deepFree, w.shapes[all]/2)), "deep folders", u.Host()+"\x00deep"
 	case dated(path):
 		free := int32(datedFree)
 		if depth > chainDepth {

@@ -36,7 +36,7 @@ func TestShapes(t *testing.T) {
 		{"another host", "http://g/item/%d", 5, "one shape"},
 		{"calendar", "http://h/cal/2020/%02d/", 3, "calendar"},
 		{"articles by date", "http://h/2020/05/%d-story.html", 5, "one shape"},
-		{"deep folders", "http://h/" + strings.Repeat("x%[1]d/", 9), 4, "deep folders"},
+		{"deep folders", "http://d/" + strings.Repeat("x%[1]d/", 9), 4, "deep folders"},
 		{"names", "http://h/name-%c", 20, ""},
 	}
 	var w waste
@@ -55,6 +55,27 @@ func TestShapes(t *testing.T) {
 		}
 		if got != tt.allowed || kind != tt.kind {
 			t.Errorf("%s: %d allowed, then %q; want %d, %q", tt.name, got, kind, tt.allowed, tt.kind)
+		}
+	}
+}
+
+// A host of many ordinary pages may have deep folders in proportion.
+func TestDeepFoldersOfLargeHost(t *testing.T) {
+	t.Parallel()
+	traps := Traps{}.withDefaults()
+	for _, tt := range []struct{ ordinary, deep int }{{0, 24}, {200, 100}, {1000, 300}, {8000, 1000}} {
+		var w waste
+		for i := range tt.ordinary {
+			if kind := w.shape(mustParse(t, fmt.Sprintf("http://h/page/%d", i)), 1, &traps); kind != "" {
+				t.Fatalf("page %d: %s", i, kind)
+			}
+		}
+		deep := 0
+		for w.shape(mustParse(t, fmt.Sprintf("http://h/a/b/c/d/e/f/g/h/i/%d", deep)), 1, &traps) == "" {
+			deep++
+		}
+		if deep != tt.deep {
+			t.Errorf("%d deep folders beside %d pages, want %d", deep, tt.ordinary, tt.deep)
 		}
 	}
 }

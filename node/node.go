@@ -172,7 +172,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
 		Scopes: scopes, Types: c.Crawl.Types, Canon: weburl.DefaultCanon, Ordering: o.Ordering, Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
 		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Plan: plan, Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
-		Lease: c.Lease, Render: Hook(n.render),
+		Lease: c.Lease, Render: Hook(n.render), Traps: crawl.Traps(c.Crawl.Traps),
 	}
 	n.parts.Share(&rc)
 	n.robot = crawl.New(rc)

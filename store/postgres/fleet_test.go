@@ -176,3 +176,30 @@ func TestOrders(t *testing.T) {
 		t.Errorf("stopped: %+v, %+v; joined later: %+v", x, y, z)
 	}
 }
+
+// Of orders given at once none is lost.
+func TestOrdersAtOnce(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	address := cluster.Database(t)
+	a, b := open(t, address, Config{Node: "a"}), open(t, address, Config{Node: "b"})
+	for n := range 20 {
+		paused := n%2 == 0
+		begin := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := a.Pause(ctx, paused); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Go(func() {
+			if err := b.Stop(ctx, false); err != nil {
+				t.Error(err)
+			}
+		})
+		wg.Wait()
+		if o, err := a.Orders(ctx); err != nil || o.Paused != paused || o.Stop.Before(begin) {
+			t.Fatalf("round %d: %+v, %v; want paused %v, stopped after %v", n, o, err, paused, begin)
+		}
+	}
+}
