@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -97,11 +98,33 @@ func main() {
 	os.Exit(code)
 }
 
-// parser returns the parser of the command line, which fills c. Names that
-// packages own stand in the help texts by variables.
-func (c *cli) parser(options ...kong.Option) (*kong.Kong, error) {
+// parser returns the parser of the whole command line, which fills c.
+func (c *cli) parser(options ...kong.Option) (*kong.Kong, error) { return newParser(c, options...) }
+
+// grammar returns the part of the command line that args are of: the command that
+// they begin with, or all of them, and the flags of both. To build the flags of
+// all commands takes longer than many a command.
+func grammar(args []string) (part any, g *globals) {
+	if len(args) > 0 {
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
+			if _, ok := f.Tag.Lookup("cmd"); ok && strings.ToLower(f.Name) == args[0] {
+				v := reflect.New(reflect.StructOf([]reflect.StructField{
+					{Name: "Globals", Type: reflect.TypeFor[globals](), Tag: `embed:""`},
+					{Name: f.Name, Type: f.Type, Tag: f.Tag},
+				}))
+				return v.Interface(), v.Elem().Field(0).Addr().Interface().(*globals)
+			}
+		}
+	}
+	var c cli
+	return &c, &c.globals
+}
+
+// newParser returns the parser of a part of the command line, which fills it. Names
+// that packages own stand in the help texts by variables.
+func newParser(part any, options ...kong.Option) (*kong.Kong, error) {
 	variants, _ := monitor.Variants()
-	return kong.New(c, append([]kong.Option{
+	return kong.New(part, append([]kong.Option{
 		kong.Name("freshet"),
 		kong.Description("Keeps a search index fresh for the least traffic."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -119,9 +142,9 @@ func (c *cli) parser(options ...kong.Option) (*kong.Kong, error) {
 
 // run parses args, runs the chosen command and returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	var c cli
+	part, g := grammar(args)
 	exit := -1 // set when the parser itself wants to end (--help)
-	parser, err := c.parser(kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
+	parser, err := newParser(part, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "freshet:", err)
 		return exitFailed
@@ -134,8 +157,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "freshet:", err, hint(err))
 		return exitUsage
 	}
-	c.stdin, c.stdout, c.stderr = stdin, stdout, stderr
-	if err := kctx.Run(&c.globals); err != nil {
+	g.stdin, g.stdout, g.stderr = stdin, stdout, stderr
+	if err := kctx.Run(g); err != nil {
 		var status exitStatus
 		if errors.As(err, &status) {
 			return int(status) // the command that we ran has told its own error
