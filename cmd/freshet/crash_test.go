@@ -123,7 +123,7 @@ func killed(t *testing.T, after time.Duration, bin string, args ...string) bool 
 func TestCrashLosesNothing(t *testing.T) {
 	t.Parallel()
 	const hosts = 4
-	pages := rounds(600, 3000)
+	pages := rounds(3000, 30_000) // so many that it is killed before it has them
 	kills := rounds(6, 60)
 	w, bin, data := newWitness(t, pages, hosts), binary(t), t.TempDir()
 	args := append([]string{"--data", data, "--quiet", "--json", "crawl", "--allow-private", "--scope", "any", "--agents", "4"}, w.site.Seeds()...)
@@ -136,6 +136,9 @@ func TestCrashLosesNothing(t *testing.T) {
 			break // further runs would be further crawls
 		}
 		died++
+	}
+	if least := rounds(1, 50); died < least {
+		t.Errorf("killed %d times before the end, want %d: more pages are needed", died, least)
 	}
 	if !ended {
 		out, err := exec.Command(bin, args...).Output()
