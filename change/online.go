@@ -35,9 +35,6 @@ type Approximation struct {
 	visits   float64
 }
 
-// Start sets the estimate before the first visit.
-func (a *Approximation) Start(rate float64) { a.estimate = rate }
-
 // Observe adds a visit.
 func (a *Approximation) Observe(changed bool) {
 	fade, step := a.Fade, a.Step

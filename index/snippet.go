@@ -111,19 +111,6 @@ func (m *Marker) Snippet(text, lang string) Snippet {
 	return cut(text, start, hits)
 }
 
-// Mark returns the whole of text, marked: for titles.
-func (m *Marker) Mark(text, lang string) Snippet {
-	var out Snippet
-	last := 0
-	for _, t := range analysis.For(lang).Tokens(nil, text) {
-		if m.match(t) >= 0 {
-			out = append(out, text[last:t.Start], text[t.Start:t.End])
-			last = t.End
-		}
-	}
-	return append(out, text[last:])
-}
-
 type hit struct{ word, start, end int }
 
 // bestStart slides a window over the hits and returns where the best begins.

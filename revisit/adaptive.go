@@ -1,7 +1,5 @@
 package revisit
 
-import "math"
-
 // Adaptive is the rule of Nutch, StormCrawler and others: the interval between
 // visits shrinks after a change and grows after none. It needs no model, and
 // settles where Grow and Shrink balance, at nearly the same chance of a change
@@ -31,11 +29,4 @@ func (a Adaptive) Next(interval float64, changed bool) float64 {
 		interval = min(interval, a.Max)
 	}
 	return max(interval, a.Min)
-}
-
-// Settles is the chance of a change between two visits at which the interval
-// neither grows nor shrinks in the long run.
-func (a Adaptive) Settles() float64 {
-	shrink, grow := math.Log(a.Next(1, true)), math.Log(a.Next(1, false))
-	return grow / (grow - shrink)
 }

@@ -46,15 +46,6 @@ func For(lang string) Analyzer {
 	return Analyzer{stem: stemmers[lang]}
 }
 
-// Languages lists the codes of the languages that are stemmed.
-func Languages() []string {
-	out := make([]string, 0, len(stemmers))
-	for l := range stemmers {
-		out = append(out, l)
-	}
-	return out
-}
-
 // Tokens appends the words of text to dst. Invalid UTF-8 separates words.
 func (a Analyzer) Tokens(dst []Token, text string) []Token {
 	pos := 0

@@ -122,9 +122,6 @@ func (e *Encoder) Finish(properties io.Writer) (uint64, error) {
 	return e.bits, e.p.write(properties, e.bits)
 }
 
-// Properties returns the properties as far as lists have been written.
-func (e *Encoder) Properties() Properties { return e.p }
-
 // encoding is memory of encoding.
 type encoding struct {
 	blocks    []uint64
