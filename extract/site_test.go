@@ -1,0 +1,54 @@
+package extract_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/lab/bench"
+	"github.com/freshet/freshet/weburl"
+)
+
+// The pages on which `freshet bench crawl` compares robots, as the robot reads
+// them: many, so that neither their words nor their bytes are in the processor's
+// caches already. Then what the robot needs of each link.
+func BenchmarkTrack(b *testing.B) {
+	const pages = 256
+	site := bench.NewSite(20_000, 16, 32, 12_000)
+	site.Port = 8080
+	bodies, addresses := make([][]byte, pages), make([]weburl.URL, pages)
+	size := 0
+	for i := range pages {
+		u, err := url.Parse(site.URL(i * 7))
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		site.ServeHTTP(w, httptest.NewRequest("GET", u.RequestURI(), nil))
+		bodies[i] = w.Body.Bytes()
+		size += len(bodies[i])
+		if addresses[i], err = weburl.Parse(u.String()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var links []extract.Link
+	b.Run("page", func(b *testing.B) {
+		b.SetBytes(int64(size / pages))
+		b.ReportAllocs()
+		for i := range b.N {
+			p := extract.Document(bodies[i%pages], "text/html; charset=utf-8", addresses[i%pages], extract.Options{Token: "freshet", Brief: true})
+			links = p.Links
+		}
+	})
+	b.Run(fmt.Sprintf("%d links", len(links)), func(b *testing.B) {
+		b.ReportAllocs()
+		for range b.N {
+			for j := range links {
+				u, _ := weburl.DefaultCanon.Apply(links[j].URL)
+				u.Key()
+			}
+		}
+	})
+}
