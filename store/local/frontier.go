@@ -114,20 +114,13 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 	return l, time.Time{}, nil
 }
 
-// A host rests no longer than longestRest, which is far more than any server may
-// ask for; where it would, the clock was set back.
-const (
-	longestRest = 25 * time.Hour
-	setBackRest = time.Minute
-)
-
 // setBack notices when the clock was set back: hosts that were asked while it was
 // ahead would rest until it is there again.
 func (s *Store) setBack(now time.Time) (back bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = now.Round(0) // what the clock shows, not the time that passed
-	if back = now.Add(ahead).Before(s.clock); !back {
+	if back = now.Add(store.ClockAhead).Before(s.clock); !back {
 		if now.After(s.clock) {
 			s.clock = now
 		}
@@ -139,10 +132,10 @@ func (s *Store) setBack(now time.Time) (back bool, err error) {
 
 // shorten bounds a host's rest; it reports whether that was needed.
 func (h *host) shorten(now time.Time) bool {
-	if h.next.Before(now.Add(longestRest)) {
+	if h.next.Before(now.Add(store.LongestRest)) {
 		return false
 	}
-	h.next = now.Add(setBackRest)
+	h.next = now.Add(store.SetBackRest)
 	return true
 }
 

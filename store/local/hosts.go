@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -231,7 +232,7 @@ func (hs *hosts) setBack(now time.Time) error {
 	for _, h := range hs.in {
 		mend(h)
 	}
-	return hs.parked.behind(now.Add(longestRest).UnixMilli(), func(back []*host) error {
+	return hs.parked.behind(now.Add(store.LongestRest).UnixMilli(), func(back []*host) error {
 		for _, h := range back {
 			hs.join(h)
 			mend(h)

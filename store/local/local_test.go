@@ -90,7 +90,7 @@ func TestClockSetBack(t *testing.T) {
 		}
 		ahead = ahead.Add(time.Hour)
 	}
-	soon := now.Add(setBackRest + 10*time.Second)
+	soon := now.Add(store.SetBackRest + 10*time.Second)
 	again := func(s *Store, when string) {
 		t.Helper()
 		l, next, err := s.Claim(ctx, "n", now, time.Minute)
@@ -155,8 +155,8 @@ func TestPlansOfClockAhead(t *testing.T) {
 				{now.Add(-time.Hour), store.Failed, 3 * time.Hour, 2 * time.Hour},
 				{now.Add(year), store.OK, 5 * 24 * time.Hour, 5 * 24 * time.Hour},
 				{now.Add(year), store.Gone, time.Hour, time.Hour},
-				{now.Add(year), store.Failed, time.Hour, longestRetry},
-				{now.Add(year), store.Blocked, 24 * time.Hour, longestRetry},
+				{now.Add(year), store.Failed, time.Hour, store.LongestRetry},
+				{now.Add(year), store.Blocked, 24 * time.Hour, store.LongestRetry},
 			}
 			for i, p := range plans {
 				if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
@@ -201,7 +201,7 @@ func TestPlansOfClockAhead(t *testing.T) {
 					t.Errorf("%d: due in %v, want %v; history %+v", i, got, plan.want, p.History)
 				}
 			}
-			if err := s.Visits(ctx, now.Add(ahead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
+			if err := s.Visits(ctx, now.Add(store.ClockAhead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
 				t.Error(err)
 			}
 			// The order of the hosts follows.

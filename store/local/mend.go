@@ -12,17 +12,9 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// ahead is by how much a visit may lie in the future before the clock counts as
-// having been set back since.
-const ahead = time.Minute
-
-// longestRetry is longer than any wait for a page that was not answered, or not
-// allowed by robots.txt, whose record does not tell when that was.
-const longestRetry = 48 * time.Hour
-
 // visitedAhead reports whether the log has a visit in the future.
 func (s *Store) visitedAhead(now time.Time) (bool, error) {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(visitSpace, millis(now.Add(ahead))+1), UpperBound: []byte{visitSpace + 1}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(visitSpace, millis(now.Add(store.ClockAhead))+1), UpperBound: []byte{visitSpace + 1}})
 	if err != nil {
 		return false, err
 	}
@@ -30,12 +22,9 @@ func (s *Store) visitedAhead(now time.Time) (bool, error) {
 	return found, errors.Join(it.Error(), it.Close())
 }
 
-// mend plans anew what was planned while the clock was ahead, or it would come
-// late by as much: a page whose last visit lies in the future counts as visited
-// now and is due after the same interval; one that only waits to be tried again is
-// due within longestRetry. Visits in the log that lie in the future are moved to
-// now, too, of each page one. It reads all records, which happens only after a
-// clock was set back.
+// mend plans anew what was planned while the clock was ahead (store.PlanAnew).
+// Visits in the log that lie in the future are moved to now, too, of each page one.
+// It reads all records, which happens only after a clock was set back.
 func (s *Store) mend(now time.Time) error {
 	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{pageSpace}, UpperBound: []byte{pageSpace + 1}})
 	if err != nil {
@@ -48,7 +37,7 @@ func (s *Store) mend(now time.Time) error {
 			break
 		}
 		var p store.Page
-		if err = decodePage(v, &p); err == nil && late(&p, now) {
+		if err = decodePage(v, &p); err == nil && store.PlanAnew(&p, now) {
 			keys = append(keys, weburl.Key(it.Key()[spaceLength:]))
 		}
 		if len(keys) == mendBatch && err == nil {
@@ -71,27 +60,6 @@ func (s *Store) mend(now time.Time) error {
 // mendBatch is how many pages are planned anew at a time.
 const mendBatch = 1000
 
-// late plans a page anew; it reports false where nothing is to be mended.
-func late(p *store.Page, now time.Time) bool {
-	if p.Slot.Due.IsZero() {
-		return false
-	}
-	last := p.History.Last
-	if last.After(now.Add(ahead)) {
-		p.Slot.Due = now.Add(max(0, p.Slot.Due.Sub(last)))
-		p.History.Last = now
-		if p.History.Changed.After(now) {
-			p.History.Changed = now
-		}
-		return true
-	}
-	if again := now.Add(longestRetry); (p.State == store.Failed || p.State == store.Blocked) && p.Slot.Due.After(again) && p.Slot.Due.After(last.Add(longestRetry)) {
-		p.Slot.Due = again
-		return true
-	}
-	return false
-}
-
 // mendPages plans pages anew, but for those that are being visited.
 func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 	b := s.db.NewBatch()
@@ -105,7 +73,7 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 			return err
 		}
 		old := slotKey(k, p.Slot)
-		if !late(p, now) || !w.mayMove(hostKey(k[:8]), k) {
+		if !store.PlanAnew(p, now) || !w.mayMove(hostKey(k[:8]), k) {
 			continue
 		}
 		if err := errors.Join(b.Delete(old, nil), w.put(pageKey(k), p), b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
@@ -123,7 +91,7 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 func (s *Store) mendLog(now time.Time) error {
 	b := s.db.NewBatch()
 	defer b.Close()
-	from := number(visitSpace, millis(now.Add(ahead))+1)
+	from := number(visitSpace, millis(now.Add(store.ClockAhead))+1)
 	err := s.scanRange(from, []byte{visitSpace + 1}, func(k, v []byte) error {
 		var line store.VisitLog
 		if err := json.Unmarshal(v, &line); err != nil {

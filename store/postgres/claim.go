@@ -103,6 +103,11 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 	if node == "" {
 		node = s.config.Node
 	}
+	if s.setBack(now) {
+		if err := s.mend(ctx, now); err != nil {
+			return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
+		}
+	}
 	a, want := &s.ahead, 1
 	if s.config.Gather > 0 {
 		a.mu.Lock()
@@ -204,6 +209,9 @@ func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.
 			}
 		}
 		l.Host.Name, l.Token = name, uint64(token)
+		if l.Host.Next.After(now.Add(store.LongestRest)) {
+			l.Host.Next = now // its row says that it has rested
+		}
 		hosts = append(hosts, host)
 		return l, nil
 	})

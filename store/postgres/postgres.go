@@ -83,6 +83,7 @@ type Store struct {
 
 	mu    sync.Mutex
 	held  map[held]*work
+	clock time.Time // the latest that a host was asked for at
 	close sync.Once
 }
 
@@ -196,7 +197,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 		if err := migrate(ctx, pool); err != nil {
 			return err
 		}
-		return s.checkClock(ctx)
+		if err := s.checkClock(ctx); err != nil {
+			return err
+		}
+		return s.mendAhead(ctx, time.Now())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("database %s: %w", where(pool), oneLine{err})

@@ -1,0 +1,151 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// What was planned while the clock was ahead is planned anew once it is set back, by
+// the process itself and by the next one: visits, rests, and leases of who died.
+func TestPlansOfClockAhead(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	for _, again := range []string{"same process", "next process"} {
+		t.Run(again, func(t *testing.T) {
+			t.Parallel()
+			address, ctx, now := cluster.Database(t), context.Background(), time.Now()
+			s := open(t, address, Config{Node: "n"})
+			plans := []struct {
+				at    time.Time // of the visit
+				state store.State
+				wait  time.Duration
+				want  time.Duration // from now
+			}{
+				{now.Add(-time.Hour), store.OK, 3 * time.Hour, 2 * time.Hour},
+				{now.Add(-time.Hour), store.Failed, 3 * time.Hour, 2 * time.Hour},
+				{now.Add(year), store.OK, 5 * 24 * time.Hour, 5 * 24 * time.Hour},
+				{now.Add(year), store.Gone, time.Hour, time.Hour},
+				{now.Add(year), store.Failed, time.Hour, store.LongestRetry},
+				{now.Add(year), store.Blocked, 24 * time.Hour, store.LongestRetry},
+			}
+			page := func(i int) weburl.URL {
+				u, err := weburl.Parse(fmt.Sprintf("http://h%d/", i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+			claim := func(at time.Time) *store.Lease {
+				t.Helper()
+				l, next, err := s.Claim(ctx, "n", at, time.Minute)
+				if err != nil || l == nil {
+					t.Fatal(l, next, err)
+				}
+				return l
+			}
+			done := func(l *store.Lease) {
+				t.Helper()
+				pages, err := s.Take(ctx, l, 1, time.Now())
+				if err != nil || len(pages) != 1 {
+					t.Fatal(pages, err)
+				}
+				v := store.Visit{Page: pages[0]}
+				v.Page.State, v.Page.Slot = store.Excluded, store.Slot{}
+				if _, err = s.Finish(ctx, l, &store.Batch{Host: l.Host, Visits: []store.Visit{v}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, p := range plans {
+				if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
+					t.Fatal(err)
+				}
+				l := claim(p.at)
+				pages, err := s.Take(ctx, l, 1, p.at)
+				if err != nil || len(pages) != 1 {
+					t.Fatal(pages, err)
+				}
+				v := store.Visit{Page: pages[0], Arrived: p.at}
+				v.Page.State, v.Page.Slot = p.state, store.Slot{Due: p.at.Add(p.wait)}
+				if p.state != store.Failed && p.state != store.Blocked {
+					v.Page.History.Observe(p.at, true, change.Prior{})
+				}
+				_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host, Visits: []store.Visit{v}})
+				if err := errors.Join(err, s.Release(ctx, l)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			// One host rests, one is leased by an agent that is gone, as are its slot, its
+			// place at an address and the time it took from a budget.
+			for i := range 2 {
+				if _, err := s.Add(ctx, []store.Found{{URL: page(10 + i)}}); err != nil {
+					t.Fatal(err)
+				}
+				l := claim(now.Add(year))
+				if i == 0 {
+					l.Host.Next = now.Add(year + time.Second)
+					_, err := s.Commit(ctx, l, &store.Batch{Host: l.Host})
+					if err := errors.Join(err, s.Release(ctx, l)); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			until := now.Add(year).UnixMilli()
+			for _, sql := range []string{"insert into slots (n, node, until) values (1, 'dead', $1)", "insert into places (address, n, node, until) values ('::1', 1, 'dead', $1)", "insert into budgets (name, next) values ('all', $1::bigint * 1000)"} {
+				if _, err := s.pool.Exec(ctx, sql, until); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if again == "next process" {
+				s.pool.Close() // it dies
+				s = open(t, address, Config{Node: "m"})
+			}
+			l := claim(time.Now())
+			if l.Host.Name != "h11" || !l.Orphan {
+				t.Errorf("claimed %+v", l)
+			}
+			done(l)
+			for i, plan := range plans {
+				p, err := s.Page(ctx, page(i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := p.Slot.Due.Sub(now).Round(10 * time.Second); got != plan.want || p.History.Last.After(time.Now()) || p.History.Changed.After(time.Now()) {
+					t.Errorf("%d: due in %v, want %v; history %+v", i, got, plan.want, p.History)
+				}
+			}
+			if err := s.Visits(ctx, now.Add(store.ClockAhead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
+				t.Error(err)
+			}
+			if _, ok, err := s.Enter(ctx, "::1", 1, time.Second); !ok || err != nil {
+				t.Errorf("place at an address: %v, %v", ok, err)
+			}
+			if from, err := s.Spend(ctx, "all", time.Second); err != nil || time.Until(from) > time.Minute {
+				t.Errorf("budget: from %v, %v", from, err)
+			}
+			var found bool
+			if err := s.pool.QueryRow(ctx, plannedAhead, now.Add(store.ClockAhead).UnixMilli(), now.Add(store.LongestRest).UnixMilli(), now.Add(longestLease).UnixMilli(), int64(never)).Scan(&found); err != nil || found {
+				t.Errorf("it would be done again: %v, %v", found, err)
+			}
+			// The order of the hosts follows: the one that rests, then those with pages due.
+			rested := time.Now().Add(store.SetBackRest)
+			if l, next, err := s.Claim(ctx, "n", time.Now(), time.Minute); l != nil || err != nil || next.After(rested) {
+				t.Errorf("claimed %+v, next %v, %v", l, next, err)
+			}
+			l = claim(rested)
+			if l.Host.Name != "h10" || l.Host.Next.After(rested) {
+				t.Errorf("claimed %+v", l.Host)
+			}
+			done(l)
+			if l, next, err := s.Claim(ctx, "n", rested, time.Minute); l != nil || err != nil || next.Sub(now).Round(10*time.Second) != time.Hour {
+				t.Errorf("claimed %+v, next %v, %v", l, next, err)
+			}
+		})
+	}
+}
