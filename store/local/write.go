@@ -30,7 +30,7 @@ type writer struct {
 	added   map[weburl.Key]struct{}
 	hosts   map[hostKey]string // hosts of added URLs
 	fresh   map[hostKey]int64  // change of the count of new pages
-	touched []hostKey          // hosts of fresh and sooner, in the order in which they were met
+	touched []hostKey          // hosts of fresh and sooner, each once, in the order in which they were met
 	states  map[store.State]int64
 	visited []weburl.Key
 	sooner  map[hostKey]uint64  // revisits moved forward by signals
@@ -178,10 +178,16 @@ func (w *writer) count(h hostKey, n int64) {
 	if w.fresh == nil {
 		w.fresh = map[hostKey]int64{}
 	}
-	if _, here := w.fresh[h]; !here {
+	w.touch(h)
+	w.fresh[h] += n
+}
+
+// touch lists a host whose place in the order of hosts may change, once.
+func (w *writer) touch(h hostKey) {
+	_, counted := w.fresh[h]
+	if _, hastened := w.sooner[h]; !counted && !hastened {
 		w.touched = append(w.touched, h)
 	}
-	w.fresh[h] += n
 }
 
 // found queues the URLs that are new and moves known ones forward where they
@@ -318,10 +324,8 @@ func (w *writer) hasten(h hostKey, due time.Time) {
 	if w.sooner == nil {
 		w.sooner = map[hostKey]uint64{}
 	}
+	w.touch(h)
 	at, ok := w.sooner[h]
-	if !ok {
-		w.touched = append(w.touched, h)
-	}
 	if !ok || millis(due) < at {
 		w.sooner[h] = millis(due)
 	}
@@ -413,9 +417,6 @@ func (w *writer) check() (unknown []store.Host, err error) {
 	}
 	w.brought = make(map[hostKey]*host, len(w.touched))
 	for _, k := range w.touched {
-		if w.brought[k] != nil { // moved and added to
-			continue
-		}
 		h, err := s.bring(k)
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -201,6 +202,20 @@ func History(t *testing.T, open Opener, seed uint64, steps int) {
 					b.Visits = append(b.Visits, visited(p, now, r.IntN(2) == 0))
 					known[p.URL] = now.Add(time.Hour)
 				}
+			}
+			for range r.IntN(4) { // links, and pages said to have changed, on this host and others
+				f := store.Found{URL: parse(t, fmt.Sprintf("http://h%d/%d", r.IntN(4), r.IntN(60))), Due: now.Add(time.Duration(r.IntN(90)) * time.Minute)}
+				u := f.URL.String()
+				due, ok := known[u]
+				switch {
+				case slices.ContainsFunc(pages, func(p store.Page) bool { return p.URL == u }): // being visited
+					continue
+				case !ok:
+					known[u] = time.Time{}
+				case f.Due.Before(due):
+					known[u] = f.Due
+				}
+				b.Found = append(b.Found, f)
 			}
 			commit(t, s, l, b)
 			release(t, s, l)
