@@ -35,6 +35,7 @@ type host struct {
 	// until that is done.
 	writing bool
 	listed  bool // among the idle
+	orphan  bool // the lease before ran out
 }
 
 // place is where a page stood when it was taken.
@@ -98,7 +99,8 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 	s.leases[h] = struct{}{}
 	s.hosts.reheap(h)
 	s.hosts.shrink()
-	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh}
+	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh, Orphan: h.orphan}
+	h.orphan = false
 	v, err := s.get(hostRecord(h.key))
 	if err == nil && v == nil {
 		err = store.ErrNotFound
@@ -149,6 +151,7 @@ func (s *Store) expire(now time.Time) {
 	}
 	slices.SortFunc(over, func(a, b *host) int { return cmp.Compare(a.lease, b.lease) })
 	for _, h := range over {
+		h.orphan = true
 		s.drop(h)
 	}
 }
@@ -178,6 +181,7 @@ func (s *Store) Renew(_ context.Context, l *store.Lease, now time.Time, ttl time
 		return err
 	}
 	if now.After(h.until) && !h.writing {
+		h.orphan = true
 		s.drop(h)
 		return fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
 	}

@@ -297,7 +297,12 @@ func (h *host) state() []byte {
 	b := binary.AppendVarint(make([]byte, 0, 32), next)
 	b = binary.AppendUvarint(b, h.due)
 	b = binary.AppendUvarint(b, uint64(h.fresh))
-	return binary.AppendUvarint(b, h.low)
+	b = binary.AppendUvarint(b, h.low)
+	orphan := uint64(0)
+	if h.orphan {
+		orphan = 1
+	}
+	return binary.AppendUvarint(b, orphan)
 }
 
 // hostOf undoes waitingKey and state.
@@ -310,18 +315,15 @@ func hostOf(key, v []byte) (*host, error) {
 	if next != 0 && n > 0 {
 		h.next = time.Unix(0, next)
 	}
-	for _, to := range []*uint64{&h.due, (*uint64)(nil), &h.low} {
+	var fresh, orphan uint64
+	for _, to := range []*uint64{&h.due, &fresh, &h.low, &orphan} {
 		if n <= 0 || n > len(v) {
 			return nil, fmt.Errorf("parked host %x: its state is cut short", key)
 		}
 		v = v[n:]
-		var x uint64
-		if x, n = binary.Uvarint(v); to != nil {
-			*to = x
-		} else {
-			h.fresh = int64(x)
-		}
+		*to, n = binary.Uvarint(v)
 	}
+	h.fresh, h.orphan = int64(fresh), orphan != 0
 	if n <= 0 {
 		return nil, fmt.Errorf("parked host %x: its state is cut short", key)
 	}

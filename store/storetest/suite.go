@@ -202,7 +202,7 @@ func testLease(t *testing.T, open Opener) {
 	pages := take(t, s, second, 1, start)
 	late := start.Add(70 * time.Second)
 	successor := claim(t, s, late) // second's lease is over, first's was renewed
-	if successor == nil || successor.Host.Name != second.Host.Name || successor.Token <= second.Token {
+	if successor == nil || successor.Host.Name != second.Host.Name || successor.Token <= second.Token || !successor.Orphan || second.Orphan {
 		t.Fatalf("successor %+v of %+v", successor, second)
 	}
 	b := &store.Batch{Host: second.Host, Visits: []store.Visit{visited(pages[0], late, true)}}
@@ -221,6 +221,12 @@ func testLease(t *testing.T, open Opener) {
 	release(t, s, first)
 	if err := s.Release(ctx, first); !errors.Is(err, store.ErrLease) {
 		t.Errorf("released twice: %v", err)
+	}
+	release(t, s, successor)
+	for range 2 {
+		if l := claim(t, s, late); l == nil || l.Orphan {
+			t.Errorf("lease %+v after one that was given back", l)
+		}
 	}
 }
 
