@@ -6,10 +6,19 @@ import (
 	"strings"
 )
 
+// rules are those of one robot, compiled.
+type rules struct {
+	list    []rule           // by falling length, Allow before Disallow
+	exact   map[string]int32 // wildcard-free pattern -> index in list, for many rules
+	lengths []int            // of the patterns in exact, falling
+	wild    []int32          // indexes of rules with wildcards, where exact is used
+}
+
 // compile orders the rules so that the first that matches decides, and builds
 // the lookup for large files.
-func (f *File) compile() {
-	slices.SortStableFunc(f.rules, func(a, b rule) int {
+func (rs *rules) compile(list []rule) {
+	rs.list = list
+	slices.SortStableFunc(list, func(a, b rule) int {
 		if c := cmp.Compare(len(b.pattern), len(a.pattern)); c != 0 {
 			return c
 		}
@@ -21,65 +30,56 @@ func (f *File) compile() {
 		}
 		return 0
 	})
-	if len(f.rules) < manyRules {
+	if len(list) < manyRules {
 		return
 	}
-	f.exact = make(map[string]int32, len(f.rules))
-	for i, r := range f.rules {
+	rs.exact = make(map[string]int32, len(list))
+	for i, r := range list {
 		if r.wild {
-			f.wild = append(f.wild, int32(i))
+			rs.wild = append(rs.wild, int32(i))
 			continue
 		}
-		if _, ok := f.exact[r.pattern]; !ok { // the first, Allow, wins
-			f.exact[r.pattern] = int32(i)
-			if n := len(f.lengths); n == 0 || f.lengths[n-1] != len(r.pattern) {
-				f.lengths = append(f.lengths, len(r.pattern))
+		if _, ok := rs.exact[r.pattern]; !ok { // the first, Allow, wins
+			rs.exact[r.pattern] = int32(i)
+			if n := len(rs.lengths); n == 0 || rs.lengths[n-1] != len(r.pattern) {
+				rs.lengths = append(rs.lengths, len(r.pattern))
 			}
 		}
 	}
 }
 
-// match returns the index of the rule that decides, or -1.
-func (f *File) match(target string) int {
-	target = escapeTarget(target)
-	if f.exact == nil {
-		for i := range f.rules {
-			if f.rules[i].matches(target) {
-				return i
+// match returns the rule that decides.
+func (rs *rules) match(target string) *rule {
+	if rs.exact == nil {
+		for i := range rs.list {
+			if r := &rs.list[i]; r.matches(target) {
+				return r
 			}
 		}
-		return -1
+		return noRule
 	}
-	best := -1
-	for _, n := range f.lengths {
+	best := len(rs.list)
+	for _, n := range rs.lengths {
 		if n > len(target) {
 			continue
 		}
-		if i, ok := f.exact[target[:n]]; ok {
+		if i, ok := rs.exact[target[:n]]; ok {
 			best = int(i)
 			break
 		}
 	}
-	for _, i := range f.wild {
-		if best >= 0 && int(i) > best {
+	for _, i := range rs.wild {
+		if int(i) > best {
 			break
 		}
-		if f.rules[i].matches(target) {
-			return int(i)
+		if r := &rs.list[i]; r.matches(target) {
+			return r
 		}
 	}
-	return best
-}
-
-// escapeTarget makes the hexadecimal digits of a target upper case; targets in
-// standard form come back as they are.
-func escapeTarget(s string) string {
-	for i := strings.IndexByte(s, '%'); i >= 0 && i+2 < len(s); i++ {
-		if s[i] == '%' && (lower(s[i+1]) || lower(s[i+2])) {
-			return escape(s)
-		}
+	if best == len(rs.list) {
+		return noRule
 	}
-	return s
+	return &rs.list[best]
 }
 
 // Target returns path, parameters and query of a URL as it is written, which
@@ -107,8 +107,6 @@ func Target(rawURL string) string {
 	}
 	return rest[begin:end]
 }
-
-func lower(c byte) bool { return c >= 'a' && c <= 'f' }
 
 func (r *rule) matches(target string) bool {
 	if !r.wild {

@@ -4,22 +4,30 @@
 // matching rule decides, Allow wins a tie, rules for the robot's own token
 // replace those for "*".
 //
+// In one point the two disagree: for RFC 9309 (section 2.2.2) an escaped letter
+// is that letter, Google compares what is written. A URL is allowed if it is by
+// both readings.
+//
 // Parse compiles the rules of one robot; a check is a scan over few rules, or
 // for large files one map access a pattern length, without allocation.
 package robots
 
 import (
 	"bytes"
+	"encoding/binary"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 )
 
 // MaxSize is how much of a file is read; RFC 9309 asks for at least 500 KiB.
 const MaxSize = 500 << 10
 
-// maxLine is Google's bound on a line: 8 times the longest URL.
-const maxLine = 2083 * 8
+// maxLine is Google's bound on a line, 8 times the longest URL with a closing
+// NUL; what is beyond is ignored.
+const maxLine = 2083*8 - 1
 
 // File is a robots.txt compiled for one robot. The zero value allows
 // everything.
@@ -28,21 +36,20 @@ type File struct {
 	// Delay is the Crawl-delay of the robot's group; 0 is none.
 	Delay time.Duration
 
-	rules    []rule           // by falling length, Allow before Disallow
-	exact    map[string]int32 // wildcard-free pattern -> index in rules, for many rules
-	lengths  []int            // of the patterns in exact, falling
-	wild     []int32          // indexes of rules with wildcards, where exact is used
-	disallow bool             // everything, without a rule
+	written  rules  // with patterns as they are written
+	plain    *rules // with patterns in plain form; nil if that is no other
+	disallow bool   // everything, without a rule
 }
 
 // Rule is the line that decided.
 type Rule struct {
 	Line  int    // counted from 1; 0 is no line: nothing matches
-	Text  string // "allow: /x" as compiled
+	Text  string // "allow: /x"
 	Allow bool
 }
 
 type rule struct {
+	text    string // as it is in the file
 	pattern string // escaped
 	line    int
 	allow   bool
@@ -60,46 +67,94 @@ func DisallowAll() *File { return &File{disallow: true} }
 // ("freshet"). Every sequence of bytes is some file; what is no rule is passed
 // over. Bytes beyond MaxSize are ignored.
 func Parse(body []byte, token string) *File {
-	if len(body) > MaxSize {
-		body = body[:MaxSize]
-	}
 	p := parser{token: token}
-	p.parse(body)
+	p.parse(cut(utf8Of(body)))
 	f := &File{Sitemaps: p.sitemaps}
 	g := &p.global
 	if p.sawSpecific {
 		g = &p.specific
 	}
-	f.rules, f.Delay = g.rules, g.delay
-	f.compile()
+	f.Delay = g.delay
+	f.written.compile(g.rules)
+	if list, other := plainRules(g.rules); other {
+		f.plain = new(rules)
+		f.plain.compile(list)
+	}
 	return f
 }
 
-// Allowed reports whether the path with query (weburl.URL.Target) may be
-// fetched. The path is compared as it is: percent-encoded, as URLs come.
-func (f *File) Allowed(target string) bool {
-	if f.disallow {
-		return target == "/robots.txt"
+// cut bounds a file. The line that the bound cuts in two is no rule.
+func cut(body []byte) []byte {
+	if len(body) <= MaxSize {
+		return body
 	}
-	i := f.match(target)
-	return i < 0 || f.rules[i].allow
+	body = body[:MaxSize]
+	return body[:bytes.LastIndexAny(body, "\r\n")+1]
+}
+
+// utf8Of decodes a file in UTF-16 that says so by its byte order mark. RFC 9309
+// knows UTF-8 only; but what such a file forbids is plain enough.
+func utf8Of(body []byte) []byte {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(body, []byte{0xFF, 0xFE}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(body, []byte{0xFE, 0xFF}):
+		order = binary.BigEndian
+	default:
+		return body
+	}
+	body = body[:min(len(body), 2*MaxSize)]
+	units := make([]uint16, 0, len(body)/2)
+	for i := 2; i+1 < len(body); i += 2 {
+		units = append(units, order.Uint16(body[i:]))
+	}
+	return []byte(string(utf16.Decode(units)))
+}
+
+// Allowed reports whether the path with query (weburl.URL.Target) may be
+// fetched.
+func (f *File) Allowed(target string) bool {
+	return f.decide(target).allow
 }
 
 // Decide is Allowed with the rule that decided.
 func (f *File) Decide(target string) Rule {
+	r := f.decide(target)
+	switch {
+	case r.line == 0:
+		return Rule{Allow: r.allow}
+	case r.allow:
+		return Rule{r.line, "allow: " + r.text, true}
+	}
+	return Rule{r.line, "disallow: " + r.text, false}
+}
+
+var (
+	noRule  = &rule{allow: true}
+	nothing = &rule{}
+)
+
+// decide returns the rule that decides; one of line 0 is of no file.
+func (f *File) decide(target string) *rule {
 	if f.disallow {
-		return Rule{Allow: target == "/robots.txt"}
+		if target == "/robots.txt" {
+			return noRule
+		}
+		return nothing
 	}
-	i := f.match(target)
-	if i < 0 {
-		return Rule{Allow: true}
+	r := f.written.match(target)
+	if !r.allow || f.plain == nil && isPlain(target) {
+		return r
 	}
-	r := f.rules[i]
-	key := "disallow"
-	if r.allow {
-		key = "allow"
+	second := f.plain
+	if second == nil {
+		second = &f.written
 	}
-	return Rule{Line: r.line, Text: key + ": " + r.pattern, Allow: r.allow}
+	if p := second.match(plainForm(target, "*$")); !p.allow || r == noRule {
+		return p
+	}
+	return r
 }
 
 // group collects the rules of one kind of group.
@@ -120,11 +175,10 @@ type parser struct {
 }
 
 func (p *parser) parse(b []byte) {
-	for i, c := range []byte{0xEF, 0xBB, 0xBF} { // a byte order mark, or the begin of one
+	for _, c := range []byte{0xEF, 0xBB, 0xBF} { // a byte order mark, or the begin of one
 		if len(b) == 0 || b[0] != c {
 			break
 		}
-		_ = i
 		b = b[1:]
 	}
 	for len(b) > 0 {
@@ -148,9 +202,11 @@ func (p *parser) parse(b []byte) {
 }
 
 // readLine takes "key: value # comment"; the colon may be missing where the
-// line is two words.
+// line is two words. A NUL ends a line as # does, as in Google's parser.
 func (p *parser) readLine(line string) {
-	line, _, _ = strings.Cut(line, "#")
+	if i := strings.IndexAny(line, "#\x00"); i >= 0 {
+		line = line[:i]
+	}
 	line = trim(line)
 	key, value, ok := strings.Cut(line, ":")
 	if !ok {
@@ -177,14 +233,14 @@ func (p *parser) readLine(line string) {
 	case "crawl-delay":
 		p.delay(value)
 	case "sitemap":
-		if value != "" {
+		if value != "" && !slices.Contains(p.sitemaps[max(0, len(p.sitemaps)-100):], value) {
 			p.sitemaps = append(p.sitemaps, value)
 		}
 	}
 }
 
 // trim drops ASCII white space at both ends, as Google's parser does.
-func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r\x00") }
+func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
 // kindOf understands a key and its common misspellings.
 func kindOf(key string) string {
@@ -209,25 +265,35 @@ func (p *parser) agent(value string) {
 	if p.sawRule {
 		p.inSpecific, p.inGlobal, p.sawRule = false, false, false
 	}
-	if value != "" && value[0] == '*' && (len(value) == 1 || value[1] == ' ' || value[1] == '\t') {
+	if value != "" && value[0] == '*' && (len(value) == 1 || trim(value[1:2]) == "") {
 		p.inGlobal = true
 		return
 	}
-	if name := Token(value); name != "" && strings.EqualFold(name, p.token) {
+	if p.named(value) {
 		p.inSpecific, p.sawSpecific = true, true
 	}
 }
 
+// named reports whether a user-agent line is for this robot: by its product token,
+// or by its first word if our name, against RFC 9309, has digits or dots.
+func (p *parser) named(value string) bool {
+	// The lengths tell letters apart that Unicode folds into ASCII.
+	same := func(name string) bool { return len(name) == len(p.token) && strings.EqualFold(name, p.token) }
+	if same(Token(value)) {
+		return true
+	}
+	if i := strings.IndexAny(value, " \t/"); i >= 0 {
+		value = value[:i]
+	}
+	return same(value) && strings.Trim(p.token, tokenChars+"0123456789.") == ""
+}
+
+const tokenChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+
 // Token returns the product token at the begin of a user agent: letters,
 // underscores and hyphens.
 func Token(agent string) string {
-	for i := range len(agent) {
-		c := agent[i]
-		if c != '-' && c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return agent[:i]
-		}
-	}
-	return agent
+	return agent[:len(agent)-len(strings.TrimLeft(agent, tokenChars))]
 }
 
 func (p *parser) rule(value string, allow bool) {
@@ -239,13 +305,13 @@ func (p *parser) rule(value string, allow bool) {
 	if pattern == "" {
 		return // "Disallow:" allows what is allowed anyway
 	}
-	p.add(rule{pattern: pattern, line: p.line, allow: allow, wild: strings.ContainsAny(pattern, "*$")})
+	p.add(rule{text: value, pattern: pattern, line: p.line, allow: allow, wild: strings.ContainsAny(pattern, "*$")})
 	if !allow {
 		return
 	}
 	// Allow: /dir/index.html allows /dir/ itself.
 	if slash := strings.LastIndexByte(pattern, '/'); slash >= 0 && strings.HasPrefix(pattern[slash:], "/index.htm") {
-		p.add(rule{pattern: pattern[:slash+1] + "$", line: p.line, allow: true, wild: true})
+		p.add(rule{text: value, pattern: pattern[:slash+1] + "$", line: p.line, allow: true, wild: true})
 	}
 }
 
@@ -271,44 +337,9 @@ func (p *parser) delay(value string) {
 		d = time.Duration(s * float64(time.Second))
 	}
 	if p.inSpecific {
-		p.specific.delay = d
+		p.specific.delay = max(p.specific.delay, d)
 	}
 	if p.inGlobal {
-		p.global.delay = d
+		p.global.delay = max(p.global.delay, d)
 	}
-}
-
-// escape percent-encodes bytes beyond ASCII and makes hexadecimal digits upper
-// case, so that patterns compare with URLs in standard form.
-func escape(s string) string {
-	const hex = "0123456789ABCDEF"
-	need := false
-	for i := range len(s) {
-		if s[i] >= 0x80 || s[i] == '%' {
-			need = true
-			break
-		}
-	}
-	if !need {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '%' && i+2 < len(s) && isHex(s[i+1]) && isHex(s[i+2]):
-			b.WriteString(strings.ToUpper(s[i : i+3]))
-			i += 2
-		case c >= 0x80:
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-func isHex(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }

@@ -69,21 +69,20 @@ func (c *robotsCmd) Run(ctx context.Context, g *globals) error {
 	return nil
 }
 
-// load reads the file; a URL's status decides as RFC 9309 says: 4xx allows
-// everything, 5xx nothing.
+// load reads the file, twice as much of it as counts, for UTF-16.
 func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) {
 	var body []byte
 	var err error
 	switch {
 	case c.File == "-":
-		body, err = io.ReadAll(io.LimitReader(g.stdin, robots.MaxSize))
+		body, err = io.ReadAll(io.LimitReader(g.stdin, 2*robots.MaxSize))
 	case strings.HasPrefix(c.File, "http://"), strings.HasPrefix(c.File, "https://"):
 		return c.fetch(ctx)
 	default:
 		var f *os.File
 		if f, err = os.Open(c.File); err == nil {
 			defer f.Close()
-			body, err = io.ReadAll(io.LimitReader(f, robots.MaxSize))
+			body, err = io.ReadAll(io.LimitReader(f, 2*robots.MaxSize))
 		}
 	}
 	if err != nil {
@@ -95,6 +94,8 @@ func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) 
 	return robots.Parse(body, c.Agent), nil
 }
 
+// fetch gets the file from a server, whose status decides as RFC 9309 says: 4xx
+// and more than five redirects allow everything, 5xx nothing.
 func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -103,7 +104,13 @@ func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
 		return nil, usagef("robots.txt URL: %w", err)
 	}
 	req.Header.Set("User-Agent", c.Agent)
-	res, err := http.DefaultClient.Do(req)
+	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > 5 {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("fetch robots.txt: %w", err)
 	}
@@ -111,12 +118,18 @@ func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
 	switch {
 	case res.StatusCode >= 500:
 		return robots.DisallowAll(), nil
-	case res.StatusCode >= 400:
+	case res.StatusCode >= 300:
 		return &robots.File{}, nil
 	}
-	body, err := io.ReadAll(io.LimitReader(res.Body, robots.MaxSize))
+	body, err := io.ReadAll(io.LimitReader(res.Body, 2*robots.MaxSize))
 	if err != nil {
 		return nil, fmt.Errorf("fetch %s: %w", c.File, err)
 	}
-	return robots.Parse(body, c.Agent), nil
+	f := robots.Parse(body, c.Agent)
+	for i, s := range f.Sitemaps {
+		if u, err := res.Request.URL.Parse(s); err == nil {
+			f.Sitemaps[i] = u.String()
+		}
+	}
+	return f, nil
 }
