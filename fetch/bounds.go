@@ -20,6 +20,17 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// count implements source.
+func (c *counter) count() int64 { return c.n.Load() }
+
+// broken implements source.
+func (c *counter) broken() error {
+	if c.slow.Load() {
+		return errSlow
+	}
+	return nil
+}
+
 // watch ends a request whose body drips more slowly than MinRate. The timer is
 // all it costs a fast answer.
 func (c *Client) watch(ctx context.Context, cancel context.CancelFunc, body *counter) (stop func()) {

@@ -128,7 +128,7 @@ func New(c Config) (*Client, error) {
 	}
 	client := &Client{config: c, http: t, dialer: d}
 	if c.Proxy == "" && c.Dial == nil {
-		client.wire = &wire{dial: d.dial, most: c.Connections}
+		client.wire = &wire{dial: d.dial, most: c.Connections, agent: c.UserAgent, timeout: c.Timeout, patience: c.Patience, minRate: c.MinRate}
 	}
 	return client, nil
 }
@@ -143,14 +143,48 @@ func (c *Client) Close() {
 
 const acceptPages = "text/html,application/xhtml+xml;q=0.9,application/xml;q=0.8,text/plain;q=0.7,*/*;q=0.5"
 
+const acceptEncoding = "gzip, br, zstd"
+
 // Get sends one request and reads the answer. Any status is an answer; the
 // error is an *Error for a request that got none.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
-	defer cancel()
+	out := &Response{Head: r.Head}
+	var err error
+	if !r.Head && c.wire.takes(r.URL) {
+		err = c.byWire(ctx, &r, out)
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.config.Timeout)
+		defer cancel()
+		err = c.byTransport(ctx, cancel, &r, out)
+	}
+	if err != nil {
+		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
+	}
+	return out, nil
+}
+
+// byWire is Get by a connection of our own.
+func (c *Client) byWire(ctx context.Context, r *Request, out *Response) error {
+	start := time.Now()
+	l, err := c.wire.get(ctx, r, start, out)
+	if err != nil {
+		return err
+	}
+	out.First = time.Since(start)
+	out.Body = r.Room[:0]
+	err = c.body(&l.body, l.body.length, out)
+	now := time.Now()
+	out.Elapsed = now.Sub(start)
+	c.wire.release(l, now)
+	return err
+}
+
+// byTransport is Get by http.Transport.
+func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *Request, out *Response) error {
 	h := make(http.Header, 5)
 	h.Set("User-Agent", c.config.UserAgent)
-	h.Set("Accept-Encoding", "gzip, br, zstd")
+	h.Set("Accept-Encoding", acceptEncoding)
 	if h.Set("Accept", acceptPages); r.Accept != "" {
 		h.Set("Accept", r.Accept)
 	}
@@ -160,64 +194,60 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	if r.LastModified != "" {
 		h.Set("If-Modified-Since", r.LastModified)
 	}
-	start := time.Now()
-	res, remote, err := c.send(ctx, r, h)
-	if err != nil {
-		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
-	}
-	defer res.Body.Close()
-	out := &Response{Status: res.StatusCode, Proto: res.Proto, Header: res.Header, Remote: remote, First: time.Since(start), Head: r.Head}
-	if r.Head {
-		out.Elapsed = out.First
-		return out, nil
-	}
-	out.Body = r.Room[:0]
-	if err := c.body(ctx, cancel, res, out); err != nil {
-		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
-	}
-	out.Elapsed = time.Since(start)
-	return out, nil
-}
-
-// send sends a request and reads the header of the answer. remote is the
-// address, where it is known.
-func (c *Client) send(ctx context.Context, r Request, h http.Header) (res *http.Response, remote string, err error) {
 	method := http.MethodGet
-	switch {
-	case r.Head:
+	if r.Head {
 		method = http.MethodHead
-	case c.wire.takes(r.URL):
-		return c.wire.get(ctx, r.URL, h)
 	}
+	start := time.Now()
 	req, err := http.NewRequestWithContext(ctx, method, r.URL.String(), nil)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
 	req.Header = h
-	res, err = c.http.RoundTrip(req)
-	return res, "", err
-}
-
-// body reads and decodes the body within the bounds.
-func (c *Client) body(ctx context.Context, cancel context.CancelFunc, res *http.Response, out *Response) error {
-	if res.StatusCode == http.StatusNotModified {
+	res, err := c.http.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	out.Status, out.Proto, out.Header, out.First = res.StatusCode, res.Proto, res.Header, time.Since(start)
+	if r.Head {
+		out.Elapsed = out.First
 		return nil
 	}
+	out.Body = r.Room[:0]
 	counted := &counter{r: res.Body}
 	stop := c.watch(ctx, cancel, counted)
 	defer stop()
-	r, err := decoder(res.Header.Get("Content-Encoding"), counted)
+	err = c.body(counted, res.ContentLength, out)
+	out.Elapsed = time.Since(start)
+	return err
+}
+
+// source is a body as it is transferred.
+type source interface {
+	io.Reader
+	count() int64  // bytes read
+	broken() error // why it was broken off, if it was
+}
+
+// body reads and decodes the body within the bounds. length is that of the body as
+// it is transferred, negative where it is not known.
+func (c *Client) body(b source, length int64, out *Response) error {
+	if out.Status == http.StatusNotModified {
+		return nil
+	}
+	encoding := out.Header.Get("Content-Encoding")
+	r, err := decoder(encoding, b)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errEncoding, err)
 	}
-	limited := io.LimitReader(r, c.config.MaxBody+1)
-	if n := res.ContentLength; n > 0 && n >= int64(cap(out.Body)) && n <= c.config.MaxBody && res.Header.Get("Content-Encoding") == "" {
-		out.Body = make([]byte, 0, n+1) // one more, so that the end is seen without growing
+	if length > 0 && length >= int64(cap(out.Body)) && length <= c.config.MaxBody && encoding == "" {
+		out.Body = make([]byte, 0, length+1) // one more, so that the end is seen without growing
 	}
-	out.Body, err = readAll(limited, out.Body)
-	out.Wire = counted.n.Load()
-	if counted.slow.Load() {
-		return errSlow
+	out.Body, err = readAll(r, out.Body, c.config.MaxBody+1)
+	out.Wire = b.count()
+	if why := b.broken(); err != nil && why != nil { // decoders tell it in their own words
+		return why
 	}
 	if int64(len(out.Body)) > c.config.MaxBody {
 		out.Body, out.Truncated = out.Body[:c.config.MaxBody], true
@@ -226,22 +256,23 @@ func (c *Client) body(ctx context.Context, cancel context.CancelFunc, res *http.
 		}
 		return nil
 	}
-	if err != nil && errors.Is(err, io.ErrUnexpectedEOF) && len(out.Body) > 0 && res.Header.Get("Content-Encoding") == "" {
+	if err != nil && errors.Is(err, io.ErrUnexpectedEOF) && len(out.Body) > 0 && encoding == "" {
 		return fmt.Errorf("body cut off after %d bytes: %w", len(out.Body), err)
 	}
 	return err
 }
 
-// readAll is io.ReadAll into a buffer that may already have room.
-func readAll(r io.Reader, b []byte) ([]byte, error) {
+// readAll is io.ReadAll of at most so many bytes into a buffer that may already
+// have room.
+func readAll(r io.Reader, b []byte, most int64) ([]byte, error) {
 	if cap(b) == 0 {
 		b = make([]byte, 0, 16<<10)
 	}
-	for {
+	for int64(len(b)) < most {
 		if len(b) == cap(b) {
 			b = append(b, 0)[:len(b)]
 		}
-		n, err := r.Read(b[len(b):cap(b)])
+		n, err := r.Read(b[len(b):min(int64(cap(b)), most)])
 		b = b[:len(b)+n]
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -250,6 +281,7 @@ func readAll(r io.Reader, b []byte) ([]byte, error) {
 			return b, err
 		}
 	}
+	return b, nil
 }
 
 // decoder undoes a Content-Encoding. Servers that call identity by some other

@@ -4,11 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,17 +13,20 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// wire sends plain HTTP/1.1 requests, the answers read by net/http's parser. A
-// http.Transport has two goroutines for each connection, which hand each request
-// and each answer on; here who asks also writes and reads, which takes half the
-// time. What needs more (TLS, HTTP/2, a proxy, dialling of others) is left to
-// the Transport.
+// wire sends plain HTTP/1.1 requests. A http.Transport has two goroutines for each
+// connection, which hand each request and each answer on; here who asks also
+// writes and reads, which takes a third of the time. What needs more (TLS, HTTP/2,
+// a proxy, dialling of others) is left to the Transport.
 type wire struct {
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-	most int // idle connections in all
+	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	most     int // idle connections in all
+	agent    string
+	timeout  time.Duration
+	patience time.Duration
+	minRate  int
 
 	mu     sync.Mutex
-	idle   map[string][]*line // by address, the one used last at the end
+	idle   map[string]*line // by address, the one used last first
 	kept   int
 	sweep  *time.Timer // runs while there are idle ones
 	closed bool
@@ -40,39 +39,6 @@ const (
 	maxHeader   = 256 << 10
 	readBuffer  = 16 << 10
 )
-
-// line is one connection; one request at a time has it.
-type line struct {
-	wire    *wire
-	address string
-	remote  string
-	conn    net.Conn
-	raw     syscall.RawConn
-	in      *bufio.Reader
-	room    int64 // bytes that may be read before the header is too long; -1 is no limit
-	answers int   // read on it
-	since   time.Time
-
-	ctx  context.Context // of the request
-	stop func() bool     // ends the watch of ctx
-}
-
-var errHeader = errors.New("the header is too long")
-
-// Read implements io.Reader for in.
-func (l *line) Read(p []byte) (int, error) {
-	if l.room == 0 {
-		return 0, errHeader
-	}
-	if l.room > 0 && int64(len(p)) > l.room {
-		p = p[:l.room]
-	}
-	n, err := l.conn.Read(p)
-	if l.room > 0 {
-		l.room -= int64(n)
-	}
-	return n, err
-}
 
 // takes reports whether a request can go by wire: one whose target a header
 // holds as it is.
@@ -88,69 +54,91 @@ func (w *wire) takes(u weburl.URL) bool {
 	return true
 }
 
-// get sends a request, with the fields of h that Get sets, and returns the answer
-// when its header was read. The caller closes the body.
-func (w *wire) get(ctx context.Context, u weburl.URL, h http.Header) (res *http.Response, remote string, err error) {
-	var b strings.Builder
-	b.Grow(512)
-	b.WriteString("GET " + u.Target() + " HTTP/1.1\r\nHost: " + u.Host() + "\r\n")
-	for _, k := range [...]string{"User-Agent", "Accept", "Accept-Encoding", "If-None-Match", "If-Modified-Since"} {
-		for _, v := range h[k] {
-			if strings.ContainsAny(v, "\r\n\x00") {
-				return nil, "", fmt.Errorf("invalid header %s", k)
-			}
-			b.WriteString(k + ": " + v + "\r\n")
+// get sends a request and reads the header of the answer to out. The caller reads
+// the body and gives the connection to release.
+func (w *wire) get(ctx context.Context, r *Request, start time.Time, out *Response) (*line, error) {
+	for _, v := range [...]string{w.agent, r.Accept, r.ETag, r.LastModified} {
+		if strings.ContainsAny(v, "\r\n\x00") {
+			return nil, errors.New("a line end in a field of the request")
 		}
 	}
-	b.WriteString("\r\n")
-	address := u.Host()
-	if host := u.Hostname(); host == address || "["+host+"]" == address {
+	address := r.URL.Host()
+	if host := r.URL.Hostname(); host == address || "["+host+"]" == address {
 		address = net.JoinHostPort(host, "80")
 	}
+	deadline := start.Add(w.timeout)
 	for {
-		l, err := w.line(ctx, address)
+		l, err := w.line(ctx, deadline, address)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		used := l.answers > 0
-		res, err := l.ask(ctx, b.String())
-		if err == nil {
-			return res, l.remote, nil
+		if err = l.begin(ctx, deadline); err == nil {
+			l.text = w.compose(l.text[:0], r)
+			err = l.ask(l.text, out)
 		}
-		l.conn.Close()
-		if !used || l.answers < 0 || ctx.Err() != nil {
-			return nil, "", err
+		if err == nil {
+			out.Remote = l.remote
+			return l, nil
+		}
+		err = l.cause(err)
+		cut := l.end()
+		l.close()
+		if !used || l.answers < 0 || cut != nil || ctx.Err() != nil {
+			return nil, err
 		}
 		// The server gave the connection up while it was idle: another, in the end a
 		// new one.
 	}
 }
 
-// line returns an idle connection that is still good, or a new one.
-func (w *wire) line(ctx context.Context, address string) (*line, error) {
-	for {
-		w.mu.Lock()
-		lines := w.idle[address]
-		if len(lines) == 0 {
-			w.mu.Unlock()
-			break
-		}
-		l := lines[len(lines)-1]
-		if w.idle[address] = lines[:len(lines)-1]; len(lines) == 1 {
-			delete(w.idle, address)
-		}
-		w.kept--
-		w.mu.Unlock()
-		if quiet(l) {
-			return l, nil
-		}
-		l.conn.Close()
+// compose appends a request to b.
+func (w *wire) compose(b []byte, r *Request) []byte {
+	b = append(append(append(b, "GET "...), r.URL.Target()...), " HTTP/1.1\r\nHost: "...)
+	b = append(append(b, r.URL.Host()...), "\r\n"...)
+	b = appendField(b, "User-Agent: ", w.agent)
+	accept := acceptPages
+	if r.Accept != "" {
+		accept = r.Accept
 	}
+	b = appendField(b, "Accept: ", accept)
+	b = appendField(b, "Accept-Encoding: ", acceptEncoding)
+	b = appendField(b, "If-None-Match: ", r.ETag)
+	b = appendField(b, "If-Modified-Since: ", r.LastModified)
+	return append(b, "\r\n"...)
+}
+
+// appendField appends a field that has a value.
+func appendField(b []byte, name, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return append(append(append(b, name...), value...), "\r\n"...)
+}
+
+// line returns an idle connection, or a new one. Whether an idle one is still good
+// is seen when the request is sent.
+func (w *wire) line(ctx context.Context, deadline time.Time, address string) (*line, error) {
+	w.mu.Lock()
+	l := w.idle[address]
+	if l != nil {
+		if w.kept--; l.next == nil {
+			delete(w.idle, address)
+		} else {
+			w.idle[address], l.next = l.next, nil
+		}
+	}
+	w.mu.Unlock()
+	if l != nil {
+		return l, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
 	conn, err := w.dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	l := &line{wire: w, address: address, conn: conn}
+	l = &line{wire: w, address: address, conn: conn}
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		l.remote = a.IP.String()
 	}
@@ -159,124 +147,40 @@ func (w *wire) line(ctx context.Context, address string) (*line, error) {
 			conn.Close()
 			return nil, err
 		}
+		l.step = l.advance
 	}
 	l.in = bufio.NewReaderSize(l, readBuffer)
 	return l, nil
 }
 
-// longPast is a deadline that ends what waits.
-var longPast = time.Unix(1, 0)
-
-// ask sends a request and reads the header of its answer. After an error
-// answers is negative if the server had begun to answer.
-func (l *line) ask(ctx context.Context, request string) (*http.Response, error) {
-	l.ctx, l.room = ctx, maxHeader
-	l.stop = context.AfterFunc(ctx, func() { _ = l.conn.SetDeadline(longPast) })
-	res, err := l.answer(request)
-	if err != nil {
-		l.stop()
-		return nil, l.cause(err)
-	}
-	l.room = -1
-	body := &lineBody{body: res.Body, line: l, keep: !res.Close}
-	res.Body = body
-	if body.body == http.NoBody {
-		body.end(body.keep)
-	}
-	return res, nil
-}
-
-func (l *line) answer(request string) (*http.Response, error) {
-	if _, err := io.WriteString(l.conn, request); err != nil {
-		return nil, err
-	}
-	if _, err := l.in.Peek(1); err != nil {
-		return nil, err
-	}
-	reused := l.answers
-	l.answers = -1
-	for range 6 { // five answers of 1xx are enough
-		res, err := http.ReadResponse(l.in, nil)
-		if err != nil {
-			return nil, err
-		}
-		if res.StatusCode >= 200 {
-			l.answers = reused + 1
-			return res, nil
-		}
-		if res.StatusCode == http.StatusSwitchingProtocols {
-			return nil, errors.New("the server switches protocols unasked")
-		}
-	}
-	return nil, errors.New("too many informational answers")
-}
-
-// cause is why reading ended: that of the context, if it cut the line.
-func (l *line) cause(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) && l.ctx.Err() != nil {
-		return l.ctx.Err()
-	}
-	if l.room == 0 { // whatever the parser says of what was cut off
-		return errHeader
-	}
-	return err
-}
-
-// lineBody gives the connection back when the body was read to its end, and
-// closes it otherwise.
-type lineBody struct {
-	body  io.ReadCloser
-	line  *line
-	keep  bool // if the end is reached
-	ended bool
-}
-
-// Read implements io.Reader.
-func (b *lineBody) Read(p []byte) (int, error) {
-	if b.ended {
-		return 0, io.EOF
-	}
-	n, err := b.body.Read(p)
-	if err == io.EOF {
-		b.end(b.keep)
-		return n, err
-	}
-	if err != nil {
-		err = b.line.cause(err)
-		b.end(false)
-	}
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *lineBody) Close() error {
-	b.end(false)
-	return nil
-}
-
-func (b *lineBody) end(keep bool) {
-	if b.ended {
-		return
-	}
-	b.ended = true
-	l := b.line
-	if !l.stop() || !keep || l.in.Buffered() > 0 || !l.wire.put(l) { // stopped too late, it has a deadline
-		l.conn.Close()
+// release takes a connection back after a request: it is kept if the answer was
+// read to its end.
+func (w *wire) release(l *line, now time.Time) {
+	b := &l.body
+	if l.since = now; l.end() != nil || !b.whole || !b.keep || l.in.Buffered() > 0 || !w.keep(l) {
+		l.close()
 	}
 }
 
-// put keeps a connection for the next request.
-func (w *wire) put(l *line) bool {
-	l.ctx, l.stop, l.since = nil, nil, time.Now()
+// keep keeps a connection for the next request.
+func (w *wire) keep(l *line) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || l.raw == nil || w.kept >= w.most || len(w.idle[l.address]) >= idlePerHost {
+	if w.closed || !reusable || l.raw == nil || w.kept >= w.most {
+		return false
+	}
+	others := w.idle[l.address]
+	n := 0
+	for o := others; o != nil; o = o.next {
+		n++
+	}
+	if n >= idlePerHost {
 		return false
 	}
 	if w.idle == nil {
-		w.idle = map[string][]*line{}
+		w.idle = map[string]*line{}
 	}
-	w.idle[l.address] = append(w.idle[l.address], l)
+	l.next, w.idle[l.address] = others, l
 	if w.kept++; w.sweep == nil {
 		w.sweep = time.AfterFunc(idleTime, w.expire)
 	}
@@ -298,15 +202,19 @@ func (w *wire) close() {
 func (w *wire) shut(since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for address, lines := range w.idle {
-		old := 0
-		for old < len(lines) && lines[old].since.Before(since) {
-			lines[old].conn.Close()
-			old++
+	for address, l := range w.idle {
+		var last *line // that stays
+		for l != nil && !l.since.Before(since) {
+			last, l = l, l.next
 		}
-		w.kept -= old
-		if w.idle[address] = lines[old:]; len(lines) == old {
+		if last == nil {
 			delete(w.idle, address)
+		} else {
+			last.next = nil
+		}
+		for ; l != nil; l = l.next {
+			l.close()
+			w.kept--
 		}
 	}
 	if w.sweep != nil {

@@ -2,5 +2,12 @@
 
 package fetch
 
-// quiet is not to be had here: no connection is used again.
-func quiet(*line) bool { return false }
+// reusable says that no connection is used again: whether an idle one is good
+// cannot be seen here.
+const reusable = false
+
+// exchange sends the request and reads the first bytes of the answer.
+func (l *line) exchange(p []byte) (int, error) { return l.writeRead(p) }
+
+// advance is not called.
+func (l *line) advance(uintptr) bool { return true }

@@ -1,0 +1,201 @@
+package fetch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// manner serves connections by hand: each request is answered by what its path
+// names.
+func manner(t *testing.T) (base string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	ends := make(chan struct{})
+	t.Cleanup(func() { close(ends) })
+	serve := func(c net.Conn) {
+		defer c.Close()
+		in := bufio.NewReader(c)
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			write := func(s string) { _, _ = c.Write([]byte(s)) }
+			switch r.URL.Path {
+			case "/ok":
+				write(ok)
+			case "/silent":
+			case "/begun":
+				write("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nbegun")
+			case "/drip", "/drip-chunked", "/drip-endless":
+				head := map[string]string{"/drip": "Content-Length: 100000", "/drip-chunked": "Transfer-Encoding: chunked", "/drip-endless": "Connection: close"}
+				write("HTTP/1.1 200 OK\r\n" + head[r.URL.Path] + "\r\n\r\n")
+				for range 1000 {
+					select {
+					case <-ends:
+						return
+					case <-time.After(100 * time.Millisecond):
+						write("1\r\nx\r\n")
+					}
+				}
+			case "/steady": // slow, but not too slow
+				write("HTTP/1.1 200 OK\r\nContent-Length: 6000\r\n\r\n")
+				for range 60 {
+					time.Sleep(20 * time.Millisecond)
+					write(string(make([]byte, 100)))
+				}
+			case "/late-junk":
+				write(ok)
+				time.Sleep(10 * time.Millisecond)
+				write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong")
+			}
+		}
+	}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go serve(c)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// kindOf fetches and returns the kind of the error, "" for an answer.
+func kindOf(ctx context.Context, t *testing.T, c *Client, u string) Kind {
+	t.Helper()
+	res, err := c.Get(ctx, Request{URL: parse(t, u)})
+	var fe *Error
+	if errors.As(err, &fe) {
+		return fe.Kind
+	}
+	if string(res.Body) != "ok" && len(res.Body) != 6000 {
+		t.Errorf("%s: %q", u, res.Body)
+	}
+	return ""
+}
+
+// Bodies that drip are given up, in each way of sending them, on a new connection
+// and on one whose timer an earlier request has set.
+func TestDrip(t *testing.T) {
+	t.Parallel()
+	base := manner(t)
+	for _, used := range []bool{false, true} {
+		for path, want := range map[string]Kind{"/drip": Slow, "/drip-chunked": Slow, "/drip-endless": Slow, "/steady": ""} {
+			t.Run(path[1:], func(t *testing.T) {
+				t.Parallel()
+				c, err := New(Config{AllowPrivate: true, Patience: 400 * time.Millisecond, MinRate: 100, Timeout: 5 * time.Minute})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				if used {
+					if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" {
+						t.Fatal(kind)
+					}
+					time.Sleep(40 * time.Millisecond)
+				}
+				if kind := kindOf(t.Context(), t, c, base+path); kind != want {
+					t.Errorf("%q, want %q", kind, want)
+				}
+			})
+		}
+	}
+}
+
+// A time limit holds from the request on, whenever the connection was made.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	base := manner(t)
+	c, err := New(Config{AllowPrivate: true, Patience: 40 * time.Millisecond, MinRate: 1, Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, path := range []string{"/silent", "/begun"} {
+		for range 2 {
+			if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" {
+				t.Fatal(kind)
+			}
+			time.Sleep(70 * time.Millisecond)
+		}
+		start := time.Now()
+		kind := kindOf(t.Context(), t, c, base+path)
+		took := time.Since(start)
+		if path == "/silent" && (kind != Timeout || took < 200*time.Millisecond) || path == "/begun" && kind != Slow {
+			t.Errorf("%s: %q after %v", path, kind, took)
+		}
+	}
+}
+
+// A context that ends breaks off the request under it at once, and leaves alone the
+// connection, idle or at work for another.
+func TestContexts(t *testing.T) {
+	t.Parallel()
+	base := manner(t)
+	c := client(t)
+	first, end := context.WithCancel(t.Context())
+	for range 3 {
+		if kind := kindOf(first, t, c, base+"/ok"); kind != "" {
+			t.Fatal(kind)
+		}
+	}
+	used := c.wire.idle[base[len("http://"):]]
+	end()
+	time.Sleep(20 * time.Millisecond)
+	if kind := kindOf(first, t, c, base+"/ok"); kind != Canceled {
+		t.Errorf("after the end: %q", kind)
+	}
+	second, end := context.WithCancel(t.Context())
+	if kind := kindOf(second, t, c, base+"/ok"); kind != "" {
+		t.Fatal(kind)
+	}
+	if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" {
+		t.Fatal(kind)
+	}
+	fresh := c.wire.idle[base[len("http://"):]]
+	if fresh == nil || fresh == used || fresh.answers != 2 {
+		t.Errorf("the connection that a request was refused on is used again, or another is not: %+v", fresh)
+	}
+	end() // the context of the request before
+	if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" || c.wire.idle[base[len("http://"):]] != fresh || fresh.answers != 3 {
+		t.Errorf("%q on %d", kind, fresh.answers)
+	}
+	for _, path := range []string{"/silent", "/begun"} {
+		ctx, end := context.WithCancel(t.Context())
+		for range 2 {
+			if kind := kindOf(ctx, t, c, base+"/ok"); kind != "" {
+				t.Fatal(kind)
+			}
+		}
+		time.AfterFunc(50*time.Millisecond, end)
+		start := time.Now()
+		if kind := kindOf(ctx, t, c, base+path); kind != Canceled || time.Since(start) > 20*time.Second {
+			t.Errorf("%s: %q after %v", path, kind, time.Since(start))
+		}
+	}
+}
+
+// What comes on an idle connection is not taken for an answer.
+func TestUnasked(t *testing.T) {
+	t.Parallel()
+	base := manner(t)
+	c := client(t)
+	for range 5 {
+		if kind := kindOf(t.Context(), t, c, base+"/late-junk"); kind != "" {
+			t.Fatal(kind)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
