@@ -23,9 +23,13 @@ type gather struct {
 // round is one such commit.
 type round struct {
 	members int
-	full    chan struct{} // closed when nobody else can come
+	full    chan struct{} // holds a token when nobody else can come
 	done    chan struct{} // closed when bodies are durable, or err says why not
 	err     error
+}
+
+func newRound() *round {
+	return &round{members: 1, full: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 // join runs sync once for all agents of a round and returns when that is done.
@@ -34,14 +38,17 @@ func (g *gather) join(agents int, sync func() error) error {
 	g.mu.Lock()
 	r := g.open
 	if r != nil {
-		if r.members++; r.members == agents {
-			close(r.full)
+		if r.members++; r.members >= agents { // others may have counted more, or fewer
+			select {
+			case r.full <- struct{}{}:
+			default:
+			}
 		}
 		g.mu.Unlock()
 		<-r.done
 		return r.err
 	}
-	r = &round{members: 1, full: make(chan struct{}), done: make(chan struct{})}
+	r = newRound()
 	g.open = r
 	g.inviting.Store(true)
 	g.mu.Unlock()
