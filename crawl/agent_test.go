@@ -89,6 +89,55 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
+// slow is a store whose first answer that there is nothing to claim comes when
+// that is no longer true.
+type slow struct {
+	store.Store
+	once  sync.Once
+	until func()
+}
+
+func (s *slow) Claim(ctx context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
+	l, next, err := s.Store.Claim(ctx, node, now, ttl)
+	if l == nil {
+		s.once.Do(s.until)
+	}
+	return l, next, err
+}
+
+// A run does not end because the only host was leased when the dispatcher asked
+// for one, and given back, with new pages, before it looked whether all is done.
+func TestHostGivenBackMeanwhile(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	s := newSite(t, map[string]string{"/": link("/a"), "/a": link()}, map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
+		<-asked
+		w.WriteHeader(http.StatusNotFound)
+	}})
+	r := newRig(t)
+	c := r.config
+	c.Delay, c.DelayGiven = 2*patience, true // the agent goes after each page
+	u := mustParse(t, s.URL+"/")
+	c.Scopes.Add(Scope{Seed: u, Kind: "host"})
+	if _, err := r.store.Add(context.Background(), []store.Found{{URL: u}}); err != nil {
+		t.Fatal(err)
+	}
+	var robot *Robot
+	c.Archive, c.Store = r.archive, &slow{Store: r.store, until: func() {
+		close(asked)
+		for robot.working() > 0 {
+			time.Sleep(time.Millisecond)
+		}
+	}}
+	robot = New(c)
+	if err := robot.Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.page(t, s.URL+"/a"); p.State != store.OK {
+		t.Errorf("the run ended with a page %s", p.State)
+	}
+}
+
 // A page that fails and comes back as it was has not changed.
 func TestFailureIsNoChange(t *testing.T) {
 	t.Parallel()

@@ -280,8 +280,10 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		if !next.IsZero() {
 			wait = min(wait, max(time.Until(next), time.Millisecond))
 		}
-		if done, err := r.finished(ctx, next); done || err != nil {
-			return done, err
+		if idle { // else an agent may have released its host, with new pages, since it was looked for one
+			if done, err := r.finished(ctx, next); done || err != nil {
+				return done, err
+			}
 		}
 		r.sleep(ctx, wait)
 		return false, nil
@@ -312,15 +314,10 @@ func (r *Robot) allowed() int {
 // full reports whether MaxPages are fetched. The caller holds mu.
 func (r *Robot) full() bool { return r.config.MaxPages > 0 && r.pages >= r.config.MaxPages }
 
-// finished reports whether a run with Once has nothing left.
+// finished reports whether a run with Once has nothing left, where no host could be
+// claimed though no agent had one.
 func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
-	if !r.config.Once {
-		return false, nil
-	}
-	r.mu.Lock()
-	idle := len(r.live)+r.writing == 0
-	r.mu.Unlock()
-	if !idle || r.renders.due() {
+	if !r.config.Once || r.renders.due() {
 		return false, nil
 	}
 	done := next.IsZero()
