@@ -14,11 +14,16 @@ type Canon struct {
 	// Sessions are parameters, in the query or as ;name=value in the path, that
 	// carry a session's number.
 	Sessions []string
+	// Same makes one of URLs that RFC 3986 (section 6.2.2) calls the same: letters,
+	// digits and -._~ are not escaped, escapes are in upper case. It takes the dot of
+	// the root from the host's name, too.
+	Same bool
 }
 
 // DefaultCanon drops the parameters of trackers and of the common session
 // mechanisms.
 var DefaultCanon = Canon{
+	Same: true,
 	Drop: []string{
 		"utm_*", "gclid", "dclid", "gbraid", "wbraid", "fbclid", "msclkid", "yclid", "ysclid", "twclid", "ttclid", "igshid",
 		"mc_cid", "mc_eid", "_ga", "_gl", "_hsenc", "_hsmi", "mkt_tok", "vero_id", "vero_conv", "wickedid", "oly_anon_id", "oly_enc_id",
@@ -38,6 +43,9 @@ const (
 
 // Apply returns the canonical form of u and what is not in it any more.
 func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
+	if c.Same {
+		u = u.same()
+	}
 	path, query := u.Path(), u.Query()
 	if strings.IndexByte(path, ';') >= 0 {
 		var session bool
@@ -60,6 +68,63 @@ func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
 	}
 	out.s = s
 	return out, cut
+}
+
+// same is the form that Canon.Same tells of.
+func (u URL) same() URL {
+	target := normalEscapes(u.s[u.path:])
+	name, port := u.Host(), ""
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && name[i-1] == '.' {
+		name, port = name[:i], name[i:]
+	}
+	if n := len(name) - 1; n > 0 && name[n] == '.' && name[n-1] != '.' {
+		return split(u.s[:u.host] + name[:n] + port + target)
+	}
+	if target == u.s[u.path:] {
+		return u
+	}
+	return split(u.s[:u.path] + target)
+}
+
+// normalEscapes returns s as it is if nothing is to be changed, or if a % in it
+// begins no escape: with what follows it could become one.
+func normalEscapes(s string) string {
+	at := 0 // what is before is in b
+	var b []byte
+	for i := strings.IndexByte(s, '%'); i >= 0 && i < len(s); {
+		if i+2 >= len(s) || unhex(s[i+1]) < 0 || unhex(s[i+2]) < 0 {
+			return s
+		}
+		c := byte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+		if class[c]&hostByte != 0 || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '~' {
+			b = append(append(b, s[at:i]...), c)
+			at = i + 3
+		} else if s[i+1] >= 'a' || s[i+2] >= 'a' {
+			b = append(append(b, s[at:i]...), strings.ToUpper(s[i:i+3])...)
+			at = i + 3
+		}
+		i += 3
+		n := strings.IndexByte(s[i:], '%')
+		if n < 0 {
+			break
+		}
+		i += n
+	}
+	if at == 0 {
+		return s
+	}
+	return string(append(b, s[at:]...))
+}
+
+// unhex is the value of a hexadecimal digit, or -1.
+func unhex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
 }
 
 // path drops ;jsessionid=... wherever it stands.
