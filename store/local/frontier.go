@@ -36,6 +36,8 @@ type host struct {
 	writing bool
 	listed  bool // among the idle
 	orphan  bool // the lease before ran out
+	ahead   lead
+	out     []newPage // taken from ahead under the lease
 }
 
 // place is where a page stood when it was taken.
@@ -158,7 +160,8 @@ func (s *Store) expire(now time.Time) {
 
 // drop ends a host's lease. The caller holds mu.
 func (s *Store) drop(h *host) {
-	h.lease, h.taken = 0, nil
+	h.lease = 0
+	s.hosts.putBack(h)
 	delete(s.leases, h)
 	s.hosts.reheap(h)
 }
@@ -217,8 +220,9 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	return pages, err
 }
 
-// take reads pages and marks them as out. It reports false, and marks none, if
-// pages moved in their queues while it read.
+// take reads pages and marks them as out: new ones from memory where they are
+// ahead, else from the disk. It reports false, and marks none, if pages moved in
+// their queues while it read.
 func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, ok bool, err error) {
 	s.mu.Lock()
 	h, err := s.leased(l)
@@ -226,27 +230,28 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 		s.mu.Unlock()
 		return nil, false, err
 	}
-	out := make(map[weburl.Key]bool, len(h.taken))
+	r := reading{h: h, n: n, now: millis(now), low: h.low, adds: h.adds, moves: s.moves, ahead: h.ahead.covers(n)}
+	if r.moves%2 != 0 {
+		s.mu.Unlock()
+		return nil, false, nil
+	}
+	if h.due > 0 && h.due <= r.now {
+		r.firstDue = h.due
+	}
+	if r.ahead && r.firstDue == 0 {
+		pages = s.hosts.takeAhead(h, n)
+		s.mu.Unlock()
+		return pages, true, nil
+	}
+	if !r.ahead {
+		s.hosts.forget(h)
+	}
+	r.out = make(map[weburl.Key]bool, len(h.taken))
 	for k := range h.taken {
-		out[k] = true
+		r.out[k] = true
 	}
-	low, adds, firstDue, moves := h.low, h.adds, h.due, s.moves
 	s.mu.Unlock()
-
-	var due []weburl.Key
-	if firstDue > 0 && firstDue <= millis(now) {
-		if due, _, err = s.entries(dueSpace, h.key, n, firstDue, millis(now), out); err != nil {
-			return nil, false, err
-		}
-	}
-	fresh, first, err := s.entries(newSpace, h.key, n, low, ^uint64(0), out)
-	if err != nil {
-		return nil, false, err
-	}
-	due = due[:min(len(due), max(n/2, n-len(fresh)))]
-	fresh = fresh[:min(len(fresh), n-len(due))]
-	keys := store.Mix(due, fresh)
-	if pages, err = s.records(keys); err != nil {
+	if err := r.read(s); err != nil {
 		return nil, false, err
 	}
 	s.mu.Lock()
@@ -254,16 +259,73 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 	if _, err := s.leased(l); err != nil {
 		return nil, false, err
 	}
-	if s.moves != moves || moves%2 != 0 {
+	if s.moves != r.moves || r.ahead && !h.ahead.covers(n) {
 		return nil, false, nil
 	}
-	for i, k := range keys {
-		h.taken[k] = place{pages[i].Slot, pages[i].State}
+	return r.mark(s), true, nil
+}
+
+// reading is one call of Take that reads the disk.
+type reading struct {
+	h          *host
+	n          int
+	now        uint64
+	low        uint64
+	adds       uint64
+	moves      uint64
+	firstDue   uint64 // 0 for none that is due
+	ahead      bool   // new pages come from memory
+	out        map[weburl.Key]bool
+	due, fresh []weburl.Key
+	first      uint64       // order of the first new page
+	pages      []store.Page // those of due, then those of fresh
+}
+
+// read reads queues and records.
+func (r *reading) read(s *Store) (err error) {
+	if r.firstDue > 0 {
+		if r.due, _, err = s.entries(dueSpace, r.h.key, r.n, r.firstDue, r.now, r.out); err != nil {
+			return err
+		}
 	}
-	if h.adds == adds { // else pages may have been queued before it meanwhile
-		h.low = first
+	if !r.ahead {
+		if r.fresh, r.first, err = s.entries(newSpace, r.h.key, r.n, r.low, ^uint64(0), r.out); err != nil {
+			return err
+		}
+		r.cut(len(r.fresh))
 	}
-	return pages, true, nil
+	r.pages, err = s.records(append(r.due, r.fresh...))
+	return err
+}
+
+// cut leaves revisits and new pages, of which there are some, their share.
+func (r *reading) cut(fresh int) (take int) {
+	r.due = r.due[:min(len(r.due), max(r.n/2, r.n-fresh))]
+	take = min(fresh, r.n-len(r.due))
+	r.fresh = r.fresh[:min(len(r.fresh), take)]
+	return take
+}
+
+// mark takes the pages. The caller holds mu.
+func (r *reading) mark(s *Store) []store.Page {
+	h := r.h
+	if r.ahead {
+		take := r.cut(len(h.ahead.list))
+		fresh := s.hosts.takeAhead(h, take)
+		due := r.pages[:len(r.due)]
+		for i, k := range r.due {
+			h.taken[k] = place{due[i].Slot, due[i].State}
+		}
+		return store.Mix(due, fresh)
+	}
+	for i, k := range append(r.due, r.fresh...) {
+		h.taken[k] = place{r.pages[i].Slot, r.pages[i].State}
+	}
+	s.hosts.forget(h)     // a batch may have begun a front meanwhile that holds these
+	if h.adds == r.adds { // else pages may have been queued before it meanwhile
+		h.low = r.first
+	}
+	return store.Mix(r.pages[:len(r.due)], r.pages[len(r.due):])
 }
 
 // records reads the records of pages.
@@ -305,14 +367,12 @@ func (s *Store) entries(space byte, h hostKey, n int, from, last uint64, out map
 
 // Add implements store.Store.
 func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
-	b := s.db.NewBatch()
-	defer b.Close()
-	w := writer{s: s, b: b}
-	defer w.end()
+	w := s.newWriter()
+	defer w.close()
 	err := w.found(found)
 	switch {
 	case err != nil:
-	case !b.Empty():
+	case !w.b.Empty():
 		err = w.commit()
 	case s.unsynced.Load() > 0: // what is known may not be durable yet
 		err = s.db.LogData(nil, s.write)
@@ -325,10 +385,9 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 
 // Commit implements store.Store.
 func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (int, error) {
-	b := s.db.NewBatch()
-	defer b.Close()
-	w := writer{s: s, b: b, lease: l, next: batch.Host.Next}
-	defer w.end()
+	w := s.newWriter()
+	defer w.close()
+	w.lease, w.next = l, batch.Host.Next
 	s.mu.Lock()
 	h, err := s.leased(l)
 	if err == nil {

@@ -38,13 +38,12 @@ func (s *Store) Load(_ context.Context, p *store.Part) error {
 	if full {
 		return fmt.Errorf("store: %w", store.ErrNotEmpty)
 	}
-	b := s.db.NewBatch()
-	defer b.Close()
-	w := writer{s: s, b: b}
+	w := s.newWriter()
+	defer w.close()
 	if err := w.load(p); err != nil {
 		return fmt.Errorf("store: load: %w", err)
 	}
-	if err := b.Commit(s.write); err != nil {
+	if err := w.b.Commit(s.write); err != nil {
 		return fmt.Errorf("store: load: %w", err)
 	}
 	return nil
@@ -106,7 +105,7 @@ func (s *Store) Loaded(context.Context) error {
 	defer s.committing.Unlock()
 	s.mu.Lock()
 	err := s.hosts.parked.close()
-	s.hosts = hosts{most: s.hosts.most, parked: s.hosts.parked}
+	s.hosts = hosts{most: s.hosts.most, mostAhead: s.hosts.mostAhead, parked: s.hosts.parked}
 	s.leases = map[*host]struct{}{}
 	s.stats = store.Stats{States: map[store.State]int64{}}
 	old := s.seen

@@ -70,6 +70,7 @@ type Store struct {
 	unsynced atomic.Int64
 	looks    atomic.Int64 // questions of known URLs that memory could not answer
 
+	writers    sync.Pool  // of *writer, for their room
 	committing sync.Mutex // held while a batch is written; before mu
 
 	mu      sync.Mutex // guards what follows
@@ -141,7 +142,7 @@ func Open(dir string, c Config) (*Store, error) {
 		s.write = pebble.NoSync
 	}
 	s.now = c.now
-	s.hosts = hosts{most: c.Hosts, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
+	s.hosts = hosts{most: c.Hosts, mostAhead: aheadBytes, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
 	s.stats.States = map[store.State]int64{}
 	if err := s.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.hosts.parked.close(), db.Close())

@@ -62,10 +62,9 @@ const mendBatch = 1000
 
 // mendPages plans pages anew, but for those that are being visited.
 func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
-	b := s.db.NewBatch()
-	defer b.Close()
-	w := writer{s: s, b: b}
-	defer w.end()
+	w := s.newWriter()
+	defer w.close()
+	b := w.b
 	w.lock()
 	for _, k := range keys {
 		p := new(store.Page) // it may have been visited since
@@ -79,7 +78,7 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 		if err := errors.Join(b.Delete(old, nil), w.put(pageKey(k), p), b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
 			return err
 		}
-		w.hasten(hostKey(k[:8]), p.Slot.Due)
+		w.of(hostKey(k[:8])).hasten(p.Slot.Due)
 	}
 	if b.Empty() {
 		return nil

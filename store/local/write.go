@@ -27,21 +27,78 @@ type writer struct {
 	next    time.Time    // of the host
 	taken   map[weburl.Key]place
 	changed []*store.Visit // in order, for the feed
+	open    []*store.Found // may be new
 	added   map[weburl.Key]struct{}
-	hosts   map[hostKey]string // hosts of added URLs
-	fresh   map[hostKey]int64  // change of the count of new pages
-	touched []hostKey          // hosts of fresh and sooner, each once, in the order in which they were met
+	news    []newPage // the added ones, in order
+	touched []*hostChange
+	byHost  map[hostKey]*hostChange // of touched
 	states  map[store.State]int64
 	visited []weburl.Key
-	sooner  map[hostKey]uint64  // revisits moved forward by signals
-	lowest  map[hostKey]uint64  // lowest order of the new pages
 	nextDue uint64              // earliest revisit among the visits, 0 for none
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
 	seq     uint64              // of the feed after the batch
 	syncing bool                // the batch was written and is not known to be durable yet
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
-	brought map[hostKey]*host   // hosts of the batch, in memory until it ends
+}
+
+// hostChange is what a batch changes in the queue of a host.
+type hostChange struct {
+	key    hostKey
+	name   string // where pages are added
+	queued bool   // new pages came, went or moved
+	fresh  int64  // change of the count of new pages
+	added  int64  // pages that were not known before
+	lowest uint64 // order of the new pages, 0 for none
+	sooner uint64 // revisits moved forward by signals to here, 0 for none
+	again  bool   // pages that were visited or moved stand among the new ones
+	h      *host  // in memory until the batch ends
+}
+
+// newWriter begins a batch, with the room of one that ended.
+func (s *Store) newWriter() *writer {
+	w, ok := s.writers.Get().(*writer)
+	if !ok {
+		w = &writer{added: map[weburl.Key]struct{}{}, byHost: map[hostKey]*hostChange{}, states: map[store.State]int64{}}
+	}
+	w.s, w.b = s, s.db.NewBatch()
+	return w
+}
+
+// mostRoom is how many URLs a batch may have had whose room is kept.
+const mostRoom = 4096
+
+// close ends the batch, written or not.
+func (w *writer) close() {
+	w.end()
+	_ = w.b.Close() // it fails only for a batch that is still being synced: Pebble leaves that to the collector
+	s := w.s
+	if len(w.added) > mostRoom || cap(w.open) > mostRoom || len(w.byHost) > mostRoom {
+		return
+	}
+	clear(w.added)
+	clear(w.byHost)
+	clear(w.states)
+	clear(w.changed[:cap(w.changed)])
+	clear(w.open[:cap(w.open)])
+	clear(w.news[:cap(w.news)])
+	clear(w.touched[:cap(w.touched)])
+	*w = writer{
+		room: w.room[:0], changed: w.changed[:0], open: w.open[:0], added: w.added, news: w.news[:0],
+		touched: w.touched[:0], byHost: w.byHost, states: w.states, visited: w.visited[:0],
+	}
+	s.writers.Put(w)
+}
+
+// of returns the change of a host.
+func (w *writer) of(h hostKey) *hostChange {
+	c := w.byHost[h]
+	if c == nil {
+		c = &hostChange{key: h}
+		w.byHost[h] = c
+		w.touched = append(w.touched, c)
+	}
+	return c
 }
 
 // lock makes this the only batch under way.
@@ -82,8 +139,10 @@ func (w *writer) end() {
 	if w.moved != nil {
 		w.s.moves++
 	}
-	for _, h := range w.brought {
-		w.s.letGo(h)
+	for _, c := range w.touched {
+		if c.h != nil {
+			w.s.letGo(c.h)
+		}
 	}
 	w.s.hosts.shrink()
 	w.s.mu.Unlock()
@@ -122,12 +181,14 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 		}
 	}
 	if from.slot.Order > 0 {
-		w.count(h.key, -1)
+		w.of(h.key).count(-1)
 	}
 	switch next := v.Page.Slot; {
 	case next.Order > 0:
-		w.count(h.key, 1)
-		w.lower(h.key, next.Order)
+		c := w.of(h.key)
+		c.count(1)
+		c.lower(next.Order)
+		c.again = true
 	case !next.Due.IsZero():
 		if at := max(1, millis(next.Due)); w.nextDue == 0 || at < w.nextDue {
 			w.nextDue = at
@@ -138,9 +199,6 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 		if err := w.b.Set(next, nil, nil); err != nil {
 			return err
 		}
-	}
-	if w.states == nil {
-		w.states = map[store.State]int64{}
 	}
 	w.states[v.Page.State]++
 	if from.state != store.Queued {
@@ -174,19 +232,16 @@ func (w *writer) log(k weburl.Key, v *store.Visit) error {
 	return w.b.Set(linkKey(k), links, nil)
 }
 
-func (w *writer) count(h hostKey, n int64) {
-	if w.fresh == nil {
-		w.fresh = map[hostKey]int64{}
-	}
-	w.touch(h)
-	w.fresh[h] += n
+// count notes that new pages came or went.
+func (c *hostChange) count(n int64) {
+	c.queued = true
+	c.fresh += n
 }
 
-// touch lists a host whose place in the order of hosts may change, once.
-func (w *writer) touch(h hostKey) {
-	_, counted := w.fresh[h]
-	if _, hastened := w.sooner[h]; !counted && !hastened {
-		w.touched = append(w.touched, h)
+// lower notes the least order among the new pages of the batch.
+func (c *hostChange) lower(order uint64) {
+	if order = max(1, order); c.lowest == 0 || order < c.lowest {
+		c.lowest = order
 	}
 }
 
@@ -194,7 +249,6 @@ func (w *writer) touch(h hostKey) {
 // ask for it. First, beside other batches, it sorts out what is known; what
 // remains is asked for again once no other batch can commit.
 func (w *writer) found(found []store.Found) error {
-	open := make([]*store.Found, 0, len(found))
 	l := lookup{s: w.s}
 	for i := range found {
 		f := &found[i]
@@ -203,14 +257,14 @@ func (w *writer) found(found []store.Found) error {
 			return errors.Join(err, l.close())
 		}
 		if !is || !f.Due.IsZero() || f.Promote {
-			open = append(open, f)
+			w.open = append(w.open, f)
 		}
 	}
-	if err := l.close(); err != nil || len(open) == 0 {
+	if err := l.close(); err != nil || len(w.open) == 0 {
 		return err
 	}
 	w.lock()
-	for _, f := range open {
+	for _, f := range w.open {
 		if err := w.settle(f); err != nil {
 			return errors.Join(err, l.close())
 		}
@@ -247,33 +301,20 @@ func (w *writer) settle(f *store.Found) error {
 	return nil
 }
 
-// lower notes the least order among a host's queued pages of this batch.
-func (w *writer) lower(h hostKey, order uint64) {
-	if low, ok := w.lowest[h]; !ok || order < low {
-		if w.lowest == nil {
-			w.lowest = map[hostKey]uint64{}
-		}
-		w.lowest[h] = order
-	}
-}
-
 func (w *writer) queue(k weburl.Key, f *store.Found) error {
-	if w.added == nil {
-		w.added = map[weburl.Key]struct{}{}
-	}
 	w.added[k] = struct{}{}
-	h := hostKey(k[:8])
-	w.lower(h, f.Order)
-	if w.hosts == nil {
-		w.hosts = map[hostKey]string{}
-	}
-	w.hosts[h] = f.URL.Host()
-	w.count(h, 1)
-	p := store.Page{URL: f.URL.String(), State: store.Queued, Depth: f.Depth, From: f.From, Slot: store.Slot{Order: max(1, f.Order)}}
-	if err := w.put(pageKey(k), &p); err != nil {
+	p := newPageOf(k, f)
+	w.news = append(w.news, p)
+	c := w.of(hostKey(k[:8]))
+	c.name = f.URL.Host()
+	c.added++
+	c.count(1)
+	c.lower(p.order)
+	rec := p.record()
+	if err := w.put(pageKey(k), &rec); err != nil {
 		return err
 	}
-	return w.b.Set(slotKey(k, p.Slot), nil, nil)
+	return w.b.Set(slotKey(k, rec.Slot), nil, nil)
 }
 
 // move brings a known page forward in its queue: a revisit to f.Due, a page
@@ -310,24 +351,21 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	if err := errors.Join(w.b.Delete(old, nil), w.put(pageKey(k), &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
 		return err
 	}
+	c := w.of(h)
 	if to.Order > 0 {
-		w.count(h, 0)
-		w.lower(h, to.Order)
+		c.count(0)
+		c.lower(to.Order)
+		c.again = true
 		return nil
 	}
-	w.hasten(h, to.Due)
+	c.hasten(to.Due)
 	return nil
 }
 
 // hasten notes that a revisit moved forward.
-func (w *writer) hasten(h hostKey, due time.Time) {
-	if w.sooner == nil {
-		w.sooner = map[hostKey]uint64{}
-	}
-	w.touch(h)
-	at, ok := w.sooner[h]
-	if !ok || millis(due) < at {
-		w.sooner[h] = millis(due)
+func (c *hostChange) hasten(due time.Time) {
+	if at := millis(due); c.sooner == 0 || at < c.sooner {
+		c.sooner = at
 	}
 }
 
@@ -396,7 +434,7 @@ func (w *writer) commit() error {
 	}
 	for _, rec := range unknown {
 		h := &host{key: weburl.HostKey(rec.Name), at: -1, pins: 1}
-		s.hosts.in[h.key], w.brought[h.key] = h, h
+		s.hosts.in[h.key], w.of(h.key).h = h, h
 		s.stats.Hosts++
 	}
 	w.remember(due)
@@ -415,16 +453,12 @@ func (w *writer) check() (unknown []store.Host, err error) {
 		}
 		w.h.writing = true
 	}
-	w.brought = make(map[hostKey]*host, len(w.touched))
-	for _, k := range w.touched {
-		h, err := s.bring(k)
-		if err != nil {
+	for _, c := range w.touched {
+		if c.h, err = s.bring(c.key); err != nil {
 			return nil, err
 		}
-		if h != nil {
-			w.brought[k] = h
-		} else if name, ok := w.hosts[k]; ok {
-			unknown = append(unknown, store.Host{Name: name})
+		if c.h == nil && c.name != "" {
+			unknown = append(unknown, store.Host{Name: c.name})
 		}
 	}
 	return unknown, nil
@@ -466,23 +500,35 @@ func (w *writer) remember(due uint64) {
 			delete(w.h.taken, k)
 		}
 	}
-	for _, k := range w.touched {
-		h := w.brought[k]
+	for _, c := range w.touched {
+		h := c.h
 		if h == nil { // a page without a host cannot be visited, wherever it stands
 			continue
 		}
-		if n, ok := w.fresh[k]; ok {
-			h.fresh += n
+		if c.queued {
+			h.fresh += c.fresh
 			h.adds++
-			s.stats.New += n
+			s.stats.New += c.fresh
 		}
-		if low, ok := w.lowest[k]; ok {
-			h.low = min(h.low, low)
+		if c.lowest > 0 {
+			h.low = min(h.low, c.lowest)
 		}
-		if at, ok := w.sooner[k]; ok && (h.due == 0 || at < h.due) {
-			h.due = at
+		if c.sooner > 0 && (h.due == 0 || c.sooner < h.due) {
+			h.due = c.sooner
+		}
+		switch {
+		case c.again:
+			s.hosts.forget(h)
+		case h.fresh == c.added: // none stood in the queue before
+			s.hosts.forget(h)
+			h.ahead.limit = nowhere
 		}
 		s.hosts.reheap(h)
+	}
+	for _, p := range w.news {
+		if h := w.of(hostKey(p.key[:8])).h; h != nil {
+			s.hosts.put(h, p)
+		}
 	}
 	if w.h != nil {
 		s.hosts.reheap(w.h)

@@ -1,0 +1,155 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// checkLeads compares the fronts in memory with the queues on disk: they hold all
+// pages before their limits that are not out, and no other, as their records say.
+func checkLeads(t *testing.T, s *Store) (inMemory int) {
+	t.Helper()
+	size := 0
+	for _, h := range s.hosts.in {
+		var want []newPage
+		if err := s.scan(append([]byte{newSpace}, h.key[:]...), func(k, _ []byte) error {
+			key, at := pageOf(k)
+			p := newPage{mark: mark{at, beUint(key[8:])}, key: key}
+			if _, out := h.taken[key]; out || !p.before(h.ahead.limit) {
+				return nil
+			}
+			var rec store.Page
+			err := s.record(key, &rec)
+			p.depth, p.url, p.from = rec.Depth, rec.URL, rec.From
+			want = append(want, p)
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		got := slices.Clone(h.ahead.list)
+		slices.SortFunc(got, func(a, b newPage) int { return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.hash, b.hash)) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("host %x, before %v: ahead are\n%v\nwhere the disk has\n%v", h.key, h.ahead.limit, got, want)
+		}
+		for i := range got {
+			size += got[i].size()
+		}
+		inMemory += len(got)
+	}
+	if size != s.hosts.ahead {
+		t.Fatalf("%d bytes are ahead, counted as %d", size, s.hosts.ahead)
+	}
+	return inMemory
+}
+
+func TestLead(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			s, err := Open(filepath.Join(t.TempDir(), "store"), Config{NoSync: true, Hosts: []int{3, 100}[seed%2]})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			s.hosts.mostAhead = []int{3_000, 1 << 20}[seed/2]
+			h := history{s: s, r: rand.New(rand.NewPCG(seed, 5)), now: time.Unix(1e9, 0)}
+			most := 0
+			for range 600 {
+				if err := h.step(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				most = max(most, checkLeads(t, s))
+			}
+			if most == 0 {
+				t.Error("nothing was ever ahead")
+			}
+			if h.visited < 100 {
+				t.Errorf("only %d pages were visited", h.visited)
+			}
+		})
+	}
+}
+
+// history works a store as many agents would.
+type history struct {
+	s       *Store
+	r       *rand.Rand
+	now     time.Time
+	leases  []*store.Lease
+	out     [][]store.Page // of the leases
+	visited int
+}
+
+func (h *history) found(n int) (f []store.Found) {
+	for range n {
+		u, err := weburl.Parse(fmt.Sprintf("http://h%d.example/%d", h.r.IntN(6), h.r.IntN(400)))
+		if err != nil {
+			panic(err)
+		}
+		f = append(f, store.Found{URL: u, Order: h.r.Uint64N(5), Depth: h.r.IntN(3), From: "http://from.example/", Promote: h.r.IntN(40) == 0})
+	}
+	return f
+}
+
+func (h *history) step(ctx context.Context) error {
+	h.now = h.now.Add(time.Second)
+	i := 0
+	if len(h.leases) > 0 {
+		i = h.r.IntN(len(h.leases))
+	}
+	switch what := h.r.IntN(10); {
+	case what == 0:
+		_, err := h.s.Add(ctx, h.found(1+h.r.IntN(8)))
+		return err
+	case len(h.leases) == 0 || what == 1:
+		l, _, err := h.s.Claim(ctx, "n", h.now, 50*time.Second)
+		if l != nil {
+			h.leases, h.out = append(h.leases, l), append(h.out, nil)
+		}
+		return err
+	case what <= 4:
+		pages, err := h.s.Take(ctx, h.leases[i], 1+h.r.IntN(6), h.now)
+		h.out[i] = append(h.out[i], pages...)
+		return h.lost(i, err)
+	case what <= 8:
+		n := h.r.IntN(len(h.out[i]) + 1)
+		b := store.Batch{Host: h.leases[i].Host, Found: h.found(h.r.IntN(6))}
+		for _, p := range h.out[i][:n] {
+			p.State, p.Slot = store.OK, store.Slot{Due: h.now.Add(time.Duration(h.r.IntN(300)) * time.Second)}
+			if h.r.IntN(30) == 0 {
+				p.Slot = store.Slot{Order: 1 + h.r.Uint64N(9)}
+			}
+			b.Visits = append(b.Visits, store.Visit{Page: p, Arrived: h.now})
+		}
+		h.visited += n
+		h.out[i] = h.out[i][n:]
+		_, err := h.s.Commit(ctx, h.leases[i], &b)
+		return h.lost(i, err)
+	default:
+		err := h.s.Release(ctx, h.leases[i])
+		if err == nil {
+			err = store.ErrLease
+		}
+		return h.lost(i, err)
+	}
+}
+
+// lost forgets a lease that has ended.
+func (h *history) lost(i int, err error) error {
+	if !errors.Is(err, store.ErrLease) {
+		return err
+	}
+	h.leases, h.out = slices.Delete(h.leases, i, i+1), slices.Delete(h.out, i, i+1)
+	return nil
+}
