@@ -24,6 +24,7 @@ type failing struct {
 	claims atomic.Int64
 	claim  int64 // that fails, 0 for none
 	renew  bool  // every renewal fails
+	commit bool  // every commit fails
 }
 
 var errDown = errors.New("the store is away")
@@ -40,6 +41,13 @@ func (f *failing) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl 
 		return errDown
 	}
 	return f.Store.Renew(ctx, l, now, ttl)
+}
+
+func (f *failing) Commit(ctx context.Context, l *store.Lease, b *store.Batch) (int, error) {
+	if f.commit && len(b.Visits) > 0 {
+		return 0, errDown
+	}
+	return f.Store.Commit(ctx, l, b)
 }
 
 // Requests are broken off before a lease that cannot be renewed runs out.
@@ -86,6 +94,36 @@ func TestStoreFails(t *testing.T) {
 	}
 	if p := r.page(t, s.URL+"/"); p.State != store.Queued {
 		t.Errorf("the page under way is %s", p.State)
+	}
+}
+
+// A page that came and cannot be written down is told of, however the run ends.
+func TestLastCommitFails(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Robot, context.CancelFunc){
+		"drained": func(r *Robot, _ context.CancelFunc) { r.Drain() },
+		"ended":   func(_ *Robot, cancel context.CancelFunc) { cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, map[string]string{"/": link()}, nil)
+			r := newRig(t)
+			c := r.config
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			var robot *Robot
+			c.Store, c.Archive, c.Once = &failing{Store: r.store, commit: true}, r.archive, false
+			c.OnPage = func(*Result) { end(robot, cancel) }
+			u := mustParse(t, s.URL+"/")
+			c.Scopes.Add(Scope{Seed: u, Kind: "host"})
+			if _, err := r.store.Add(ctx, []store.Found{{URL: u}}); err != nil {
+				t.Fatal(err)
+			}
+			robot = New(c)
+			if err := robot.Run(ctx); !errors.Is(err, errDown) {
+				t.Errorf("the run ends with %v", err)
+			}
+		})
 	}
 }
 

@@ -133,6 +133,7 @@ type Robot struct {
 	paused  bool
 	drain   bool
 	ended   bool  // a run with Once left nothing to visit
+	failed  error // of an agent
 	pages   int64 // reserved of MaxPages
 	wake    chan struct{}
 
@@ -207,7 +208,8 @@ const (
 )
 
 // Run works until ctx ends, Drain is called, or, with Once, nothing is
-// left to visit. It returns when all agents have committed what they have.
+// left to visit. It returns when all agents have committed what they have, with
+// the error of one that could not.
 func (r *Robot) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -215,26 +217,28 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.started = time.Now()
 	r.mu.Unlock()
 	r.stats.begin(r.started)
-	var agents sync.WaitGroup
-	defer agents.Wait()
 	if err := r.renders.open(ctx, &r.config); err != nil {
 		return fmt.Errorf("crawl: %w", err)
 	}
+	var agents sync.WaitGroup
 	for {
 		err := r.feedWaiting(ctx)
-		if err != nil {
-			err = fmt.Errorf("crawl: %w", err)
-		}
 		done := false
-		if err == nil {
+		if err == nil || ctx.Err() != nil { // then dispatch tells why
 			done, err = r.dispatch(ctx, cancel, &agents)
 		}
+		if !done && err == nil {
+			continue
+		}
 		if err != nil {
+			err = fmt.Errorf("crawl: %w", err)
 			cancel(err) // the agents commit what they have and end
 		}
-		if done || err != nil {
+		agents.Wait()
+		if err != nil {
 			return err
 		}
+		return r.failed
 	}
 }
 
@@ -260,7 +264,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 	r.mu.Unlock()
 	if err := r.space(); err != nil {
 		if r.config.Once && idle {
-			return true, fmt.Errorf("crawl: %w", err)
+			return true, err
 		}
 		room = false
 	}
@@ -273,7 +277,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("crawl: claim a host: %w", err)
+		return false, fmt.Errorf("claim a host: %w", err)
 	}
 	if lease == nil {
 		wait := idlePoll
@@ -292,15 +296,26 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 	agents.Go(func() {
 		defer r.gone()
 		a := agent{robot: r, id: id, lease: lease}
-		if err := a.work(ctx); err != nil {
-			if errors.Is(err, store.ErrLease) || ctx.Err() != nil {
-				r.config.Log.Warn("agent stopped", "host", lease.Host.Name, "err", err)
-				return
-			}
-			cancel(fmt.Errorf("crawl: %w", err))
+		switch err := a.work(ctx); {
+		case err == nil:
+		case errors.Is(err, store.ErrLease), ctx.Err() != nil && errors.Is(err, ctx.Err()):
+			r.config.Log.Warn("agent stopped", "host", lease.Host.Name, "err", err)
+		default:
+			r.fail(err)
+			cancel(err)
 		}
 	})
 	return false, nil
+}
+
+// fail keeps the first error of an agent: when it comes the run may have ended for
+// another reason.
+func (r *Robot) fail(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failed == nil {
+		r.failed = fmt.Errorf("crawl: %w", err)
+	}
 }
 
 // allowed is how many agents may live now. The caller holds mu.
@@ -324,7 +339,7 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 	if !done {
 		st, err := r.config.Store.Stats(ctx)
 		if err != nil {
-			return false, fmt.Errorf("crawl: %w", err)
+			return false, err
 		}
 		// Failed pages are tried again after some seconds; what is due later than
 		// that was visited by this run.
