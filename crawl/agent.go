@@ -36,6 +36,7 @@ type agent struct {
 	noRules bool
 	ask     time.Time // when robots.txt is asked for again
 	batch   store.Batch
+	taken   time.Time // when pages were taken last
 	last    time.Time // of the last commit
 	body    []byte    // room for the body of the next page
 	told    pending   // signals before the visit under way
@@ -91,7 +92,8 @@ func (a *agent) work(ctx context.Context) (err error) {
 	}
 	away = leave
 	for ctx.Err() == nil && time.Now().Before(deadline) {
-		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), time.Now())
+		a.taken = time.Now()
+		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), a.taken)
 		if err != nil {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
@@ -147,7 +149,14 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 		a.exclude(p, "malformed")
 		return true, nil
 	}
-	if yes, keep := r.takenBack(u); yes {
+	yes, keep := r.takenBack(u)
+	if r.config.Sources != nil && (yes || p.State == store.Queued && r.InScope(u, p.Depth) != "") {
+		if err := r.newSources(ctx, a.taken); err != nil {
+			return false, err
+		}
+		yes, keep = r.takenBack(u)
+	}
+	if yes {
 		a.takeBack(p, keep)
 		return true, nil
 	}
@@ -309,15 +318,20 @@ func (a *agent) exclude(p *store.Page, why string) {
 // takeBack leaves a page alone whose source was taken back. It stays in the queue,
 // so that it is found there when the source is added again.
 func (a *agent) takeBack(p *store.Page, keep bool) {
-	const why = "source taken back"
-	a.robot.stats.skip(why, p.URL)
+	a.robot.stats.skip(takenBack, p.URL)
 	in := had(p)
 	if !keep || !in {
-		p.State, p.Error, p.Digest = store.Excluded, why, [16]byte{}
+		p.State, p.Error, p.Digest = store.Excluded, takenBack, [16]byte{}
 	}
 	p.Slot = store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)}
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in && !keep})
 }
+
+// takenBack is the error of pages of a source that was taken back.
+const takenBack = "source taken back"
+
+// TakenBack reports whether a page was left out because its source was taken back.
+func TakenBack(p *store.Page) bool { return p.State == store.Excluded && p.Error == takenBack }
 
 // blockedByRobots notes the refusal and asks again in a day.
 func (a *agent) blockedByRobots(p *store.Page) {

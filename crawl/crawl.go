@@ -100,6 +100,10 @@ type Config struct {
 	Space func() error
 	// Limit, if not nil, bounds the agents further (the throttle).
 	Limit func() int
+	// Sources, if not nil, is called before a page is visited that is of no source:
+	// where several processes share a store, one may have been added at another. It
+	// adds and removes scopes.
+	Sources func(ctx context.Context) error
 }
 
 // Result tells of one fetched page.
@@ -123,6 +127,8 @@ type Robot struct {
 
 	scopesMu sync.RWMutex // guards config.Scopes and removed
 	removed  []removed
+	asking   sync.Mutex
+	asked    time.Time // when Config.Sources was called last; guarded by asking
 
 	mu      sync.Mutex
 	limit   int
@@ -493,6 +499,21 @@ func (r *Robot) takenBack(u weburl.URL) (yes, keep bool) {
 		}
 	}
 	return yes && r.config.Scopes.Check(u, 0) != "", keep
+}
+
+// newSources asks for the sources anew, unless that was done since a time.
+func (r *Robot) newSources(ctx context.Context, since time.Time) error {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if r.asked.After(since) {
+		return nil
+	}
+	now := time.Now()
+	if err := r.config.Sources(ctx); err != nil {
+		return fmt.Errorf("sources: %w", err)
+	}
+	r.asked = now
+	return nil
 }
 
 // InScope is Scopes.Check beside AddScope.

@@ -208,9 +208,29 @@ func (n *Node) setting(ctx context.Context, key string, v any) error {
 	return nil
 }
 
-func (n *Node) set(ctx context.Context, key string, v any) error {
-	b, err := json.Marshal(v)
+// rewrite changes a setting that is kept as JSON. Of two who do so at once, here or
+// at other nodes, none is lost. f may be called again.
+func rewrite[T any](ctx context.Context, n *Node, key string, f func(v *T) error) error {
+	do := func(b []byte) ([]byte, error) {
+		var v T
+		if len(b) > 0 {
+			if err := json.Unmarshal(b, &v); err != nil {
+				return nil, fmt.Errorf("setting %s: %w", key, err)
+			}
+		}
+		if err := f(&v); err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	}
+	if n.parts.Shared != nil {
+		return n.parts.Shared.Change(ctx, key, do)
+	}
+	b, err := n.parts.Store.Get(ctx, key) // nobody else has this store; the caller holds saving
 	if err != nil {
+		return err
+	}
+	if b, err = do(b); err != nil {
 		return err
 	}
 	return n.parts.Store.Put(ctx, key, b)
@@ -220,16 +240,19 @@ func (n *Node) set(ctx context.Context, key string, v any) error {
 func (n *Node) saveSource(ctx context.Context, s console.Source) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	saved, err := n.savedSources(ctx)
-	if err != nil || slices.ContainsFunc(saved, func(o console.Source) bool { return o.URL == s.URL }) {
-		return err
-	}
-	return n.set(ctx, sourcesKey, append(saved, s))
+	return rewrite(ctx, n, sourcesKey, func(saved *[]console.Source) error {
+		if !slices.ContainsFunc(*saved, func(o console.Source) bool { return o.URL == s.URL }) {
+			*saved = append(*saved, s)
+		}
+		return nil
+	})
 }
 
 // readSources takes up sources that were added before the start or at other
 // nodes.
 func (n *Node) readSources(ctx context.Context) error {
+	n.reading.Lock()
+	defer n.reading.Unlock()
 	saved, err := n.savedSources(ctx)
 	if err != nil {
 		return err

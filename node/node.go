@@ -58,6 +58,7 @@ type Node struct {
 	weights  []weighted     // of sources; not changed after the start
 
 	sweep    chan struct{} // sources may be to be swept
+	reading  sync.Mutex    // held while sources of other nodes are taken up
 	saving   sync.Mutex    // held while the list of added sources is changed
 	mu       sync.Mutex
 	sources  []console.Source
@@ -175,6 +176,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		Lease: c.Lease, Render: Hook(n.render), Traps: crawl.Traps(c.Crawl.Traps),
 	}
 	n.parts.Share(&rc)
+	if n.parts.Shared != nil {
+		rc.Sources = n.readSources
+	}
 	n.robot = crawl.New(rc)
 	n.ready.Store(n.robot)
 	if err := n.readSources(ctx); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,13 +23,29 @@ const removedKey = "sources-removed"
 // taken back and added again.
 type removedSource struct {
 	console.Source
-	Keep  bool // its pages stay in the index
-	Again bool // it is a source again
-	Swept bool // its pages have been made due
+	At    time.Time // when it was taken back, or added again
+	Keep  bool      // its pages stay in the index
+	Again bool      // it is a source again
+	Swept bool      // its pages have been made due
+	// Settled says that they have been once more, after all nodes had heard of it:
+	// before, one that had not may have visited them like any other.
+	Settled bool
+}
+
+// same tells an entry from a later one of the same source.
+func (r *removedSource) same(o removedSource) bool {
+	return r.URL == o.URL && r.At.Equal(o.At) && r.Again == o.Again
 }
 
 // RemoveSource implements console.Operator.
 func (n *Node) RemoveSource(ctx context.Context, url string, keep bool) error {
+	if err := n.removeSource(ctx, url, keep); err != nil {
+		return err
+	}
+	return n.readRemoved(ctx)
+}
+
+func (n *Node) removeSource(ctx context.Context, url string, keep bool) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
 	saved, err := n.savedSources(ctx)
@@ -36,24 +53,23 @@ func (n *Node) RemoveSource(ctx context.Context, url string, keep bool) error {
 		return err
 	}
 	i := slices.IndexFunc(saved, func(s console.Source) bool { return s.URL == url })
-	if i < 0 {
+	if i < 0 || n.configured(url) {
 		return n.notRemovable(url)
 	}
-	var removed []removedSource
-	if err := n.setting(ctx, removedKey, &removed); err != nil {
-		return err
-	}
-	removed = slices.DeleteFunc(removed, func(r removedSource) bool { return r.URL == url })
-	removed = append(removed, removedSource{Source: saved[i], Keep: keep})
+	entry := removedSource{Source: saved[i], At: time.Now().UTC(), Keep: keep}
 	// In this order: what a crash leaves undone between the two is that the source
 	// is in both, and then it is still a source.
-	if err := n.set(ctx, removedKey, removed); err != nil {
+	err = rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+		*removed = append(slices.DeleteFunc(*removed, func(r removedSource) bool { return r.URL == url }), entry)
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if err := n.set(ctx, sourcesKey, slices.Delete(saved, i, i+1)); err != nil {
-		return err
-	}
-	return n.readRemoved(ctx)
+	return rewrite(ctx, n, sourcesKey, func(saved *[]console.Source) error {
+		*saved = slices.DeleteFunc(*saved, func(s console.Source) bool { return s.URL == url })
+		return nil
+	})
 }
 
 // notRemovable says why a source cannot be taken back.
@@ -70,7 +86,8 @@ func (n *Node) notRemovable(url string) error {
 }
 
 // readRemoved lets the robot leave the pages of sources alone that were taken
-// back, here, before the start or at another node.
+// back, here, before the start or at another node. One that stands in this
+// process's configuration by now is a source again.
 func (n *Node) readRemoved(ctx context.Context) error {
 	var removed []removedSource
 	if err := n.setting(ctx, removedKey, &removed); err != nil {
@@ -81,6 +98,14 @@ func (n *Node) readRemoved(ctx context.Context) error {
 		return err
 	}
 	for _, r := range removed {
+		if n.configured(r.URL) {
+			if !r.Again {
+				if err := n.takeUpAgain(ctx, r.Source); err != nil {
+					return err
+				}
+			}
+			continue
+		}
 		if r.Again || slices.ContainsFunc(saved, func(s console.Source) bool { return s.URL == r.URL }) || !n.forget(r) {
 			continue
 		}
@@ -92,6 +117,11 @@ func (n *Node) readRemoved(ctx context.Context) error {
 	}
 	n.wakeSweep()
 	return nil
+}
+
+// configured reports whether a source stands in the configuration file.
+func (n *Node) configured(url string) bool {
+	return slices.ContainsFunc(n.config.Sources, func(s config.Source) bool { return s.URL == url })
 }
 
 // forget takes a source off the list; false if the robot was told before.
@@ -121,20 +151,18 @@ func scopeOf(s console.Source) (crawl.Scope, error) {
 func (n *Node) takeUpAgain(ctx context.Context, s console.Source) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	var removed []removedSource
-	if err := n.setting(ctx, removedKey, &removed); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(removed, func(r removedSource) bool { return r.URL == s.URL })
-	if i < 0 {
+	known := false
+	err := rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+		i := slices.IndexFunc(*removed, func(r removedSource) bool { return r.URL == s.URL })
+		if known = i >= 0; known {
+			(*removed)[i] = removedSource{Source: s, At: time.Now().UTC(), Again: true}
+		}
 		return nil
+	})
+	if err == nil && known {
+		n.wakeSweep()
 	}
-	removed[i] = removedSource{Source: s, Again: true}
-	if err := n.set(ctx, removedKey, removed); err != nil {
-		return err
-	}
-	n.wakeSweep()
-	return nil
+	return err
 }
 
 func (n *Node) wakeSweep() {
@@ -145,34 +173,47 @@ func (n *Node) wakeSweep() {
 }
 
 // sweepSources makes the pages of sources due that were taken back or added again,
-// so that the robot comes to them now and not when they would have been due. What
-// a crash cuts short is done again.
+// so that the robot comes to them now and not when they would have been due: at
+// once, and again when no node can have a page under way that began before it heard
+// of it. What a crash cuts short is done again.
 func (n *Node) sweepSources(ctx context.Context) error {
 	for {
-		for {
-			var removed []removedSource
-			if err := n.setting(ctx, removedKey, &removed); err != nil {
+		wait := time.Duration(math.MaxInt64)
+		var removed []removedSource
+		if err := n.setting(ctx, removedKey, &removed); err != nil {
+			return err
+		}
+		for _, r := range removed {
+			left := n.unsettled() - time.Since(r.At)
+			switch {
+			case r.Settled:
+				continue
+			case r.Swept && left > 0:
+				wait = min(wait, left, n.unsettled()) // the clock may have been set back
+				continue
+			}
+			if err := n.sweepSource(ctx, r); err != nil {
 				return err
 			}
-			i := slices.IndexFunc(removed, func(r removedSource) bool { return !r.Swept })
-			if i < 0 {
-				break
-			}
-			if err := n.sweepSource(ctx, removed[i]); err != nil {
-				return err
-			}
-			if err := n.swept(ctx, removed[i]); err != nil {
+			if err := n.swept(ctx, r, left <= 0); err != nil {
 				return err
 			}
 			n.robot.Wake()
+			wait = min(wait, max(left, 0))
 		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-n.sweep:
+		case <-time.After(wait):
 		}
 	}
 }
+
+// unsettled is for how long after an order some node may act as if there were none:
+// it hears of it with a sign of life, which is often within a lease, and ends the
+// page under way.
+func (n *Node) unsettled() time.Duration { return n.config.Lease + n.config.Crawl.Timeout }
 
 // sweepSource makes the pages of one source due.
 func (n *Node) sweepSource(ctx context.Context, r removedSource) error {
@@ -190,7 +231,7 @@ func (n *Node) sweepSource(ctx context.Context, r removedSource) error {
 		return err
 	}
 	err = n.parts.Store.Pages(ctx, func(p *store.Page) error {
-		if p.Slot.Due.IsZero() {
+		if p.Slot.Due.IsZero() || r.Again && p.History.Last.After(r.At) || !r.Again && crawl.TakenBack(p) {
 			return nil
 		}
 		u, err := weburl.Parse(p.URL)
@@ -210,21 +251,19 @@ const sweepBatch = 500
 
 // swept notes that a source was swept, unless it was meanwhile taken back or
 // added again.
-func (n *Node) swept(ctx context.Context, done removedSource) error {
+func (n *Node) swept(ctx context.Context, done removedSource, settled bool) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	var removed []removedSource
-	if err := n.setting(ctx, removedKey, &removed); err != nil {
-		return err
-	}
-	i := slices.Index(removed, done)
-	if i < 0 {
+	return rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+		i := slices.IndexFunc(*removed, done.same)
+		switch {
+		case i < 0:
+		case done.Again && settled: // a source like others
+			*removed = slices.Delete(*removed, i, i+1)
+		default:
+			r := &(*removed)[i]
+			r.Swept, r.Settled = true, r.Settled || settled
+		}
 		return nil
-	}
-	if done.Again { // a source like others
-		removed = slices.Delete(removed, i, i+1)
-	} else {
-		removed[i].Swept = true
-	}
-	return n.set(ctx, removedKey, removed)
+	})
 }

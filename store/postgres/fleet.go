@@ -56,29 +56,14 @@ func (s *Store) Stop(ctx context.Context, now bool) error {
 // order changes what nodes are told, so that of two orders given at once none is
 // lost.
 func (s *Store) order(ctx context.Context, change func(*Orders)) error {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", ordersKey, []byte{}); err != nil {
-			return err
-		}
-		var b []byte
-		if err := tx.QueryRow(ctx, "select value from settings where name = $1 for update", ordersKey).Scan(&b); err != nil {
-			return err
-		}
+	return s.Change(ctx, ordersKey, func(b []byte) ([]byte, error) {
 		o, err := readOrders(b)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		change(&o)
-		if b, err = json.Marshal(o); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, "update settings set value = $2 where name = $1", ordersKey, b)
-		return err
+		return json.Marshal(o)
 	})
-	if err != nil {
-		return fmt.Errorf("store: order nodes: %w", err)
-	}
-	return nil
 }
 
 // Registry lists the living nodes and the limit of agents, Unlimited without one.

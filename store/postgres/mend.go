@@ -81,7 +81,7 @@ const (
 	mendVisits  = `
 with gone as (delete from visits where at > $1 returning at, host, url, changed, status, bytes, took)
 insert into visits (at, host, url, changed, status, bytes, took)
-select distinct on (host, url) $2::bigint, host, url, changed, status, bytes, took from gone order by host, url, at desc
+select $2::bigint, host, url, changed, status, bytes, took from gone
 on conflict (at, host, url) do nothing`
 )
 
