@@ -20,6 +20,7 @@ type Scope struct {
 
 // NewScope checks and compiles a scope.
 func NewScope(seed weburl.URL, kind string, depth int, include, exclude []string) (Scope, error) {
+	seed, _ = weburl.Canon{Same: true}.Apply(seed)
 	s := Scope{Seed: seed, Kind: kind, Depth: depth}
 	switch kind {
 	case "":

@@ -161,7 +161,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	}
 	changed = !had(before) || r.differs(before, page)
 	a.observe(p, changed, now)
-	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.NoIndex
+	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.Hidden(now)
 	p.Canonical = ""
 	if c := page.Canonical; !c.IsZero() && c != u {
 		p.Canonical = c.String()

@@ -226,8 +226,9 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 	case atom.Base:
 		s.each(z, func(key, val []byte) {
 			if string(key) == "href" && !s.based {
+				s.based = true // the first counts, even if it is none
 				if u, err := s.base.Resolve(string(val)); err == nil {
-					s.base, s.based = u, true
+					s.base = u
 				}
 			}
 		})
@@ -287,12 +288,8 @@ func (s *scanner) link(z tokens) {
 			rel = append(rel[:0], val...)
 		}
 	})
-	switch {
-	case href == "":
-	case relHas(rel, "canonical"):
-		s.add(href, Canonical, false)
-	case relHas(rel, "alternate", "next", "prev"):
-		s.add(href, Alternate, false)
+	if kind, ok := relation(rel); ok && href != "" {
+		s.add(href, kind, false)
 	}
 }
 
@@ -335,35 +332,13 @@ func (s *scanner) meta(z tokens) {
 	}
 }
 
-// refreshURL reads "5; url='x'".
-func refreshURL(content string) (string, bool) {
-	_, rest, ok := strings.Cut(content, ";")
-	if !ok {
-		_, rest, ok = strings.Cut(content, ",")
-	}
-	rest = strings.TrimSpace(rest)
-	if !ok || len(rest) < 4 || !strings.EqualFold(rest[:3], "url") {
-		return "", false
-	}
-	rest = strings.TrimSpace(rest[3:])
-	rest, ok = strings.CutPrefix(rest, "=")
-	if !ok {
-		return "", false
-	}
-	return strings.Trim(strings.TrimSpace(rest), `'"`), true
-}
-
 func (s *scanner) image(z tokens) {
 	s.each(z, func(key, val []byte) {
 		switch string(key) {
 		case "src":
 			s.add(string(val), Image, false)
 		case "srcset":
-			for part := range strings.SplitSeq(string(val), ", ") {
-				if f := strings.Fields(part); len(f) > 0 {
-					s.add(strings.Trim(f[0], ","), Image, false)
-				}
-			}
+			srcset(string(val), func(a string) { s.add(a, Image, false) })
 		}
 	})
 }

@@ -58,37 +58,43 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 	if contentType == "" {
 		contentType = http.DetectContentType(body[:min(len(body), 512)])
 	}
-	switch Type(contentType) {
-	case "html":
-		return HTML(body, contentType, base, o)
+	kind := Type(contentType)
+	list := kind == "xml"
+	switch kind {
 	case "gzip", "octet-stream": // sitemaps may be packed
-		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
-			if p := feedPage(body, base); p != nil {
-				return p
-			}
-		}
-	case "text":
-		if xmlList.Match(body[:min(len(body), 1024)]) { // servers call sitemaps that, too
-			if p := feedPage(body, base); p != nil {
-				return p
-			}
-		}
-		return Text(body, contentType, base, o)
-	case "pdf":
-		return PDF(body, base, o)
-	case "xml":
+		list = bytes.HasPrefix(body, []byte{0x1f, 0x8b}) || isList(body)
+	case "html", "text": // servers call them that, too
+		list = isList(body)
+	}
+	if list {
 		if p := feedPage(body, base); p != nil {
 			return p
 		}
+	}
+	switch kind {
+	case "html", "xml":
 		return HTML(body, contentType, base, o)
+	case "text":
+		return Text(body, contentType, base, o)
+	case "pdf":
+		return PDF(body, base, o)
 	}
 	p := &Page{}
 	p.Digest, p.Simhash = digest(p)
 	return p
 }
 
+// isList reports whether a body begins as a sitemap or feed does.
+func isList(body []byte) bool {
+	head := bytes.TrimLeft(body[:min(len(body), 1024)], "\xEF\xBB\xBF \t\r\n")
+	if len(head) < 2 || head[0] != '<' || !strings.ContainsRune("?!suSrRfF", rune(head[1])) || head[1] == '!' && head[min(2, len(head)-1)] != '-' {
+		return false // nearly every page, by its first letters
+	}
+	return xmlList.Match(head)
+}
+
 // xmlList matches the head of a sitemap or feed.
-var xmlList = regexp.MustCompile(`^\x{FEFF}?\s*(?:<\?xml[^>]*>\s*)?(?:<!--[^>]*-->\s*)?<(?:urlset|sitemapindex|rss|feed)\b`)
+var xmlList = regexp.MustCompile(`^(?:<\?[^>]*>\s*|<!--(?s:.*?)-->\s*)*<(?:\w+:)?(?:urlset|sitemapindex|rss|feed|RDF)\b`)
 
 // feedPage makes links of the entries of a feed or sitemap.
 func feedPage(body []byte, base weburl.URL) *Page {
@@ -102,41 +108,4 @@ func feedPage(body []byte, base weburl.URL) *Page {
 	}
 	p.Digest, p.Simhash = digest(p)
 	return p
-}
-
-// Header reads the links of a Link header (RFC 8288) and of X-Robots-Tag.
-func (p *Page) Header(h http.Header, base weburl.URL, token string) {
-	for _, v := range h.Values("X-Robots-Tag") {
-		p.Robots.Header(v, token)
-	}
-	for _, v := range h.Values("Link") {
-		p.linkHeader(v, base)
-	}
-}
-
-func (p *Page) linkHeader(v string, base weburl.URL) {
-	for range 100 {
-		_, rest, ok := strings.Cut(v, "<")
-		if !ok {
-			return
-		}
-		target, rest, ok := strings.Cut(rest, ">")
-		if !ok {
-			return
-		}
-		params, next, _ := strings.Cut(rest, ",")
-		v = next
-		u, err := base.Resolve(target)
-		if err != nil {
-			continue
-		}
-		rel := strings.ToLower(params)
-		switch {
-		case strings.Contains(rel, "canonical"):
-			p.Canonical = u
-			p.Links = append(p.Links, Link{URL: u, Kind: Canonical})
-		case strings.Contains(rel, "alternate"), strings.Contains(rel, "next"), strings.Contains(rel, "prev"):
-			p.Links = append(p.Links, Link{URL: u, Kind: Alternate})
-		}
-	}
 }

@@ -84,6 +84,9 @@ func Read(fetched *extract.Page, doc *Document, u weburl.URL, token string) *ext
 	if p.Canonical.IsZero() {
 		p.Canonical = fetched.Canonical
 	}
+	if p.Robots.Until.IsZero() {
+		p.Robots.Until = fetched.Robots.Until
+	}
 	p.Robots.NoIndex = p.Robots.NoIndex || fetched.Robots.NoIndex
 	p.Robots.NoArchive = p.Robots.NoArchive || fetched.Robots.NoArchive
 	p.Robots.NoFollow = p.Robots.NoFollow || fetched.Robots.NoFollow

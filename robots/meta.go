@@ -16,51 +16,101 @@ type Directives struct {
 	Until time.Time
 }
 
+// Hidden reports whether the page asks not to be shown at a time.
+func (d *Directives) Hidden(now time.Time) bool {
+	return d.NoIndex || !d.Until.IsZero() && now.After(d.Until)
+}
+
 // Add reads a list of directives ("noindex, nofollow") into d: the strictest
-// of all that a page says holds.
-func (d *Directives) Add(content string) {
-	for content != "" {
-		var part string
-		lower := strings.ToLower(strings.TrimSpace(content))
-		if strings.HasPrefix(lower, "unavailable_after:") { // a date may hold a comma
-			_, date, _ := strings.Cut(content, ":")
-			d.until(strings.TrimSpace(date))
+// of all that a page says holds. White space separates them as commas do.
+func (d *Directives) Add(content string) { d.add(content, "", false) }
+
+// Header reads one X-Robots-Tag value. What stands behind the name of a robot is
+// for it alone, up to the next name.
+func (d *Directives) Header(value, token string) { d.add(value, token, true) }
+
+func (d *Directives) add(list, token string, named bool) {
+	mine := true
+	for {
+		list = strings.TrimLeft(list, separators)
+		if list == "" {
 			return
 		}
-		part, content, _ = strings.Cut(content, ",")
-		switch strings.ToLower(strings.TrimSpace(part)) {
-		case "noindex":
-			d.NoIndex = true
-		case "nofollow":
-			d.NoFollow = true
-		case "none":
-			d.NoIndex, d.NoFollow = true, true
-		case "noarchive", "nocache":
-			d.NoArchive = true
+		end := strings.IndexAny(list, separators+":")
+		if end < 0 {
+			end = len(list)
 		}
-	}
-}
-
-// Header reads one X-Robots-Tag value, which may begin with the token of the
-// robot that it is for.
-func (d *Directives) Header(value, token string) {
-	if name, rest, ok := strings.Cut(value, ":"); ok {
-		name = strings.TrimSpace(name)
-		if !strings.ContainsAny(name, ", ") && !strings.EqualFold(name, "unavailable_after") && !strings.HasPrefix(strings.ToLower(name), "max-") {
-			if !strings.EqualFold(name, token) && name != "*" {
-				return
+		word := strings.ToLower(list[:end])
+		list = list[end:]
+		if after := strings.TrimLeft(list, " \t"); strings.HasPrefix(after, ":") {
+			after = after[1:]
+			switch {
+			case word == "unavailable_after":
+				list = d.until(after, mine)
+				continue
+			case strings.HasPrefix(word, "max-"):
+				list = strings.TrimLeft(after, " \t")
+				list = strings.TrimLeft(list, "-0123456789abcdefghijklmnopqrstuvwxyz")
+				continue
+			case named:
+				mine = word == "*" || strings.EqualFold(word, token)
 			}
-			value = rest
+			list = after
+			continue
+		}
+		if mine {
+			d.set(word)
 		}
 	}
-	d.Add(value)
 }
 
-func (d *Directives) until(date string) {
-	for _, layout := range []string{time.RFC1123, time.RFC1123Z, time.RFC850, time.RFC3339, "2006-01-02", "02-Jan-2006 15:04:05 MST", "2 Jan 2006 15:04:05 MST"} {
-		if t, err := time.Parse(layout, date); err == nil {
-			d.Until = t
-			return
-		}
+const separators = ", \t\r\n;"
+
+func (d *Directives) set(word string) {
+	switch word {
+	case "noindex":
+		d.NoIndex = true
+	case "nofollow":
+		d.NoFollow = true
+	case "none":
+		d.NoIndex, d.NoFollow = true, true
+	case "noarchive", "nocache":
+		d.NoArchive = true
 	}
 }
+
+// until reads a date, in which commas may be, from the begin of s, and returns
+// what follows it: the longest piece that is one counts.
+func (d *Directives) until(s string, mine bool) (rest string) {
+	const longest = 64
+	for end := min(len(s), longest); end > 0; end = strings.LastIndexByte(s[:end], ',') {
+		if t, ok := date(strings.TrimSpace(s[:end])); ok {
+			if mine && (d.Until.IsZero() || t.Before(d.Until)) {
+				d.Until = t
+			}
+			return s[end:]
+		}
+	}
+	_, rest, _ = strings.Cut(s, ",")
+	return rest
+}
+
+func date(s string) (time.Time, bool) {
+	for name, offset := range zones { // which the time package reads, but does not know
+		if t, ok := strings.CutSuffix(s, name); ok {
+			s = t + offset
+		}
+	}
+	for _, layout := range []string{
+		time.RFC1123, time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", time.RFC850, "Monday, 02-Jan-06 15:04:05 -0700", time.RFC3339, "2006-01-02", "2006-01-02 15:04:05",
+		"02-Jan-2006 15:04:05 MST", "02-Jan-2006 15:04:05 -0700", "2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2 Jan 2006", "02-Jan-2006",
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// zones are those of RFC 822.
+var zones = map[string]string{" EST": " -0500", " EDT": " -0400", " CST": " -0600", " CDT": " -0500", " MST": " -0700", " MDT": " -0600", " PST": " -0800", " PDT": " -0700"}

@@ -189,31 +189,79 @@ func TestTarget(t *testing.T) {
 
 func TestDirectives(t *testing.T) {
 	t.Parallel()
+	type d = Directives
+	at := func(s string) time.Time {
+		v, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
 	tests := []struct {
 		header string
 		want   Directives
 	}{
-		{"noindex", Directives{NoIndex: true}},
-		{"NONE", Directives{NoIndex: true, NoFollow: true}},
-		{"nofollow, noarchive", Directives{NoFollow: true, NoArchive: true}},
-		{"otherbot: noindex", Directives{}},
-		{"Freshet: noindex, nofollow", Directives{NoIndex: true, NoFollow: true}},
-		{"unavailable_after: 25 Jun 2010 15:00:00 PST", Directives{}},
-		{"max-snippet:20, noindex", Directives{NoIndex: true}},
+		{"noindex", d{NoIndex: true}},
+		{"NONE", d{NoIndex: true, NoFollow: true}},
+		{"all", d{}},
+		{"", d{}},
+		{"nofollow, noarchive", d{NoFollow: true, NoArchive: true}},
+		{" noindex;nofollow ", d{NoIndex: true, NoFollow: true}},
+		{"noindex nofollow", d{NoIndex: true, NoFollow: true}},
+		{"noindexing, xnofollow", d{}},
+		{"otherbot: noindex", d{}},
+		{"otherbot: noindex, nofollow", d{}},
+		{"otherbot: noindex, freshet: nofollow", d{NoFollow: true}},
+		{"noindex, otherbot: nofollow", d{NoIndex: true}},
+		{"Freshet: noindex, nofollow", d{NoIndex: true, NoFollow: true}},
+		{"freshet : noindex", d{NoIndex: true}},
+		{"*: noindex", d{NoIndex: true}},
+		{"max-snippet:20, noindex", d{NoIndex: true}},
+		{"max-snippet: -1, max-image-preview:large, max-video-preview:-1, nofollow", d{NoFollow: true}},
+		{"unavailable_after: 25 Jun 2010 15:00:00 PST", d{Until: at("2010-06-25T15:00:00-08:00")}},
+		{"unavailable_after: 25-Aug-2007 15:00:00 EST", d{Until: at("2007-08-25T15:00:00-05:00")}},
+		{"unavailable_after: 2020-09-21", d{Until: at("2020-09-21T00:00:00Z")}},
+		{"UNAVAILABLE_AFTER: Saturday, 30-Aug-03 08:49:37 GMT", d{Until: at("2003-08-30T08:49:37Z")}},
+		{"noindex, unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT, nofollow", d{NoIndex: true, NoFollow: true, Until: at("2010-06-25T15:00:00Z")}},
+		{"otherbot: unavailable_after: 2010-01-01, freshet: noarchive", d{NoArchive: true}},
+		{"freshet: unavailable_after: 2010-01-01", d{Until: at("2010-01-01T00:00:00Z")}},
+		{"unavailable_after: soon, noindex", d{NoIndex: true}},
+		{"unavailable_after:", d{}},
+		{"unavailable_after: 2030-01-01, unavailable_after: 2020-01-01", d{Until: at("2020-01-01T00:00:00Z")}},
+		{":::,noindex", d{}},
 	}
 	for _, tt := range tests {
-		var d Directives
-		d.Header(tt.header, "freshet")
-		d.Until = time.Time{}
-		if d != tt.want {
-			t.Errorf("%q: %+v", tt.header, d)
+		var got Directives
+		got.Header(tt.header, "freshet")
+		if !got.Until.Equal(tt.want.Until) {
+			t.Errorf("%q: until %v, want %v", tt.header, got.Until, tt.want.Until)
+		}
+		got.Until, tt.want.Until = time.Time{}, time.Time{}
+		if got != tt.want {
+			t.Errorf("%q: %+v", tt.header, got)
 		}
 	}
-	var d Directives
-	d.Add("noindex, unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT")
-	if d.Until.Year() != 2010 || !d.NoIndex {
-		t.Errorf("%+v", d)
+	var m Directives // a meta element's, which names no robots
+	m.Add("noindex, unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT")
+	if m.Until.Year() != 2010 || !m.NoIndex {
+		t.Errorf("%+v", m)
 	}
+	m.NoIndex = false
+	if m.Hidden(m.Until.Add(-time.Second)) || !m.Hidden(m.Until.Add(time.Second)) {
+		t.Error("unavailable_after is not heeded")
+	}
+}
+
+func FuzzDirectives(f *testing.F) {
+	f.Add("noindex, otherbot: unavailable_after: Fri, 25 Jun 2010 15:00:00 GMT, max-snippet:-1", "freshet")
+	f.Fuzz(func(t *testing.T, value, token string) {
+		var head, meta Directives
+		head.Header(value, token)
+		meta.Add(value)
+		if head.NoIndex && !meta.NoIndex {
+			t.Errorf("%q: what is for %s is for all, too, where no names count", value, token)
+		}
+	})
 }
 
 func FuzzParse(f *testing.F) {
