@@ -310,16 +310,16 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 func (a *agent) exclude(p *store.Page, why string) {
 	kind, _, _ := strings.Cut(why, " of ")
 	a.robot.stats.skip(kind, p.URL)
-	was := p.State
+	in := p.Held()
 	p.State, p.Error, p.Slot, p.Digest = store.Excluded, why, store.Slot{}, [16]byte{}
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 
 // takeBack leaves a page alone whose source was taken back. It stays in the queue,
 // so that it is found there when the source is added again.
 func (a *agent) takeBack(p *store.Page, keep bool) {
 	a.robot.stats.skip(takenBack, p.URL)
-	in := had(p)
+	in := p.Held()
 	if !keep || !in {
 		p.State, p.Error, p.Digest = store.Excluded, takenBack, [16]byte{}
 	}
@@ -336,9 +336,9 @@ func TakenBack(p *store.Page) bool { return p.State == store.Excluded && p.Error
 // blockedByRobots notes the refusal and asks again in a day.
 func (a *agent) blockedByRobots(p *store.Page) {
 	a.robot.stats.skip("robots.txt", p.URL)
-	was := p.State
+	in := p.Held()
 	p.State, p.Error, p.Slot, p.Digest = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}, [16]byte{}
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: was == store.OK})
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 
 // withoutRobots puts a page off until robots.txt is asked for again. What is

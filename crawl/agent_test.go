@@ -209,6 +209,70 @@ func TestFailureIsNoChange(t *testing.T) {
 	}
 }
 
+// A page that fails and then is there no more, in whatever way, leaves the index.
+func TestGoneAfterFailure(t *testing.T) {
+	t.Parallel()
+	for name, gone := range map[string]http.HandlerFunc{
+		"gone":      http.NotFound,
+		"refused":   func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) },
+		"moved":     func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) },
+		"forbidden": nil, // by robots.txt
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var state atomic.Int32
+			s := newSite(t, nil, map[string]http.HandlerFunc{"/": func(w http.ResponseWriter, r *http.Request) {
+				switch state.Load() {
+				case 0:
+					w.Header().Set("Content-Type", "text/html")
+					_, _ = w.Write([]byte("<title>t</title><p>as ever"))
+				case 1:
+					w.WriteHeader(500)
+				default:
+					gone(w, r)
+				}
+			}, "/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
+				if gone == nil && state.Load() > 1 {
+					fmt.Fprint(w, "User-agent: *\nDisallow: /")
+				}
+			}})
+			r := newRig(t)
+			for range 2 {
+				r.crawl(t, s.URL+"/")
+				state.Add(1)
+			}
+			if p := r.page(t, s.URL+"/"); p.State != store.Failed {
+				t.Fatalf("the page is %s", p.State)
+			}
+			forgetRobots(t, r.store, s.URL+"/")
+			r.crawl(t, s.URL+"/")
+			changes, err := r.store.Changes(context.Background(), 0, 10)
+			if err != nil || len(changes) != 2 || changes[1].Page.State == store.Failed {
+				t.Errorf("%d changes, the page is %s, %v", len(changes), changes[len(changes)-1].Page.State, err)
+			}
+		})
+	}
+}
+
+// forgetRobots lets the robots.txt of a page's host, which is the only one, be
+// fetched again.
+func forgetRobots(t *testing.T, s store.Store, page string) {
+	t.Helper()
+	ctx, now := context.Background(), time.Now()
+	if _, err := s.Add(ctx, []store.Found{{URL: mustParse(t, page), Due: now}}); err != nil {
+		t.Fatal(err)
+	}
+	l, _, err := s.Claim(ctx, "t", now.Add(10*time.Second), time.Minute)
+	if err != nil || l == nil {
+		t.Fatalf("%v, %v", l, err)
+	}
+	l.Host.Robots, l.Host.Next = nil, time.Time{}
+	_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host})
+	if err := errors.Join(err, s.Release(ctx, l)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Hops of robots.txt on the same host rest between each other.
 func TestRobotsRedirectsRest(t *testing.T) {
 	t.Parallel()

@@ -81,7 +81,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		a.conditions(req, res, !changed)
 	case s >= 300 && s < 400:
 		links = a.redirect(&before, p, u, res, now)
-		changed = before.State == store.OK
+		changed = before.Held()
 	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
 		r.unreserve()
 		a.overloaded(p, res, now)
@@ -90,12 +90,12 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		a.serverError(p, now)
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
 		p.State, p.Failures = store.Blocked, 0
-		changed = before.State == store.OK
+		changed = before.Held()
 		a.observe(p, changed, now)
 		p.Slot = store.Slot{Due: now.Add(max(r.config.MinRevisit, 24*time.Hour))}
 	default:
 		p.State, p.Failures = store.Gone, 0
-		changed = before.State == store.OK
+		changed = before.Held()
 		a.goneAgain(&before, p, now)
 	}
 	if keys == nil {
@@ -152,14 +152,14 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
-		return nil, nil, before.State == store.OK
+		return nil, nil, before.Held()
 	}
 	if kind := extract.Type(res.Header.Get("Content-Type")); len(r.config.Types) > 0 && !page.Sitemap && !slices.Contains(r.config.Types, kind) {
 		r.stats.skip("content type", p.URL)
 		p.State, p.Error, p.Slot, p.Title = store.Excluded, "content type "+kind, store.Slot{}, ""
-		return nil, nil, before.State == store.OK
+		return nil, nil, before.Held()
 	}
-	changed = !had(before) || r.differs(before, page)
+	changed = !before.Held() || r.differs(before, page)
 	a.observe(p, changed, now)
 	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.Hidden(now)
 	p.Canonical = ""
@@ -189,12 +189,6 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	keys = keysOf(page.Links)
 	a.queue(p, page, keys, b)
 	return page.Links, keys, changed
-}
-
-// had reports whether the content that a record tells of is in the archive and
-// in the index: a visit that failed meanwhile took nothing away.
-func had(p *store.Page) bool {
-	return p.State == store.OK || p.State == store.Failed && p.Digest != [16]byte{}
 }
 
 // mirrorText is how much text a page must have to tell hosts apart.

@@ -372,7 +372,7 @@ func (n *Node) Cached(ctx context.Context, address string) (*console.Copied, err
 		return nil, fs.ErrNotExist
 	}
 	p, err := n.parts.Store.Page(ctx, u)
-	if errors.Is(err, store.ErrNotFound) || (err == nil && (p.Body.IsZero() || p.State != store.OK)) {
+	if errors.Is(err, store.ErrNotFound) || (err == nil && (p.Body.IsZero() || !p.Held())) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {

@@ -74,6 +74,10 @@ type Page struct {
 	History      change.History   `json:"h,omitzero"`
 }
 
+// Held reports whether content of the page is in the archive and belongs into the
+// index: a visit that failed took nothing away of what the one before had found.
+func (p *Page) Held() bool { return p.State == OK || p.State == Failed && p.Digest != [16]byte{} }
+
 // Slot is a place in the queue of a host: pages never visited stand by Order,
 // the lowest first; visited ones wait until Due. The zero value is not queued.
 type Slot struct {

@@ -94,7 +94,7 @@ func (x *Indexer) replay(ctx context.Context) error {
 		return err
 	}
 	err = x.config.Store.Pages(ctx, func(p *store.Page) error {
-		if p.State != store.OK {
+		if !p.Held() {
 			return nil
 		}
 		if err := x.add(&b, p); err != nil {
@@ -241,7 +241,7 @@ func (x *Indexer) log(served []Service, begin time.Time) {
 // add puts a page into the batch, or takes it out of the index if it is gone,
 // not to be indexed, or says that another page is the right one.
 func (x *Indexer) add(b *index.Batch, p *store.Page) error {
-	if p.State != store.OK || p.NoIndex || p.Canonical != "" || p.Body.IsZero() {
+	if !p.Held() || p.NoIndex || p.Canonical != "" || p.Body.IsZero() {
 		b.Delete = append(b.Delete, p.URL)
 		return nil
 	}

@@ -170,6 +170,13 @@ func TestFollowsTheStore(t *testing.T) {
 	if h, s := b.count(t, "heron"), b.count(t, "stork"); h != 4 || s != 3 {
 		t.Errorf("heron %d, stork %d", h, s)
 	}
+	b.visit(t, bodies(1, "egret"), func(p *store.Page) { p.State, p.Status, p.Error = store.Failed, 503, "status 503" }) // since the change
+	if err := x.Finish(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.count(t, "egret0"); got != 1 {
+		t.Errorf("a page that changed and then failed is there %d times", got)
+	}
 	for _, change := range []func(*store.Page){
 		func(p *store.Page) { p.State = store.Gone },
 		func(p *store.Page) { p.State = store.OK; p.NoIndex = true },

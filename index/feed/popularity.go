@@ -88,7 +88,7 @@ func (x *Indexer) rewrite(ctx context.Context) error {
 		return err
 	}
 	err := x.config.Store.Pages(ctx, func(p *store.Page) error {
-		if p.State != store.OK || p.NoIndex || p.Canonical != "" {
+		if !p.Held() || p.NoIndex || p.Canonical != "" {
 			return nil
 		}
 		u, err := weburl.Parse(p.URL)
