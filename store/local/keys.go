@@ -35,6 +35,12 @@ func number(space byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{space}, n)
 }
 
+// visitKey is the key of a line of the log of visits.
+func visitKey(at time.Time, k weburl.Key) []byte {
+	b := binary.BigEndian.AppendUint64(append(make([]byte, 0, 25), visitSpace), millis(at))
+	return append(b, k[:]...)
+}
+
 // slotKey is the queue entry of a page; nil for a page that is not queued.
 func slotKey(k weburl.Key, s store.Slot) []byte {
 	var b []byte

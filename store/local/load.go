@@ -62,7 +62,7 @@ func (w *writer) load(p *store.Part) error {
 			return fmt.Errorf("page %q: %w", p.Pages[i].URL, err)
 		}
 		k := u.Key()
-		if err := w.put(pageKey(k), &p.Pages[i]); err != nil {
+		if err := w.page(k, &p.Pages[i]); err != nil {
 			return err
 		}
 		if slot := slotKey(k, p.Pages[i].Slot); slot != nil {
@@ -72,11 +72,7 @@ func (w *writer) load(p *store.Part) error {
 		}
 	}
 	for i := range p.Links {
-		to := make([]byte, 0, 16*len(p.Links[i].To))
-		for _, k := range p.Links[i].To {
-			to = append(to, k[:]...)
-		}
-		if err := w.b.Set(linkKey(p.Links[i].From), to, nil); err != nil {
+		if err := w.set(linkKey(p.Links[i].From), appendLinks(w.room[:0], p.Links[i].To), nil); err != nil {
 			return err
 		}
 	}
@@ -85,8 +81,7 @@ func (w *writer) load(p *store.Part) error {
 		if err != nil {
 			return fmt.Errorf("visit of %q: %w", p.Visits[i].URL, err)
 		}
-		k := u.Key()
-		if err := w.put(append(number(visitSpace, millis(p.Visits[i].Time)), k[:]...), p.Visits[i]); err != nil {
+		if err := w.logged(u.Key(), &p.Visits[i]); err != nil {
 			return err
 		}
 	}

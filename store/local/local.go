@@ -27,8 +27,13 @@ import (
 	"github.com/freshet/freshet/store"
 )
 
-// formatVersion is written into the store; another is refused.
-const formatVersion = "1"
+// formatVersion is written into the store. What format 1 wrote, with all records
+// in JSON, is read, too, and the store has the present format from then on;
+// another is refused.
+const (
+	formatVersion = "2"
+	formatBefore  = "1"
+)
 
 // Config are the options of a store. The zero value is usable.
 type Config struct {
@@ -170,12 +175,12 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	if v == nil {
+	if v == nil || string(v) == formatBefore {
 		if err := s.Put(ctx, "version", []byte(formatVersion)); err != nil {
 			return err
 		}
 	} else if string(v) != formatVersion {
-		return fmt.Errorf("%w: its format is %s, this program's is %s", store.ErrVersion, v, formatVersion)
+		return fmt.Errorf("%w: its format is %s, this program reads %s and %s", store.ErrVersion, v, formatBefore, formatVersion)
 	}
 	if err := s.loadPages(); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -75,7 +74,7 @@ func (s *Store) mendPages(keys []weburl.Key, now time.Time) error {
 		if !store.PlanAnew(p, now) || !w.mayMove(hostKey(k[:8]), k) {
 			continue
 		}
-		if err := errors.Join(b.Delete(old, nil), w.put(pageKey(k), p), b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
+		if err := errors.Join(b.Delete(old, nil), w.page(k, p), b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
 			return err
 		}
 		w.of(hostKey(k[:8])).hasten(p.Slot.Due)
@@ -93,11 +92,11 @@ func (s *Store) mendLog(now time.Time) error {
 	from := number(visitSpace, millis(now.Add(store.ClockAhead))+1)
 	err := s.scanRange(from, []byte{visitSpace + 1}, func(k, v []byte) error {
 		var line store.VisitLog
-		if err := json.Unmarshal(v, &line); err != nil {
+		if err := decodeVisit(v, &line); err != nil {
 			return fmt.Errorf("visit %x: %w", k, err)
 		}
 		line.Time = now
-		v, err := json.Marshal(line)
+		v, err := appendVisit(nil, &line)
 		if err != nil {
 			return err
 		}

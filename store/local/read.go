@@ -57,13 +57,13 @@ func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, err
 }
 
 // each decodes every record of a key space.
-func each[T any](ctx context.Context, s *Store, what string, prefix []byte, f func(*T) error) error {
+func each[T any](ctx context.Context, s *Store, what string, prefix []byte, decode func([]byte, *T) error, f func(*T) error) error {
 	return s.scan(prefix, func(k, v []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		rec := new(T)
-		if err := json.Unmarshal(v, rec); err != nil {
+		if err := decode(v, rec); err != nil {
 			return fmt.Errorf("store: %s %x: %w", what, k, err)
 		}
 		return f(rec)
@@ -72,12 +72,12 @@ func each[T any](ctx context.Context, s *Store, what string, prefix []byte, f fu
 
 // Pages implements store.Store.
 func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
-	return each(ctx, s, "page", []byte{pageSpace}, f)
+	return each(ctx, s, "page", []byte{pageSpace}, decodePage, f)
 }
 
 // Hosts implements store.Store.
 func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
-	return each(ctx, s, "host", []byte{hostSpace}, f)
+	return each(ctx, s, "host", []byte{hostSpace}, func(v []byte, h *store.Host) error { return json.Unmarshal(v, h) }, f)
 }
 
 // Links implements store.Store.
@@ -87,16 +87,16 @@ func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		to = to[:0]
-		for ; len(v) >= 16; v = v[16:] {
-			to = append(to, weburl.Key(v[:16]))
+		var err error
+		if to, err = decodeLinks(to[:0], v); err != nil {
+			return fmt.Errorf("store: links of %x: %w", k, err)
 		}
 		return f(weburl.Key(k[spaceLength:]), to)
 	})
 }
 
 // Changes implements store.Store.
-func (s *Store) Changes(ctx context.Context, after uint64, n int) ([]store.Change, error) {
+func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change, error) {
 	s.mu.Lock()
 	told := s.told
 	s.mu.Unlock()
@@ -108,29 +108,29 @@ func (s *Store) Changes(ctx context.Context, after uint64, n int) ([]store.Chang
 		return nil, fmt.Errorf("store: changes: %w", err)
 	}
 	var out []store.Change
+	var keys []weburl.Key
 	for ok := it.First(); ok && len(out) < n; ok = it.Next() {
-		var c store.Change
+		c := store.Change{Seq: beUint(it.Key()[spaceLength:])}
+		var k weburl.Key
 		v, err := it.ValueAndErr()
 		if err == nil {
-			err = json.Unmarshal(v, &c)
+			k, err = decodeChange(v, &c)
 		}
 		if err != nil {
 			_ = it.Close()
 			return nil, fmt.Errorf("store: change %x: %w", it.Key(), err)
 		}
-		out = append(out, c)
+		out, keys = append(out, c), append(keys, k)
 	}
 	if err := it.Close(); err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
 	}
 	for i := range out {
-		u, err := weburl.Parse(out[i].URL)
-		if err == nil {
-			out[i].Page, err = s.Page(ctx, u)
-		}
-		if err != nil {
+		p := new(store.Page)
+		if err := s.record(keys[i], p); err != nil {
 			return nil, fmt.Errorf("store: change %d: %w", out[i].Seq, err)
 		}
+		out[i].Page, out[i].URL = p, p.URL
 	}
 	return out, nil
 }
@@ -159,7 +159,7 @@ func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.Visit
 		var l store.VisitLog
 		var v []byte
 		if v, err = it.ValueAndErr(); err == nil {
-			err = json.Unmarshal(v, &l)
+			err = decodeVisit(v, &l)
 		}
 		if err == nil {
 			err = f(&l)

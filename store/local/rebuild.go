@@ -16,32 +16,13 @@ func (s *Store) loadPages() error {
 	return s.scan([]byte{pageSpace}, func(k, v []byte) error {
 		s.seen.add(weburl.Key(k[spaceLength:]))
 		s.stats.URLs++
-		if st := stateOf(v); st != store.Queued {
+		st, err := stateOf(v)
+		if err == nil && st != store.Queued {
 			s.stats.States[st]++
 		}
-		return nil
+		return err
 	})
 }
-
-// stateOf finds the state in an encoded record: it is the second field.
-func stateOf(v []byte) store.State {
-	_, rest, ok := bytes.Cut(v[:min(len(v), 5000)], stateMark)
-	if !ok {
-		return store.Queued
-	}
-	if bytes.HasPrefix(rest, queuedMark) { // most
-		return store.Queued
-	}
-	if end := bytes.IndexByte(rest, '"'); end >= 0 {
-		return store.State(rest[:end])
-	}
-	return store.Queued
-}
-
-var (
-	stateMark  = []byte(`","s":"`)
-	queuedMark = []byte(store.Queued + `"`)
-)
 
 // loadHosts builds the order of the hosts anew, in one pass over their records
 // and queues, which all stand in the order of the hosts' keys.

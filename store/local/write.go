@@ -26,7 +26,7 @@ type writer struct {
 	h       *host        // of the lease
 	next    time.Time    // of the host
 	taken   map[weburl.Key]place
-	changed []*store.Visit // in order, for the feed
+	changed []feedEntry    // in order, for the feed
 	open    []*store.Found // may be new
 	added   map[weburl.Key]struct{}
 	news    []newPage // the added ones, in order
@@ -40,6 +40,13 @@ type writer struct {
 	seq     uint64              // of the feed after the batch
 	syncing bool                // the batch was written and is not known to be durable yet
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
+}
+
+// feedEntry is what the feed tells of a change.
+type feedEntry struct {
+	key weburl.Key
+	at  time.Time
+	url string
 }
 
 // hostChange is what a batch changes in the queue of a host.
@@ -150,15 +157,23 @@ func (w *writer) end() {
 	w.s.committing.Unlock()
 }
 
-func (w *writer) put(key []byte, v any) (err error) {
-	if w.room, err = appendRecord(w.room[:0], v); err != nil {
+// set writes what one of the append functions has put into the writer's room.
+func (w *writer) set(key, value []byte, err error) error {
+	w.room = value[:0]
+	if err != nil {
 		return err
 	}
-	return w.b.Set(key, w.room, nil)
+	return w.b.Set(key, value, nil)
+}
+
+func (w *writer) page(k weburl.Key, p *store.Page) error {
+	v, err := appendPage(w.room[:0], p)
+	return w.set(pageKey(k), v, err)
 }
 
 func (w *writer) host(h store.Host) error {
-	return w.put(hostRecord(weburl.HostKey(h.Name)), h)
+	v, err := appendJSON(w.room[:0], h)
+	return w.set(hostRecord(weburl.HostKey(h.Name)), v, err)
 }
 
 // visit writes a page's new record, moves it in the queue, and logs the visit.
@@ -205,7 +220,7 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 		w.states[from.state]--
 	}
 	w.visited = append(w.visited, k)
-	if err := w.put(pageKey(k), &v.Page); err != nil {
+	if err := w.page(k, &v.Page); err != nil {
 		return err
 	}
 	return w.log(k, v)
@@ -215,21 +230,21 @@ func (w *writer) visit(h *host, v *store.Visit) error {
 // gets its number when the batch is committed.
 func (w *writer) log(k weburl.Key, v *store.Visit) error {
 	if !v.Arrived.IsZero() {
-		key := append(number(visitSpace, millis(v.Arrived)), k[:]...)
 		line := &store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
-		if err := w.put(key, line); err != nil {
+		if err := w.logged(k, line); err != nil {
 			return err
 		}
 	}
 	if !v.Changed {
 		return nil
 	}
-	w.changed = append(w.changed, v)
-	links := make([]byte, 0, 16*len(v.Links))
-	for _, l := range v.Links {
-		links = append(links, l[:]...)
-	}
-	return w.b.Set(linkKey(k), links, nil)
+	w.changed = append(w.changed, feedEntry{k, v.Arrived, v.Page.URL})
+	return w.set(linkKey(k), appendLinks(w.room[:0], v.Links), nil)
+}
+
+func (w *writer) logged(k weburl.Key, line *store.VisitLog) error {
+	v, err := appendVisit(w.room[:0], line)
+	return w.set(visitKey(line.Time, k), v, err)
 }
 
 // count notes that new pages came or went.
@@ -311,7 +326,7 @@ func (w *writer) queue(k weburl.Key, f *store.Found) error {
 	c.count(1)
 	c.lower(p.order)
 	rec := p.record()
-	if err := w.put(pageKey(k), &rec); err != nil {
+	if err := w.page(k, &rec); err != nil {
 		return err
 	}
 	return w.b.Set(slotKey(k, rec.Slot), nil, nil)
@@ -348,7 +363,7 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	w.moved[k] = true
 	old := slotKey(k, p.Slot)
 	p.Slot = to
-	if err := errors.Join(w.b.Delete(old, nil), w.put(pageKey(k), &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
+	if err := errors.Join(w.b.Delete(old, nil), w.page(k, &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
 		return err
 	}
 	c := w.of(h)
@@ -393,9 +408,10 @@ func (w *writer) commit() error {
 	s := w.s
 	w.lock()
 	seq := s.seq // only written here
-	for _, v := range w.changed {
+	for _, c := range w.changed {
 		seq++
-		if err := w.put(number(feedSpace, seq), &store.Change{Seq: seq, URL: v.Page.URL, Time: v.Arrived}); err != nil {
+		v, err := appendChange(w.room[:0], c.key, &store.Change{Seq: seq, URL: c.url, Time: c.at})
+		if err = w.set(number(feedSpace, seq), v, err); err != nil {
 			return err
 		}
 	}
