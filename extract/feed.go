@@ -1,17 +1,23 @@
 package extract
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/runes"
+	"golang.org/x/text/transform"
 
+	"github.com/freshet/freshet/webdate"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -37,38 +43,11 @@ var ErrNotXML = errors.New("neither a sitemap nor a feed")
 // error is lost, what stands before it is returned with the error. Entries of
 // other hosts are the caller's to judge.
 func Entries(body []byte, base weburl.URL) ([]Entry, error) {
-	if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) {
-		z, err := gzip.NewReader(bytes.NewReader(body))
-		if err != nil {
-			return nil, fmt.Errorf("sitemap %s: %w", base, err)
-		}
-		if body, err = io.ReadAll(io.LimitReader(z, maxXML)); err != nil && len(body) == 0 {
-			return nil, fmt.Errorf("sitemap %s: %w", base, err)
-		}
-	}
-	trimmed := bytes.TrimLeft(body, "\xEF\xBB\xBF \t\r\n")
-	if bytes.HasPrefix(trimmed, []byte("http")) {
-		return plainList(trimmed, base), nil
-	}
-	if !bytes.HasPrefix(trimmed, []byte("<")) {
-		return nil, fmt.Errorf("%s: %w", base, ErrNotXML)
-	}
 	r := entryReader{base: base}
-	err := r.read(trimmed)
-	if err != nil {
-		err = fmt.Errorf("sitemap %s: %w", base, err)
+	if err := r.read(bytes.NewReader(body)); err != nil {
+		return r.entries, fmt.Errorf("sitemap %s: %w", base, err)
 	}
-	return r.entries, err
-}
-
-func plainList(body []byte, base weburl.URL) []Entry {
-	var out []Entry
-	for line := range bytes.Lines(body) {
-		if u, err := base.Resolve(string(bytes.TrimSpace(line))); err == nil && len(out) < maxEntries {
-			out = append(out, Entry{URL: u})
-		}
-	}
-	return out
+	return r.entries, nil
 }
 
 // entryReader walks the XML without a tree.
@@ -77,15 +56,113 @@ type entryReader struct {
 	entries []Entry
 	cur     Entry
 	link    string
+	guid    string   // RSS: the address of an item without link
+	others  []string // the same page in other languages
 	date    string
+	sitemap bool // not a feed
 	known   bool // the root element is one of ours
 }
 
-func (r *entryReader) read(body []byte) error {
-	d := xml.NewDecoder(bytes.NewReader(body))
+// read unpacks and decodes on the way: of a huge list no more than a piece is
+// in memory.
+func (r *entryReader) read(body io.Reader) error {
+	b := bufio.NewReader(body)
+	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return err
+		}
+		b = bufio.NewReader(z)
+	}
+	b = bufio.NewReader(decoded(io.LimitReader(b, maxXML)))
+	head, err := b.Peek(512)
+	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch head = bytes.TrimLeft(head, " \t\r\n"); {
+	case bytes.HasPrefix(head, []byte("http")):
+		return r.plainList(b)
+	case bytes.HasPrefix(head, []byte("<")):
+		return r.xml(&pieces{r: b})
+	}
+	return ErrNotXML
+}
+
+// pieces fails where a text goes on for more than maxPiece, which the decoder
+// would gather.
+type pieces struct {
+	r io.Reader
+	n int // bytes since the last tag began
+}
+
+const maxPiece = 1 << 20
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n, err := p.r.Read(b)
+	if i := bytes.LastIndexByte(b[:n], '<'); i >= 0 {
+		p.n = n - i
+	} else {
+		p.n += n
+	}
+	if p.n > maxPiece && err == nil {
+		err = fmt.Errorf("a text of more than %d bytes", maxPiece)
+	}
+	return n, err
+}
+
+// decoded makes UTF-8 of a document, by byte order mark or XML declaration, and
+// blanks of what may not stand in XML.
+func decoded(body io.Reader) io.Reader {
+	b := bufio.NewReader(body)
+	head, _ := b.Peek(1024)
+	label := ""
+	if m := xmlEncoding.FindSubmatch(head); m != nil {
+		label = string(m[1])
+	}
+	var r io.Reader = b
+	if e, name := charset.Lookup(label); e != nil && name != "utf-8" && !strings.HasPrefix(name, "utf-16") { // UTF-16 could not say so
+		r = e.NewDecoder().Reader(b)
+	} else {
+		r = transform.NewReader(b, unicode.BOMOverride(unicode.UTF8.NewDecoder()))
+	}
+	return transform.NewReader(r, runes.Map(func(c rune) rune {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xFFFE || c == 0xFFFF {
+			return ' '
+		}
+		return c
+	}))
+}
+
+var xmlEncoding = regexp.MustCompile(`^\s*<\?xml[^>]*\sencoding\s*=\s*["']([^"']+)["']`)
+
+// plainList takes a line for an address if it is an absolute one; lines that are
+// longer than the buffer are none.
+func (r *entryReader) plainList(b *bufio.Reader) error {
+	for whole := true; len(r.entries) < maxEntries; {
+		line, err := b.ReadSlice('\n')
+		if cut := errors.Is(err, bufio.ErrBufferFull); cut || !whole {
+			whole = !cut
+			if cut {
+				continue
+			}
+		} else if u, err := weburl.Parse(string(bytes.TrimSpace(line))); err == nil {
+			r.entries = append(r.entries, Entry{URL: u})
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *entryReader) xml(body io.Reader) error {
+	d := xml.NewDecoder(body)
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
-	d.CharsetReader = charset.NewReaderLabel
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8 by now
 	var text strings.Builder
 	for depth := 0; len(r.entries) < maxEntries; {
 		tok, err := d.Token()
@@ -99,7 +176,9 @@ func (r *entryReader) read(body []byte) error {
 		case xml.StartElement:
 			if depth++; depth == 1 {
 				switch strings.ToLower(t.Name.Local) {
-				case "urlset", "sitemapindex", "rss", "rdf", "feed":
+				case "urlset", "sitemapindex":
+					r.known, r.sitemap = true, true
+				case "rss", "rdf", "feed":
 					r.known = true
 				default:
 					return ErrNotXML
@@ -129,18 +208,33 @@ func (r *entryReader) read(body []byte) error {
 func (r *entryReader) open(t xml.StartElement) {
 	switch t.Name.Local {
 	case "url", "item", "entry":
-		r.link, r.date, r.cur = "", "", Entry{}
+		r.begin(Entry{})
 	case "sitemap":
-		r.link, r.date, r.cur = "", "", Entry{Sitemap: true}
-	case "link": // Atom
-		var href, rel string
+		r.begin(Entry{Sitemap: true})
+	case "guid":
+		r.guid = "yes"
+		for _, a := range t.Attr {
+			if a.Name.Local == "isPermaLink" && a.Value == "false" {
+				r.guid = ""
+			}
+		}
+	case "link": // Atom; in sitemaps the page in other languages
+		var href, rel, lang string
 		for _, a := range t.Attr {
 			switch a.Name.Local {
 			case "href":
 				href = a.Value
 			case "rel":
 				rel = a.Value
+			case "hreflang":
+				lang = a.Value
 			}
+		}
+		if lang != "" && r.sitemap {
+			if rel == "alternate" && href != "" && len(r.others) < 1000 {
+				r.others = append(r.others, href)
+			}
+			return
 		}
 		if href != "" && (rel == "" || rel == "alternate") && r.link == "" {
 			r.link = href
@@ -160,34 +254,45 @@ func (r *entryReader) open(t xml.StartElement) {
 func (r *entryReader) close(name xml.Name, text string) {
 	foreign := strings.Contains(name.Space, "image") || strings.Contains(name.Space, "video") || strings.Contains(name.Space, "news")
 	switch name.Local {
-	case "loc", "link":
+	case "loc":
+		if !foreign && text != "" {
+			r.link = text
+		}
+	case "link":
 		if !foreign && text != "" && r.link == "" {
 			r.link = text
+		}
+	case "guid":
+		if r.guid != "" {
+			r.guid = ""
+			if strings.HasPrefix(text, "http") {
+				r.guid = text
+			}
 		}
 	case "lastmod", "updated", "pubDate", "date":
 		if !foreign && text != "" && (r.date == "" || name.Local == "updated") {
 			r.date = text
 		}
 	case "url", "sitemap", "item", "entry":
-		if foreign || r.link == "" {
+		if foreign {
 			return
 		}
-		u, err := r.base.Resolve(r.link)
-		if err != nil {
-			return
+		if r.link == "" {
+			r.link = r.guid
 		}
-		r.cur.URL, r.cur.Modified = u, Time(r.date)
-		r.entries = append(r.entries, r.cur)
-		r.link = ""
+		if u, err := r.base.Resolve(r.link); err == nil && r.link != "" {
+			r.cur.URL, r.cur.Modified = u, webdate.Parse(r.date)
+			r.entries = append(r.entries, r.cur)
+		}
+		for _, o := range r.others {
+			if u, err := r.base.Resolve(o); err == nil && u != r.cur.URL && len(r.entries) < maxEntries {
+				r.entries = append(r.entries, Entry{URL: u})
+			}
+		}
+		r.begin(Entry{})
 	}
 }
 
-// Time reads the date forms of sitemaps, feeds and HTTP; zero if it is none.
-func Time(s string) time.Time {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02", "2006-01", "2006", time.RFC1123, time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 MST", "Mon, 2 Jan 2006 15:04:05 -0700", time.RFC850, time.ANSIC, "2 Jan 2006 15:04:05 -0700"} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t
-		}
-	}
-	return time.Time{}
+func (r *entryReader) begin(e Entry) {
+	r.cur, r.link, r.guid, r.date, r.others = e, "", "", "", r.others[:0]
 }

@@ -3,6 +3,8 @@ package robots
 import (
 	"strings"
 	"time"
+
+	"github.com/freshet/freshet/webdate"
 )
 
 // Directives are what a page says about itself to robots, in a meta element or
@@ -84,7 +86,7 @@ func (d *Directives) set(word string) {
 func (d *Directives) until(s string, mine bool) (rest string) {
 	const longest = 64
 	for end := min(len(s), longest); end > 0; end = strings.LastIndexByte(s[:end], ',') {
-		if t, ok := date(strings.TrimSpace(s[:end])); ok {
+		if t := webdate.Parse(strings.TrimSpace(s[:end])); !t.IsZero() {
 			if mine && (d.Until.IsZero() || t.Before(d.Until)) {
 				d.Until = t
 			}
@@ -94,23 +96,3 @@ func (d *Directives) until(s string, mine bool) (rest string) {
 	_, rest, _ = strings.Cut(s, ",")
 	return rest
 }
-
-func date(s string) (time.Time, bool) {
-	for name, offset := range zones { // which the time package reads, but does not know
-		if t, ok := strings.CutSuffix(s, name); ok {
-			s = t + offset
-		}
-	}
-	for _, layout := range []string{
-		time.RFC1123, time.RFC1123Z, "Mon, 2 Jan 2006 15:04:05 -0700", time.RFC850, "Monday, 02-Jan-06 15:04:05 -0700", time.RFC3339, "2006-01-02", "2006-01-02 15:04:05",
-		"02-Jan-2006 15:04:05 MST", "02-Jan-2006 15:04:05 -0700", "2 Jan 2006 15:04:05 MST", "2 Jan 2006 15:04:05 -0700", "2 Jan 2006", "02-Jan-2006",
-	} {
-		if t, err := time.Parse(layout, s); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// zones are those of RFC 822.
-var zones = map[string]string{" EST": " -0500", " EDT": " -0400", " CST": " -0600", " CDT": " -0500", " MST": " -0700", " MDT": " -0600", " PST": " -0800", " PDT": " -0700"}
