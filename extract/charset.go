@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/transform"
 )
 
@@ -14,6 +15,17 @@ import (
 func UTF8(body []byte, contentType string) ([]byte, string) {
 	head := body[:min(len(body), 1024)]
 	enc, name, certain := charset.DetermineEncoding(head, contentType)
+	if !certain { // no mark, no header, nothing said in the head
+		if e, n := charset.Lookup(declared(body)); e != nil {
+			enc, name, certain = e, n, true
+			switch name {
+			case "utf-16be", "utf-16le": // then it could not be read
+				name = "utf-8"
+			case "x-user-defined":
+				enc, name = charmap.Windows1252, "windows-1252"
+			}
+		}
+	}
 	if !certain && name == "windows-1252" && utf8.Valid(body) {
 		// The guess where nothing is said, from the head alone, and the label that
 		// pages carry most often without being in it.

@@ -111,3 +111,40 @@ func FuzzCharset(f *testing.F) {
 		}
 	})
 }
+
+// html5lib's cases of the input byte stream (html5lib/html5lib-tests, MIT licence): which
+// encoding a page has of which nothing is known but its bytes. Where it declares none,
+// they expect windows-1252; here what is UTF-8 throughout is taken for that.
+func TestCharsetHTML5Lib(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/html5lib-encoding/*.dat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range bytes.Split(append([]byte("\n"), b...), []byte("\n#data\n"))[1:] {
+			data, rest, ok := bytes.Cut(part, []byte("\n#encoding\n"))
+			if !ok {
+				t.Fatalf("%s: no encoding for %q", name, part)
+			}
+			label, _, _ := strings.Cut(string(rest), "\n")
+			_, want := charset.Lookup(label)
+			n++
+			_, got := UTF8(data, "")
+			if want == "windows-1252" && got == "utf-8" && utf8.Valid(data) {
+				continue
+			}
+			if got != want {
+				t.Errorf("%s: %q is %s, want %s", name, data, got, want)
+			}
+		}
+	}
+	if n < 70 {
+		t.Errorf("only %d cases", n)
+	}
+}
