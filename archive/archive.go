@@ -76,6 +76,7 @@ func IsFile(name string) bool {
 // Writer appends records. It is safe for concurrent use.
 type Writer struct {
 	config  Config
+	mended  []string
 	packers sync.Pool // of *packer
 
 	mu   sync.Mutex
@@ -113,43 +114,23 @@ func Open(c Config) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive %s: %w", c.Dir, err)
 	}
+	var mended []string
 	for _, name := range left {
 		if !IsFile(strings.TrimSuffix(name, openSuffix)) {
 			continue
 		}
-		if err := repair(name); err != nil {
+		damage, err := repair(name)
+		if err != nil {
 			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
 		}
+		mended = append(mended, damage...)
 	}
-	return &Writer{config: c}, nil
+	return &Writer{config: c, mended: mended}, nil
 }
 
-// repair cuts a file behind its last whole record and gives it its final name.
-func repair(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	whole := int64(0)
-	r := newReader(f)
-	for {
-		if _, err := r.Next(); err != nil {
-			break
-		}
-		if err := r.skip(); err != nil {
-			break
-		}
-		whole = r.offset()
-	}
-	err = errors.Join(f.Truncate(whole), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if whole == 0 {
-		return os.Remove(name)
-	}
-	return os.Rename(name, strings.TrimSuffix(name, openSuffix))
-}
+// Mended tells what Open found damaged in files that a crash left behind, but for
+// records that were being written.
+func (w *Writer) Mended() []string { return w.mended }
 
 // Exchange is one request and its answer.
 type Exchange struct {

@@ -155,6 +155,50 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// A file that is damaged in its middle keeps all other records, in their places, and
+// the damage is told of, unless it cannot be told from a record that was being written.
+func TestRepairKeepsWhatIsBehindDamage(t *testing.T) {
+	t.Parallel()
+	for _, how := range []Packing{Fast, Small, Plain} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			w := open(t, dir, 0, how)
+			pos := write(t, w, 6)
+			if err := w.Sync(); err != nil {
+				t.Fatal(err)
+			}
+			name := filepath.Join(dir, pos[0].File+openSuffix)
+			whole, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for hit := range pos {
+				b := bytes.Clone(whole[:len(whole)-3]) // the last record is not whole
+				at := pos[hit].Offset
+				copy(b[at:], "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00")
+				dir := t.TempDir()
+				name := filepath.Join(dir, pos[0].File+openSuffix)
+				if err := os.WriteFile(name, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				again := open(t, dir, 0, how)
+				for i, p := range pos[:len(pos)-1] {
+					if _, err := Read(dir, p); (err == nil) != (i != hit) {
+						t.Errorf("damage in record %d: record %d: %v", hit, i, err)
+					}
+				}
+				if told := again.Mended(); (len(told) == 1) != (hit < len(pos)-2) {
+					t.Errorf("damage in record %d: told %q", hit, told)
+				}
+				if err := again.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
 func TestRendered(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

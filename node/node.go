@@ -100,6 +100,9 @@ func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
 	if n.parts, err = Open(ctx, o.Dir, c, true, o.Version); err != nil {
 		return nil, err
 	}
+	for _, damage := range n.parts.Archive.Mended() {
+		n.log.Warn("archive", "damage", damage)
+	}
 	if err := n.assemble(ctx, c, o); err != nil {
 		return nil, errors.Join(err, n.close())
 	}

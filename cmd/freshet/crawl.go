@@ -127,6 +127,9 @@ func (c *crawlCmd) Run(ctx context.Context, g *globals) (err error) {
 	if err != nil {
 		return err
 	}
+	for _, damage := range parts.Archive.Mended() {
+		fmt.Fprintln(g.stderr, "freshet: archive:", damage)
+	}
 	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.logger(), ordering: ordering}
 	sum, err := run.crawl(ctx, seeds, scopes)
 	if err := errors.Join(err, parts.Close()); err != nil {

@@ -64,7 +64,7 @@ func Open(dir string, c Config) (*Engine, error) {
 		}
 	}
 	var err error
-	e.bleve, err = bleve.OpenUsing(dir, settings())
+	e.bleve, err = openWhole(dir)
 	switch {
 	case err == nil:
 	case strings.Contains(err.Error(), "timeout"):
@@ -76,6 +76,16 @@ func Open(dir string, c Config) (*Engine, error) {
 		return nil, errors.Join(fmt.Errorf("index %s: %w", dir, err), e.bleve.Close())
 	}
 	return e, nil
+}
+
+// openWhole opens an index. Its libraries panic where they find parts of it damaged.
+func openWhole(dir string) (i bleve.Index, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("damaged: %v", p)
+		}
+	}()
+	return bleve.OpenUsing(dir, settings())
 }
 
 var versionKey, cursorKey = []byte("freshet-version"), []byte("freshet-cursor")
