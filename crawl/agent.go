@@ -104,6 +104,9 @@ func (a *agent) work(ctx context.Context) (err error) {
 			a.homecoming(ctx) // they may have links on this host
 		}
 		for i := range pages {
+			if i > 0 && !time.Now().Before(deadline) {
+				return nil
+			}
 			if more, err := a.turn(ctx, &pages[i], len(pages)-i); err != nil || !more {
 				return err
 			}
@@ -189,7 +192,6 @@ func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, 
 		return false, nil
 	}
 	if r.waste.suspected(a.host.Name) {
-		r.budget.wait(ctx)
 		a.probe(ctx, u, time.Now())
 		if !a.rested(ctx) {
 			return false, nil
@@ -312,6 +314,7 @@ func (a *agent) exclude(p *store.Page, why string) {
 	a.robot.stats.skip(kind, p.URL)
 	in := p.Held()
 	p.State, p.Error, p.Slot, p.Digest = store.Excluded, why, store.Slot{}, [16]byte{}
+	a.count(in, p)
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 
@@ -324,6 +327,7 @@ func (a *agent) takeBack(p *store.Page, keep bool) {
 		p.State, p.Error, p.Digest = store.Excluded, takenBack, [16]byte{}
 	}
 	p.Slot = store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)}
+	a.count(in, p)
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in && !keep})
 }
 
@@ -338,6 +342,7 @@ func (a *agent) blockedByRobots(p *store.Page) {
 	a.robot.stats.skip("robots.txt", p.URL)
 	in := p.Held()
 	p.State, p.Error, p.Slot, p.Digest = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}, [16]byte{}
+	a.count(in, p)
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 

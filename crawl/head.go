@@ -71,29 +71,31 @@ func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fe
 	ask := req
 	ask.Head = true
 	res, err := r.config.Fetch.Get(ctx, ask)
-	if err != nil { // that it was the HEAD's fault, the GET will tell
-		a.host.Ignored = headless
-		if ctx.Err() != nil {
-			return nil, err
-		}
-		return r.config.Fetch.Get(ctx, req)
-	}
+	now := time.Now()
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil: // that it was the HEAD's fault, the GET will tell
+		a.host.Ignored = headless
+		a.host.Next = now.Add(a.host.Delay)
 	case res.Status == http.StatusOK && validated(req, res), res.Status == http.StatusNotModified:
 		res.Status = http.StatusNotModified
 		return res, nil
-	case res.Status == http.StatusOK:
-	case res.Status == http.StatusMethodNotAllowed || res.Status == http.StatusNotImplemented:
-		a.host.Ignored = headless
+	case refuses(res.Status):
+		return res, nil
+	default:
+		if res.Status == http.StatusMethodNotAllowed || res.Status == http.StatusNotImplemented {
+			a.host.Ignored = headless
+		}
+		a.polite(u, res, now)
+		r.stats.answer(res)
+		r.budget.spent(headerBytes)
 	}
-	a.polite(u, res, time.Now())
-	r.stats.answer(res)
-	r.budget.spent(headerBytes)
 	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {
 		return nil, ctx.Err()
 	}
 	if !r.budget.wait(ctx) {
-		return nil, ctx.Err()
+		return nil, errBudget
 	}
 	return r.config.Fetch.Get(ctx, req)
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math"
 	"net"
+	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -39,11 +41,10 @@ func robotsGood(rb *store.Robots) time.Duration {
 // floor by the host's popularity, which loopback hosts do not have.
 func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 	h := &a.host
-	h.Failures, h.Error = 0, ""
-	h.Fetched++
-	if res.Status >= 200 && res.Status < 300 {
-		h.Pages++
+	if !refuses(res.Status) {
+		h.Failures, h.Error = 0, ""
 	}
+	h.Fetched++
 	if h.Response == 0 {
 		h.Response = res.First
 	} else {
@@ -59,6 +60,68 @@ func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 		h.Delay = max(h.Delay, min(a.rules.Delay, c.MaxDelay))
 	}
 	h.Next = now.Add(h.Delay)
+}
+
+// refuses reports whether an answer says that the host has too much to do.
+func refuses(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// errBudget is the error of a request for which there is no budget: one that is
+// shared, and cannot be reached.
+var errBudget = errors.New("the budget of requests cannot be reached")
+
+// beside sends a request that is no page: within the budget, and if it is to the
+// agent's host, when its time has come. However it ends, the host rests after it.
+func (a *agent) beside(ctx context.Context, req fetch.Request) (*fetch.Response, error) {
+	r, own := a.robot, req.URL.Host() == a.host.Name
+	if wait := time.Until(a.host.Next); own && wait > 0 && !pause(ctx, wait) {
+		return nil, ctx.Err()
+	}
+	if !r.budget.wait(ctx) {
+		return nil, errBudget
+	}
+	res, err := r.config.Fetch.Get(ctx, req)
+	now := time.Now()
+	switch {
+	case err == nil && own:
+		a.polite(req.URL, res, now)
+		if refuses(res.Status) {
+			a.overload(res, now)
+		}
+	case own:
+		a.host.Next = later(a.host.Next, now.Add(a.host.Delay))
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.budget.spent(res.Wire + headerBytes)
+	return res, nil
+}
+
+// overload heeds 429 and 503: the whole host rests, for as long as it asks for or
+// the longer the more often it has to.
+func (a *agent) overload(res *fetch.Response, now time.Time) {
+	h := &a.host
+	h.Failures++
+	h.Error = "status " + strconv.Itoa(res.Status)
+	wait := retryAfter(res.Header.Get("Retry-After"), now)
+	if wait <= 0 {
+		wait = max(5*h.Delay, retryDelay(h.Failures+1))
+	}
+	h.Next = now.Add(min(wait, a.robot.config.MaxDelay))
+}
+
+// retryAfter reads seconds or a date.
+func retryAfter(v string, now time.Time) time.Duration {
+	v = strings.TrimSpace(v)
+	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
+		return time.Duration(min(s, 365*24*3600)) * time.Second
+	}
+	if t, err := http.ParseTime(v); err == nil {
+		return t.Sub(now)
+	}
+	return 0
 }
 
 // Between so many pages the least delay of a host goes from Delay to
@@ -107,14 +170,15 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 	now := time.Now()
 	for i := range a.host.Robots {
 		rb := &a.host.Robots[i]
-		if rb.Scheme == u.Scheme() && now.Sub(rb.Fetched) < robotsGood(rb) && !rb.Fetched.After(now) {
+		if rb.Scheme == u.Scheme() && now.Sub(rb.Fetched) < robotsGood(rb) && !rb.Fetched.After(now) && !(rb.Failed() && rb.Fetched.Before(a.robot.started)) {
 			a.use(u, rb)
 			return true, nil
 		}
 	}
-	rb := a.fetchRobots(ctx, u)
-	if ctx.Err() != nil {
-		return false, nil
+	a.rules = nil
+	rb, err := a.fetchRobots(ctx, u)
+	if err != nil {
+		return false, nil //nolint:nilerr // we gave up, not the server
 	}
 	if rb.Failed() {
 		rb.Tries = 1
@@ -159,39 +223,35 @@ func (a *agent) use(u weburl.URL, rb *store.Robots) *robots.File {
 // at least five).
 const robotsRedirects = 5
 
-// fetchRobots gets a robots.txt with its redirects.
-func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) *store.Robots {
-	now := time.Now()
-	rb := &store.Robots{Scheme: u.Scheme(), Fetched: now}
+// fetchRobots gets a robots.txt with its redirects. An error says that we gave up,
+// of which the host knows nothing.
+func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, error) {
+	rb := &store.Robots{Scheme: u.Scheme(), Fetched: time.Now()}
 	at, err := weburl.Parse(u.Origin() + "/robots.txt")
 	if err != nil {
-		return rb
+		return rb, nil //nolint:nilerr // as one that cannot be had
 	}
 	for range robotsRedirects + 1 {
-		res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: at, Accept: "text/plain,*/*;q=0.5"})
-		if err != nil {
-			if ctx.Err() == nil {
-				a.robotsError(err)
-			}
-			return rb
+		res, err := a.beside(ctx, fetch.Request{URL: at, Accept: "text/plain,*/*;q=0.5"})
+		if ctx.Err() != nil || errors.Is(err, errBudget) {
+			return nil, err
 		}
-		a.rules = nil
-		a.polite(u, res, time.Now())
+		if err != nil {
+			a.robotsError(err)
+			return rb, nil
+		}
 		to, ok := res.Location(at)
 		if !ok {
 			rb.Status = res.Status
 			if res.Status >= 200 && res.Status < 300 {
-				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize+1)] // a byte more tells that it was cut
+				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize)]
 			}
-			return rb
+			return rb, nil
 		}
 		at = to
-		if wait := time.Until(a.host.Next); at.Host() == a.host.Name && wait > 0 && !pause(ctx, wait) {
-			return rb
-		}
 	}
-	rb.Status = 404 // endless redirects count as none
-	return rb
+	rb.Status = http.StatusNotFound // endless redirects count as none
+	return rb, nil
 }
 
 func (a *agent) robotsError(err error) {
@@ -203,6 +263,9 @@ func (a *agent) robotsError(err error) {
 	a.robot.stats.fail(string(kind))
 	if trap := malice[kind]; trap != "" {
 		a.robot.stats.trap(trap, a.host.Name+"/robots.txt")
+	}
+	if kind == fetch.Private { // nobody was asked
+		return
 	}
 	a.host.Failures++
 	a.host.Error = "robots.txt: " + string(kind)

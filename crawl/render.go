@@ -124,27 +124,13 @@ func (a *agent) send(ctx context.Context, b *building) bool {
 
 // get fetches for the renderer. A script of the host counts as a visit of it.
 func (a *agent) get(ctx context.Context, u weburl.URL) (*fetch.Response, error) {
-	own := u.Host() == a.host.Name
-	if own {
-		if !a.permits()(u) {
-			return nil, errors.New("robots.txt forbids it")
-		}
-		wait := time.Until(a.host.Next)
-		if wait > longPause {
-			return nil, fmt.Errorf("%s rests for %v", a.host.Name, wait.Round(time.Second))
-		}
-		if !pause(ctx, max(0, wait)) {
-			return nil, ctx.Err()
-		}
+	if !a.permits()(u) {
+		return nil, errors.New("robots.txt forbids it")
 	}
-	a.robot.budget.wait(ctx)
-	res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: u, Accept: "*/*"})
-	if own && err == nil {
-		pages := a.host.Pages
-		a.polite(u, res, time.Now())
-		a.host.Pages = pages // a script is none
+	if wait := time.Until(a.host.Next); u.Host() == a.host.Name && wait > longPause {
+		return nil, fmt.Errorf("%s rests for %v", a.host.Name, wait.Round(time.Second))
 	}
-	return res, err
+	return a.beside(ctx, fetch.Request{URL: u, Accept: "*/*"})
 }
 
 func later(a, b time.Time) time.Time {

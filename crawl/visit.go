@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/freshet/freshet/archive"
@@ -41,7 +40,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	now := time.Now()
 	if err != nil {
 		r.unreserve()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, errBudget) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
@@ -82,7 +81,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	case s >= 300 && s < 400:
 		links = a.redirect(&before, p, u, res, now)
 		changed = before.Held()
-	case s == http.StatusTooManyRequests || s == http.StatusServiceUnavailable:
+	case refuses(s):
 		r.unreserve()
 		a.overloaded(p, res, now)
 	case s >= 500:
@@ -120,6 +119,7 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 		p.Digest = [16]byte{} // nothing of it is in the index
 	}
 	a.learn(before, p, changed, now)
+	a.count(before.Held(), p)
 	if p.State != store.OK && p.State != store.Redirect {
 		a.robot.config.Plan.Unplanned(u)
 	}
@@ -137,6 +137,17 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 	}
 }
 
+// count keeps the number of the host's pages. held says whether the page was one of
+// them before.
+func (a *agent) count(held bool, p *store.Page) {
+	switch {
+	case p.Held() && !held:
+		a.host.Pages++
+	case held && !p.Held() && a.host.Pages > 0:
+		a.host.Pages--
+	}
+}
+
 // content takes a page that came: archive, compare, queue its links. keys are
 // those of the links, or nil.
 func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links []extract.Link, keys []weburl.Key, changed bool) {
@@ -148,7 +159,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	for _, kind := range oddities(page, res) {
 		r.stats.trap(kind, p.URL)
 	}
-	if a.soft(ctx, u, page) {
+	if a.soft(ctx, u, before, page) {
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
@@ -430,8 +441,8 @@ func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
 	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
 	p.Failures++
 	switch kind {
-	case fetch.Private:
-		p.State, p.Slot = store.Excluded, store.Slot{}
+	case fetch.Private: // nobody was asked; names and leave may change
+		p.Slot = store.Slot{Due: now.Add(24 * time.Hour)}
 		return
 	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Header, fetch.Protocol: // the page's fault, not the host's
 		a.host.Next = now.Add(a.host.Delay)
@@ -480,32 +491,15 @@ func (a *agent) goneAgain(before, p *store.Page, now time.Time) {
 // goneAtFirst is after what time a page that has gone is looked for again.
 const goneAtFirst = 24 * time.Hour
 
-// overloaded heeds 429 and 503: the whole host rests.
+// overloaded puts a page off that was answered with 429 or 503.
 func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {
 	p.State = store.Failed
 	p.Failures++
 	p.Error = "status " + strconv.Itoa(p.Status)
 	a.robot.stats.fail("status-" + strconv.Itoa(p.Status))
-	wait := retryAfter(res.Header.Get("Retry-After"), now)
-	if wait <= 0 {
-		wait = max(5*a.host.Delay, retryDelay(p.Failures+1))
-	}
-	wait = min(wait, a.robot.config.MaxDelay)
-	a.host.Next = now.Add(wait)
+	a.overload(res, now)
 	a.retry(p, now)
 	if p.Slot.Due.Before(a.host.Next) {
 		p.Slot.Due = a.host.Next
 	}
-}
-
-// retryAfter reads seconds or a date.
-func retryAfter(v string, now time.Time) time.Duration {
-	v = strings.TrimSpace(v)
-	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
-		return time.Duration(min(s, 365*24*3600)) * time.Second
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return t.Sub(now)
-	}
-	return 0
 }

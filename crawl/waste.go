@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"hash/fnv"
 	"maps"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -288,13 +290,14 @@ const notFoundAge = 7 * 24 * time.Hour
 // soft reports whether a page is the host's way of saying that there is none
 // with status 200. A host is asked for a page that cannot exist once it has
 // answered three different URLs alike; its answer is kept with the host. Where
-// the host must rest first, the next agent asks.
-func (a *agent) soft(ctx context.Context, u weburl.URL, page *extract.Page) bool {
+// the host must rest first, the next agent asks. A page that is as it was before
+// is no further URL.
+func (a *agent) soft(ctx context.Context, u weburl.URL, before *store.Page, page *extract.Page) bool {
 	if page.Sitemap || u.Path() == "/" || page.Length < softText {
 		return false
 	}
 	w, now := &a.robot.waste, time.Now()
-	if w.answered(a.host.Name, page.Digest) && now.Sub(a.host.Probed) > notFoundAge {
+	if page.Digest != before.Digest && w.answered(a.host.Name, page.Digest) && now.Sub(a.host.Probed) > notFoundAge {
 		if time.Until(a.host.Next) > patience {
 			w.suspect(a.host.Name, true)
 		} else {
@@ -321,18 +324,17 @@ func (a *agent) probe(ctx context.Context, u weburl.URL, now time.Time) {
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(u.Origin() + now.String()))
 	at, err := weburl.Parse(u.Origin() + "/" + hex.EncodeToString(name.Sum(nil)) + ".html")
-	if err != nil || !a.rules.Allowed(at.Target()) {
+	if err != nil || a.rules == nil || !a.rules.Allowed(at.Target()) {
 		return
 	}
-	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {
+	res, err := a.beside(ctx, fetch.Request{URL: at})
+	if ctx.Err() != nil || errors.Is(err, errBudget) {
 		return
 	}
-	res, err := a.robot.config.Fetch.Get(ctx, fetch.Request{URL: at})
 	if err != nil {
 		a.host.Probed = now.Add(time.Hour - notFoundAge) // in an hour again
 		return
 	}
-	a.polite(u, res, time.Now())
 	a.host.Probed, a.host.NotFound = now, 0
 	if res.Status == http.StatusOK {
 		a.host.NotFound = extract.Document(res.Body, res.Header.Get("Content-Type"), at, extract.Options{}).Simhash

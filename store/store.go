@@ -95,7 +95,7 @@ type Host struct {
 	Next     time.Time     `json:"x,omitzero"` // no request before
 	Delay    time.Duration `json:"d,omitempty"`
 	Response time.Duration `json:"r,omitempty"` // smoothed
-	Failures int           `json:"f,omitempty"` // requests without answer in a row
+	Failures int           `json:"f,omitempty"` // requests in a row without an answer, or with one that it has too much to do
 	Error    string        `json:"e,omitempty"`
 	Fetched  int64         `json:"c,omitempty"` // requests answered, in all
 	Pages    int64         `json:"p,omitempty"` // pages in state OK, about
