@@ -199,12 +199,8 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 		method = http.MethodHead
 	}
 	start := time.Now()
-	req, err := http.NewRequestWithContext(ctx, method, r.URL.String(), nil)
-	if err != nil {
-		return err
-	}
-	req.Header = h
-	res, err := c.http.RoundTrip(req)
+	req := &http.Request{Method: method, URL: c.target(r.URL), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	res, err := c.http.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -221,6 +217,19 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 	err = c.body(counted, res.ContentLength, out)
 	out.Elapsed = time.Since(start)
 	return err
+}
+
+// target is an address for net/http, whose own parser knows RFC 3986 only: what it
+// refuses ("/100%") or would write otherwise ("/a|b") goes as it is.
+func (c *Client) target(u weburl.URL) *url.URL {
+	if parsed, err := url.Parse(u.String()); err == nil && parsed.RequestURI() == u.Target() {
+		return parsed
+	}
+	out := &url.URL{Scheme: u.Scheme(), Host: u.Host(), Opaque: u.Target()}
+	if c.config.Proxy != "" || strings.HasPrefix(out.Opaque, "//") { // the absolute form
+		out.Opaque = "//" + u.Host() + out.Opaque
+	}
+	return out
 }
 
 // source is a body as it is transferred.
