@@ -49,24 +49,33 @@ func Lengths[W ~uint32 | ~uint64](weights []W, limit int) []uint8 {
 // weight, and returns which of them are symbols.
 func rows[W ~uint32 | ~uint64](weights []W, order []int, limit int) [][]bool {
 	n := len(order)
+	leaves := make([]uint64, n)
+	for i, k := range order {
+		leaves[i] = uint64(weights[k])
+	}
 	single := make([][]bool, limit)
-	var row, before []uint64
+	kinds := make([]bool, 2*n*limit) // a row has less than 2n things
+	row, before := make([]uint64, 2*n), make([]uint64, 0, 2*n)
 	for l := range single {
-		row, before = make([]uint64, 0, n+len(row)/2), row
-		for i, j := 0, 0; i < n || 2*j+1 < len(before); {
-			alone := 2*j+1 >= len(before)
+		kind := kinds[2*n*l : 2*n*(l+1)]
+		row = row[:2*n]
+		at := 0
+		for i, j := 0, 0; i < n || j+1 < len(before); at++ {
+			alone := j+1 >= len(before)
 			if !alone && i < n {
-				alone = uint64(weights[order[i]]) <= before[2*j]+before[2*j+1]
+				alone = leaves[i] <= before[j]+before[j+1]
 			}
 			if alone {
-				row = append(row, uint64(weights[order[i]]))
+				row[at] = leaves[i]
 				i++
 			} else {
-				row = append(row, before[2*j]+before[2*j+1])
-				j++
+				row[at] = before[j] + before[j+1]
+				j += 2
 			}
-			single[l] = append(single[l], alone)
+			kind[at] = alone
 		}
+		single[l] = kind[:at]
+		row, before = before, row[:at]
 	}
 	return single
 }

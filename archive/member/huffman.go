@@ -13,9 +13,9 @@ const (
 	endBlock  = 256
 )
 
-// maxBits bounds the codes, so that four literals fit into a word with the
-// seven bits that wait there at most.
-const maxBits = 14
+// maxBits bounds the codes, so that a literal and a match (with 5 and 13 bits
+// more) fit into a word with the seven bits that wait there at most.
+const maxBits = 12
 
 // tally counts symbols.
 type tally struct {
@@ -32,9 +32,9 @@ type code uint32
 type codes struct {
 	lit    [literals]code
 	length [maxMatch + 1]uint64 // of a match: code and extra bits, packed as a code is
-	dist   [distances]code
+	dist   [32]code
 	head   []bitRun
-	symbol float64 // bits that a symbol took in what was learnt from
+	took   float64 // bits of a byte of a sample of what was learnt from
 }
 
 // bitRun is some bits.
@@ -64,15 +64,19 @@ func (c *codes) learn(t *tally) {
 
 // assign gives canonical codes (RFC 1951, 3.2.2), bits reversed.
 func assign(out []code, lengths []uint8) {
-	next := uint32(0)
-	for n := uint8(1); n <= maxBits; n++ {
-		for i, l := range lengths {
-			if l == n {
-				out[i] = code(bits.Reverse32(next)>>(32-n))<<8 | code(n)
-				next++
-			}
+	var count, next [maxBits + 1]uint32
+	for _, l := range lengths {
+		count[l]++
+	}
+	count[0] = 0
+	for n := 1; n <= maxBits; n++ {
+		next[n] = (next[n-1] + count[n-1]) << 1
+	}
+	for i, l := range lengths {
+		if l > 0 {
+			out[i] = code(bits.Reverse32(next[l])>>(32-l))<<8 | code(l)
+			next[l]++
 		}
-		next <<= 1
 	}
 }
 
