@@ -397,12 +397,7 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 	if err != nil {
 		return 0, err
 	}
-	for i := range batch.Visits {
-		if err = w.visit(h, &batch.Visits[i]); err != nil {
-			break
-		}
-	}
-	if err == nil {
+	if err = w.visit(h, batch.Visits); err == nil {
 		err = w.host(batch.Host)
 	}
 	if err == nil {

@@ -1,9 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,6 +27,7 @@ type writer struct {
 	h       *host        // of the lease
 	next    time.Time    // of the host
 	taken   map[weburl.Key]place
+	visits  []visit        // by the keys of their pages, then in order
 	changed []feedEntry    // in order, for the feed
 	open    []*store.Found // may be new
 	added   map[weburl.Key]struct{}
@@ -33,20 +35,12 @@ type writer struct {
 	touched []*hostChange
 	byHost  map[hostKey]*hostChange // of touched
 	states  map[store.State]int64
-	visited []weburl.Key
 	nextDue uint64              // earliest revisit among the visits, 0 for none
 	wasDue  bool                // a visit left the queue of revisits
 	locked  bool                // holds committing
 	seq     uint64              // of the feed after the batch
 	syncing bool                // the batch was written and is not known to be durable yet
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
-}
-
-// feedEntry is what the feed tells of a change.
-type feedEntry struct {
-	key weburl.Key
-	at  time.Time
-	url string
 }
 
 // hostChange is what a batch changes in the queue of a host.
@@ -73,7 +67,7 @@ func (s *Store) newWriter() *writer {
 }
 
 // mostRoom is how many URLs a batch may have had whose room is kept.
-const mostRoom = 4096
+const mostRoom = 1024
 
 // close ends the batch, written or not.
 func (w *writer) close() {
@@ -86,13 +80,14 @@ func (w *writer) close() {
 	clear(w.added)
 	clear(w.byHost)
 	clear(w.states)
-	clear(w.changed[:cap(w.changed)])
-	clear(w.open[:cap(w.open)])
-	clear(w.news[:cap(w.news)])
-	clear(w.touched[:cap(w.touched)])
+	clear(w.changed)
+	clear(w.open)
+	clear(w.visits)
+	clear(w.news)
+	clear(w.touched)
 	*w = writer{
 		room: w.room[:0], changed: w.changed[:0], open: w.open[:0], added: w.added, news: w.news[:0],
-		touched: w.touched[:0], byHost: w.byHost, states: w.states, visited: w.visited[:0],
+		touched: w.touched[:0], byHost: w.byHost, states: w.states, visits: w.visits[:0],
 	}
 	s.writers.Put(w)
 }
@@ -176,77 +171,6 @@ func (w *writer) host(h store.Host) error {
 	return w.set(hostRecord(weburl.HostKey(h.Name)), v, err)
 }
 
-// visit writes a page's new record, moves it in the queue, and logs the visit.
-func (w *writer) visit(h *host, v *store.Visit) error {
-	u, err := weburl.Parse(v.Page.URL)
-	if err != nil {
-		return err
-	}
-	k := u.Key()
-	if hostKey(k[:8]) != h.key {
-		return fmt.Errorf("%s is not on the leased host", v.Page.URL)
-	}
-	from, out := w.taken[k]
-	if !out {
-		return fmt.Errorf("%s was not taken", v.Page.URL)
-	}
-	if old := slotKey(k, from.slot); old != nil {
-		if err := w.b.Delete(old, nil); err != nil {
-			return err
-		}
-	}
-	if from.slot.Order > 0 {
-		w.of(h.key).count(-1)
-	}
-	switch next := v.Page.Slot; {
-	case next.Order > 0:
-		c := w.of(h.key)
-		c.count(1)
-		c.lower(next.Order)
-		c.again = true
-	case !next.Due.IsZero():
-		if at := max(1, millis(next.Due)); w.nextDue == 0 || at < w.nextDue {
-			w.nextDue = at
-		}
-	}
-	w.wasDue = w.wasDue || from.slot.Order == 0
-	if next := slotKey(k, v.Page.Slot); next != nil {
-		if err := w.b.Set(next, nil, nil); err != nil {
-			return err
-		}
-	}
-	w.states[v.Page.State]++
-	if from.state != store.Queued {
-		w.states[from.state]--
-	}
-	w.visited = append(w.visited, k)
-	if err := w.page(k, &v.Page); err != nil {
-		return err
-	}
-	return w.log(k, v)
-}
-
-// log writes the visit's line, and for a change the links; the feed's entry
-// gets its number when the batch is committed.
-func (w *writer) log(k weburl.Key, v *store.Visit) error {
-	if !v.Arrived.IsZero() {
-		line := &store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
-		if err := w.logged(k, line); err != nil {
-			return err
-		}
-	}
-	if !v.Changed {
-		return nil
-	}
-	w.changed = append(w.changed, feedEntry{k, v.Arrived, v.Page.URL})
-	return w.set(linkKey(k), appendLinks(w.room[:0], v.Links), nil)
-}
-
-func (w *writer) logged(k weburl.Key, line *store.VisitLog) error {
-	v, err := appendVisit(w.room[:0], line)
-	return w.set(visitKey(line.Time, k), v, err)
-}
-
 // count notes that new pages came or went.
 func (c *hostChange) count(n int64) {
 	c.queued = true
@@ -284,7 +208,7 @@ func (w *writer) found(found []store.Found) error {
 			return errors.Join(err, l.close())
 		}
 	}
-	return l.close()
+	return errors.Join(w.writeNews(), l.close())
 }
 
 // settle queues one URL if it is new, else moves it. The writer is locked.
@@ -308,7 +232,8 @@ func (w *writer) settle(f *store.Found) error {
 		}
 	}
 	if !is {
-		return w.queue(k, f)
+		w.queue(k, f)
+		return nil
 	}
 	if !f.Due.IsZero() || f.Promote {
 		return w.move(k, f)
@@ -316,7 +241,8 @@ func (w *writer) settle(f *store.Found) error {
 	return nil
 }
 
-func (w *writer) queue(k weburl.Key, f *store.Found) error {
+// queue takes up a URL that is not known.
+func (w *writer) queue(k weburl.Key, f *store.Found) {
 	w.added[k] = struct{}{}
 	p := newPageOf(k, f)
 	w.news = append(w.news, p)
@@ -325,11 +251,23 @@ func (w *writer) queue(k weburl.Key, f *store.Found) error {
 	c.added++
 	c.count(1)
 	c.lower(p.order)
-	rec := p.record()
-	if err := w.page(k, &rec); err != nil {
-		return err
+}
+
+// writeNews writes the new pages, in the order of their keys as visits do.
+func (w *writer) writeNews() error {
+	slices.SortFunc(w.news, func(a, b newPage) int { return bytes.Compare(a.key[:], b.key[:]) })
+	for i := range w.news {
+		rec := w.news[i].record()
+		if err := w.page(w.news[i].key, &rec); err != nil {
+			return err
+		}
 	}
-	return w.b.Set(slotKey(k, rec.Slot), nil, nil)
+	for i := range w.news {
+		if err := w.b.Set(slotKey(w.news[i].key, store.Slot{Order: w.news[i].order}), nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // move brings a known page forward in its queue: a revisit to f.Due, a page
@@ -512,8 +450,8 @@ func (w *writer) remember(due uint64) {
 	s.stats.URLs += int64(len(w.added))
 	if w.h != nil {
 		w.h.next, w.h.due = w.next, due
-		for _, k := range w.visited {
-			delete(w.h.taken, k)
+		for i := range w.visits {
+			delete(w.h.taken, w.visits[i].key)
 		}
 	}
 	for _, c := range w.touched {
