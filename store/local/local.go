@@ -22,6 +22,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/freshet/freshet/store"
@@ -59,7 +60,7 @@ type Config struct {
 	// return; nil panics.
 	Fatal func(message string)
 
-	memory uint64           // of the table of fresh writes; default 8 MiB
+	memory uint64           // of the table of fresh writes; default 16 MiB
 	now    func() time.Time // default time.Now
 }
 
@@ -117,7 +118,7 @@ func Open(dir string, c Config) (*Store, error) {
 		c.now = time.Now
 	}
 	if c.memory == 0 {
-		c.memory = 8 << 20
+		c.memory = 16 << 20
 	}
 	cache := pebble.NewCache(c.Cache)
 	opts := &pebble.Options{
@@ -127,6 +128,12 @@ func Open(dir string, c Config) (*Store, error) {
 	}
 	for i := range len(opts.Levels) - 1 { // Get does not ask the filters of the last level
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	// What is flushed is merged into the next level soon: compressing it costs more
+	// than it saves.
+	opts.Levels[0].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
+	for i := range opts.Levels[1:] {
+		opts.Levels[1+i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 	}
 	db, err := pebble.Open(dir, opts)
 	if err != nil {
