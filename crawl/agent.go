@@ -40,6 +40,7 @@ type agent struct {
 	last    time.Time // of the last commit
 	body    []byte    // room for the body of the next page
 	told    pending   // signals before the visit under way
+	known   []bool    // room: which links of a page are known
 
 	built   chan *building // pages that come back from the browser
 	away    int            // pages that are there

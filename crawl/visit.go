@@ -243,29 +243,33 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *b
 	}
 	a.spread(p, page)
 	fetched := b.fetchedLinks(r.config.Canon)
+	a.known = r.known(keys, a.known[:0])
 	for i := range page.Links {
 		l := &page.Links[i]
 		if l.NoFollow || l.Kind == extract.Image {
 			continue
 		}
-		u, k := a.canonical(l.URL), keys[i]
+		u, known := a.canonical(l.URL), a.known[i]
 		if u != l.URL {
-			k = u.Key()
+			known = r.known([]weburl.Key{u.Key()}, nil)[0]
 		}
-		if r.inScope(u, p.Depth+1) && (r.known(k) || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
+		if r.inScope(u, p.Depth+1) && (known || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
 			b.gained++
 		}
 	}
 }
 
-// known reports whether a URL need not be queued, by what the store has in
-// memory.
-func (r *Robot) known(k weburl.Key) bool {
+// known appends of each key whether its URL need not be queued, by what the store
+// has in memory.
+func (r *Robot) known(keys []weburl.Key, known []bool) []bool {
+	known = append(known, make([]bool, len(keys))...)
 	if _, promotes := r.config.Ordering.(Spreader); promotes {
-		return false
+		return known
 	}
-	s, ok := r.config.Store.(store.Knower)
-	return ok && s.Known(k)
+	if s, ok := r.config.Store.(store.Knower); ok {
+		s.Known(keys, known)
+	}
+	return known
 }
 
 // spread tells an ordering that learns from links.

@@ -238,9 +238,9 @@ type Finisher interface {
 
 // Knower is a Store that can tell of many URLs from memory that they are known.
 type Knower interface {
-	// Known reports whether the URL of a key is known for certain. False says
-	// nothing: it is new, or memory does not hold it.
-	Known(k weburl.Key) bool
+	// Known tells of each key whether its URL is known for certain; known is as
+	// long as keys. False says nothing: it is new, or memory does not hold it.
+	Known(keys []weburl.Key, known []bool)
 }
 
 // Store is the whole contract. All methods may be called from any goroutine.

@@ -161,8 +161,10 @@ func (c *crawlSite) visit(s *Store, p *store.Page, n int32, b *store.Batch) {
 	p.Slot = store.Slot{Due: now.Add(24*time.Hour + time.Duration(x%1e6)*time.Millisecond)}
 	v := store.Visit{Page: *p, Changed: true, Arrived: now, Took: 1234 * time.Microsecond, Links: c.pages[n].keys}
 	b.Visits = append(b.Visits, v)
-	for i, k := range c.pages[n].keys {
-		if !s.Known(k) {
+	known := make([]bool, len(c.pages[n].keys))
+	s.Known(c.pages[n].keys, known)
+	for i, is := range known {
+		if !is {
 			b.Found = append(b.Found, store.Found{URL: c.pages[c.pages[n].links[i]].url, Depth: p.Depth + 1, From: p.URL, Order: uint64(p.Depth + 2)})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"sync"
+	"sync/atomic"
 
 	"github.com/freshet/freshet/weburl"
 )
@@ -21,10 +22,13 @@ import (
 // new ones by the filters, and the disk is asked for a known URL that was not
 // met for long and for one new URL of some hundred.
 //
-// All is cut into shards, so that growing one copies little and briefly.
+// All is cut into shards, so that growing one copies little and briefly. Who asks
+// shares the lock with others: beside them it only marks what was asked for, in one
+// atomic step.
 type seen struct {
-	shards [seenShards]shard
 	limits
+	mu     sync.RWMutex // guards what follows
+	shards [seenShards]shard
 }
 
 const seenShards = 64
@@ -37,7 +41,6 @@ type limits struct {
 
 type shard struct {
 	limits
-	mu    sync.Mutex
 	slots []uint64 // prints, the lowest bit says asked for lately; 0 is free
 	n     int
 	known []filter // of all URLs once the table was full, each twice as large
@@ -75,12 +78,18 @@ func (s *seen) shard(p uint64) *shard { return &s.shards[p>>58] }
 // ask says whether a URL was added.
 func (s *seen) ask(k weburl.Key) answer {
 	p := print(k)
-	sh := s.shard(p)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shard(p).ask(p)
+}
+
+func (sh *shard) ask(p uint64) answer {
 	if len(sh.slots) > 0 {
-		if i := sh.find(p); sh.slots[i] != 0 {
-			sh.slots[i] |= 1
+		slot := &sh.slots[sh.find(p)]
+		if q := atomic.LoadUint64(slot); q != 0 {
+			if q&1 == 0 {
+				atomic.OrUint64(slot, 1)
+			}
 			return known
 		}
 	}
@@ -92,15 +101,38 @@ func (s *seen) ask(k weburl.Key) answer {
 	return unknown
 }
 
+// knownAll tells of each key whether it is in the table. A table of millions is in
+// no cache: the slots where the searches begin are all loaded first, so that the
+// waits for memory overlap.
+func (s *seen) knownAll(keys []weburl.Key, is []bool) {
+	var prints, first [64]uint64
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for at := 0; at < len(keys); at += len(prints) {
+		some := keys[at:min(at+len(prints), len(keys))]
+		for i, k := range some {
+			p := print(k)
+			prints[i], first[i] = p, 0
+			if sh := s.shard(p); len(sh.slots) > 0 {
+				first[i] = atomic.LoadUint64(&sh.slots[sh.home(p)])
+			}
+		}
+		for i := range some {
+			// Marked already and in its place, or to be searched for.
+			is[at+i] = first[i] == prints[i]|1 || s.shard(prints[i]).ask(prints[i]) == known
+		}
+	}
+}
+
 // Known implements store.Knower.
-func (s *Store) Known(k weburl.Key) bool { return s.seen.ask(k) == known }
+func (s *Store) Known(keys []weburl.Key, known []bool) { s.seen.knownAll(keys, known) }
 
 // add inserts a URL that was not added before.
 func (s *seen) add(k weburl.Key) {
 	p := print(k)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	sh := s.shard(p)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
 	sh.insert(p)
 	if sh.known != nil {
 		sh.filterFor(0).add(p)
@@ -110,33 +142,31 @@ func (s *seen) add(k weburl.Key) {
 // remember puts a URL that was added before back into the table.
 func (s *seen) remember(k weburl.Key) {
 	p := print(k)
-	sh := s.shard(p)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	sh.insert(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shard(p).insert(p)
 }
 
 // close gives the memory back.
 func (s *seen) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range s.shards {
 		sh := &s.shards[i]
-		sh.mu.Lock()
 		release(sh.slots)
 		for j := range sh.known {
 			release(sh.known[j].words)
 		}
 		sh.slots, sh.known, sh.n = nil, nil, 0
-		sh.mu.Unlock()
 	}
 }
 
 // memory is how many bytes are held.
 func (s *seen) memory() (n int64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	for i := range s.shards {
-		sh := &s.shards[i]
-		sh.mu.Lock()
-		n += int64(8*len(sh.slots) + sh.bytes)
-		sh.mu.Unlock()
+		n += int64(8*len(s.shards[i].slots) + s.shards[i].bytes)
 	}
 	return n
 }
@@ -249,13 +279,14 @@ func (sh *shard) home(p uint64) int {
 
 // find returns the slot of p, or the free slot where it belongs.
 func (sh *shard) find(p uint64) int {
-	i := sh.home(p)
-	for sh.slots[i] != 0 && sh.slots[i]&^1 != p {
+	for i := sh.home(p); ; {
+		if q := atomic.LoadUint64(&sh.slots[i]); q == 0 || q&^1 == p {
+			return i
+		}
 		if i++; i == len(sh.slots) {
 			i = 0
 		}
 	}
-	return i
 }
 
 // grow makes the table half as large again, up to what its limit needs.

@@ -3,6 +3,7 @@ package local
 import (
 	"encoding/binary"
 	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/freshet/freshet/weburl"
@@ -135,6 +136,74 @@ func FuzzSeen(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Many keys at once are told as each alone, while others are added: what was
+// there before is known, what is never added is not.
+func TestKnownAtOnce(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	s := newSeen(limits{4 * n, 1 << 20})
+	defer s.close()
+	for i := range n / 2 {
+		s.add(key(i))
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() {
+		for i := n / 2; i < n; i++ {
+			s.add(key(i))
+		}
+	})
+	for g := range 3 {
+		wg.Go(func() {
+			for at := g; at < n/2-200; at += 97 {
+				keys := make([]weburl.Key, at%201)
+				for i := range keys {
+					keys[i] = key(at + i + i%2*2*n)
+				}
+				is := make([]bool, len(keys))
+				s.knownAll(keys, is)
+				for i := range is {
+					if is[i] != (i%2 == 0) {
+						t.Errorf("key %d of %d at %d: known %v", i, len(keys), at, is[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkKnown asks for the links of a page in a table of 4 million, in which
+// each is a miss of the cache.
+func BenchmarkKnown(b *testing.B) {
+	const n = 4 << 20
+	s := newSeen(limits{8 << 20, 1 << 20})
+	defer s.close()
+	for i := range n {
+		s.add(key(i))
+	}
+	keys, is := make([]weburl.Key, 32), make([]bool, 32)
+	for _, how := range []struct {
+		name string
+		ask  func()
+	}{
+		{"each", func() {
+			for i := range keys {
+				is[i] = s.ask(keys[i]) == known
+			}
+		}},
+		{"all", func() { s.knownAll(keys, is) }},
+	} {
+		b.Run(how.name, func(b *testing.B) {
+			for at := 0; b.Loop(); at++ {
+				for i := range keys {
+					keys[i] = key((at*7919 + i*104_729) % n)
+				}
+				how.ask()
+			}
+		})
+	}
 }
 
 func BenchmarkSeen(b *testing.B) {
