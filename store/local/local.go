@@ -147,6 +147,9 @@ func Open(dir string, c Config) (*Store, error) {
 		if strings.Contains(err.Error(), "format major version") {
 			return nil, fmt.Errorf("store %s: %w: %s", dir, store.ErrVersion, strings.TrimPrefix(err.Error(), "pebble: "))
 		}
+		if pebble.IsCorruptionError(err) || strings.Contains(err.Error(), "manifest") {
+			return nil, fmt.Errorf("store %s is damaged: %w; take a copy of the data directory, or remove the folder of the store: then all is fetched again", dir, err)
+		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
 	s := &Store{db: db, cache: cache, write: pebble.Sync, log: quiet{c.Fatal}, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}}
@@ -184,6 +187,11 @@ func (s *Store) load() error {
 	}
 	if v == nil || string(v) == formatBefore {
 		if err := s.Put(ctx, "version", []byte(formatVersion)); err != nil {
+			return err
+		}
+		// The log that Pebble begins a new store with does not tell what was synced, so
+		// that damage in its middle would pass for its end. The next one does.
+		if err := s.db.Flush(); err != nil {
 			return err
 		}
 	} else if string(v) != formatVersion {
