@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -287,12 +288,21 @@ func (n *Node) takeSource(s console.Source) error {
 	if err != nil {
 		return err
 	}
-	n.ready.Load().AddScope(sc)
 	s.Added = true
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.sources {
+		switch {
+		case o.URL != s.URL:
+		case cmp.Or(o.Scope, "host") == cmp.Or(s.Scope, "host") && o.Depth == s.Depth:
+			return nil // added twice
+		default:
+			return fmt.Errorf("%s is a source already, with the scope %s and depth %d: take it back first", s.URL, cmp.Or(o.Scope, "host"), o.Depth)
+		}
+	}
+	n.ready.Load().AddScope(sc)
 	n.sources = append(n.sources, s)
 	delete(n.gone, s.URL)
-	n.mu.Unlock()
 	return nil
 }
 

@@ -92,10 +92,11 @@ func (n *Node) watchFreshness(ctx context.Context) error {
 			}
 			n.log.Error("estimate freshness", "err", err)
 		}
-		wait = max(freshnessEvery, 10*time.Since(start))
+		least := freshnessEvery
 		if start.Sub(n.started) < time.Minute {
-			wait = 2 * time.Second
+			least = 2 * time.Second
 		}
+		wait = max(least, 10*time.Since(start))
 	}
 }
 

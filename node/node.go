@@ -287,12 +287,20 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	}
 	defer os.Remove(path)
 	var parts sync.WaitGroup
-	errs := make(chan error, 3)
+	var failing sync.Mutex
+	var failed []error
 	start := func(name string, f func(context.Context) error) {
 		parts.Go(func() {
-			if err := f(ctx); err != nil && ctx.Err() == nil {
-				errs <- fmt.Errorf("%s: %w", name, err)
+			err := f(ctx)
+			switch {
+			case err == nil:
+			case ctx.Err() == nil:
+				failing.Lock()
+				failed = append(failed, fmt.Errorf("%s: %w", name, err))
+				failing.Unlock()
 				n.stop()
+			case !errors.Is(err, ctx.Err()):
+				n.log.Error(name+": at the end", "err", err)
 			}
 		})
 	}
@@ -334,12 +342,7 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 	}
 	parts.Wait()
 	n.client.Close()
-	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(append(all, n.close())...)
+	return errors.Join(append(failed, n.close())...)
 }
 
 // listen makes the console's server.

@@ -218,7 +218,10 @@ func TestControls(t *testing.T) {
 	if err := n.AddSource(ctx, console.Source{URL: site.URL + "/"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []console.Source{{URL: "http://www.example.org/"}, {URL: "nonsense"}, {URL: site.URL, Scope: "all"}, {URL: "smb://h/s"}} {
+	if err := n.AddSource(ctx, console.Source{URL: site.URL + "/", Scope: "host"}); err != nil { // once more
+		t.Fatal(err)
+	}
+	for _, bad := range []console.Source{{URL: site.URL + "/", Scope: "any"}, {URL: "http://www.example.org/"}, {URL: "nonsense"}, {URL: site.URL, Scope: "all"}, {URL: "smb://h/s"}} {
 		if err := n.AddSource(ctx, bad); err == nil {
 			t.Errorf("took %+v", bad)
 		}
@@ -242,6 +245,13 @@ func TestControls(t *testing.T) {
 	}
 	if err := n.Ready(ctx); err != nil {
 		t.Error(err)
+	}
+	u, err := weburl.Parse(site.URL + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.RemoveSource(ctx, site.URL+"/", false); err != nil || n.robot.InScope(u, 0) == "" {
+		t.Errorf("a source that was added twice and taken back: %v; it is followed: %v", err, n.robot.InScope(u, 0) == "")
 	}
 }
 
