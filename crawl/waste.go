@@ -147,14 +147,14 @@ func dated(path string) bool {
 
 // mirror notes a page's content and returns the host whose copy this host has
 // turned out to be, or "". Pages count as the same where path and title are the
-// same and the simhashes of their texts differ in at most three bits (Manku, Jain,
+// same, but for the host's name in it, and the simhashes of their texts differ in at most three bits (Manku, Jain,
 // Das Sarma: Detecting near-duplicates for web crawling, 2007): of four parts of
 // 16 bits one is then the same, and a page is remembered under each of the four.
 // When the table is full, every other path is forgotten and not looked at any
 // more: the same ones for all hosts, so that copies are still noticed.
 func (w *waste) mirror(u weburl.URL, title string, simhash uint64) string {
 	path, host := hash(u.Target()), u.Host()
-	name := hash(u.Target() + "\x00" + title)
+	name := hash(u.Target() + "\x00" + anonymous(title, u.Hostname()))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.equal == nil || w.full(len(w.equal)) {
@@ -193,6 +193,52 @@ func (w *waste) mirror(u weburl.URL, title string, simhash uint64) string {
 		}
 	}
 	return t.copyOf()
+}
+
+// anonymous is a title without the words that name the host ("Rivers - mirror1" on
+// mirror1.example.org), by which copies differ. A title that has few other letters
+// stays as it is: it would be that of any page.
+func anonymous(title, hostname string) string {
+	out, left, cut := "", 0, false
+	for rest := title; rest != ""; {
+		end := strings.IndexAny(rest, " |:,()/")
+		if end < 0 {
+			end = len(rest)
+		}
+		if word := rest[:end]; namesHost(word, hostname) {
+			cut = true
+		} else {
+			out += word
+			left += len(word)
+		}
+		n := min(end+1, len(rest))
+		out += rest[end:n]
+		rest = rest[n:]
+	}
+	if !cut || left < anonymousLeast {
+		return title
+	}
+	return out
+}
+
+// anonymousLeast is how many letters a title has beside the host's name.
+const anonymousLeast = 4
+
+// namesHost reports whether a word is a host's name or one of its labels, but for
+// the last and for short ones: those are words of any title.
+func namesHost(word, hostname string) bool {
+	if len(word) < 4 || len(word) > len(hostname) {
+		return false
+	}
+	if strings.EqualFold(word, hostname) || strings.EqualFold(word, strings.TrimPrefix(hostname, "www.")) {
+		return true
+	}
+	for label, rest, more := strings.Cut(hostname, "."); more; label, rest, more = strings.Cut(rest, ".") {
+		if strings.EqualFold(word, label) {
+			return true
+		}
+	}
+	return false
 }
 
 // parts is how many keys a page has: by the pigeonhole principle one of them is
