@@ -84,7 +84,7 @@ type Crawl struct {
 	Timeout       time.Duration `yaml:"timeout" doc:"Longest time of one request."`
 	HostsInMemory int           `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
 	Traps         Traps         `yaml:"traps" doc:"Bounds by which endless spaces of addresses are recognised; what they kept away stands on the status page, with an example."`
-	Types         []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all."`
+	Types         []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all. Images of pages (src, srcset) are fetched only where image is among them."`
 	Proxy         string        `yaml:"proxy" doc:"Forward proxy for all requests."`
 	Resolver      string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }

@@ -161,6 +161,10 @@ type Agent struct {
 	Delay time.Duration
 }
 
+// images reports whether images are asked for by name: else no page's images are
+// fetched.
+func (c *Config) images() bool { return slices.Contains(c.Types, "image") }
+
 // New returns a robot.
 func New(c Config) *Robot {
 	def := func(d *time.Duration, v time.Duration) {

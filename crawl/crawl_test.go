@@ -636,7 +636,7 @@ func wrap(next http.Handler, special map[string]http.HandlerFunc) http.Handler {
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for v, want := range map[string]time.Duration{"5": 5 * time.Second, " 7 ": 7 * time.Second, "Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "soon": 0, "-3": 0, "": 0, "99999999999999999999": 0} {
+	for v, want := range map[string]time.Duration{"5": 5 * time.Second, " 7 ": 7 * time.Second, "Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "soon": 0, "-3": 0, "": 0, "99999999999999999999": 365 * 24 * time.Hour, "-99999999999999999999": 0} {
 		if got := retryAfter(v, now); got != want {
 			t.Errorf("%q: %v, want %v", v, got, want)
 		}

@@ -115,7 +115,7 @@ func (a *agent) overload(res *fetch.Response, now time.Time) {
 // retryAfter reads seconds or a date.
 func retryAfter(v string, now time.Time) time.Duration {
 	v = strings.TrimSpace(v)
-	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
+	if s, err := strconv.Atoi(v); err == nil && s >= 0 || errors.Is(err, strconv.ErrRange) && s > 0 {
 		return time.Duration(min(s, 365*24*3600)) * time.Second
 	}
 	if t, err := http.ParseTime(v); err == nil {

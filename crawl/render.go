@@ -96,7 +96,7 @@ func (a *agent) send(ctx context.Context, b *building) bool {
 	p.Type, p.Bytes = b.res.Header.Get("Content-Type"), int64(len(b.res.Body))
 	p.ETag, p.LastModified = b.res.Header.Get("ETag"), b.res.Header.Get("Last-Modified")
 	p.Waits, p.Why = false, ""
-	page := extract.Document(b.res.Body, p.Type, b.url, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Brief: true})
+	page := extract.Document(b.res.Body, p.Type, b.url, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), Brief: true})
 	page.Header(b.res.Header, b.url, r.config.Token)
 	b.Fetched = Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before, Get: a.get, Allowed: a.permits()}
 	if r.config.Render == nil || extract.Type(p.Type) != "html" {

@@ -246,7 +246,7 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *b
 	a.known = r.known(keys, a.known[:0])
 	for i := range page.Links {
 		l := &page.Links[i]
-		if l.NoFollow || l.Kind == extract.Image {
+		if l.NoFollow || l.Kind == extract.Image && !r.config.images() {
 			continue
 		}
 		u, known := a.canonical(l.URL), a.known[i]

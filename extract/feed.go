@@ -43,7 +43,7 @@ var ErrNotXML = errors.New("neither a sitemap nor a feed")
 // error is lost, what stands before it is returned with the error. Entries of
 // other hosts are the caller's to judge.
 func Entries(body []byte, base weburl.URL) ([]Entry, error) {
-	r := entryReader{base: base}
+	r := entryReader{base: base, most: maxXML}
 	if err := r.read(bytes.NewReader(body)); err != nil {
 		return r.entries, fmt.Errorf("sitemap %s: %w", base, err)
 	}
@@ -53,6 +53,7 @@ func Entries(body []byte, base weburl.URL) ([]Entry, error) {
 // entryReader walks the XML without a tree.
 type entryReader struct {
 	base    weburl.URL
+	most    int64 // bytes that are unpacked
 	entries []Entry
 	cur     Entry
 	link    string
@@ -74,7 +75,7 @@ func (r *entryReader) read(body io.Reader) error {
 		}
 		b = bufio.NewReader(z)
 	}
-	b = bufio.NewReader(decoded(io.LimitReader(b, maxXML)))
+	b = bufio.NewReader(decoded(io.LimitReader(b, r.most)))
 	head, err := b.Peek(512)
 	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return err

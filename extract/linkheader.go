@@ -10,10 +10,16 @@ import (
 // maxHeaderLinks bounds the links of an answer's header.
 const maxHeaderLinks = 1000
 
-// Header reads the links of a Link header (RFC 8288) and of X-Robots-Tag.
+// Header reads the links of the headers Link (RFC 8288) and Refresh, and
+// X-Robots-Tag.
 func (p *Page) Header(h http.Header, base weburl.URL, token string) {
 	for _, v := range h.Values("X-Robots-Tag") {
 		p.Robots.Header(v, token)
+	}
+	if to, ok := refreshURL(h.Get("Refresh")); ok {
+		if u, err := base.Resolve(to); err == nil {
+			p.Links = append(p.Links, Link{URL: u, Kind: Refresh})
+		}
 	}
 	n := 0
 	for _, v := range h.Values("Link") {

@@ -65,6 +65,11 @@ func TestLinkHeader(t *testing.T) {
 			t.Errorf("%s: %s, canonical %s; want %s", tt.header, got, p.Canonical, tt.want)
 		}
 	}
+	refresh := &Page{}
+	refresh.Header(http.Header{"Refresh": {"0; url=/x"}}, base(t), "")
+	if got := links(refresh); got != h+"/x" {
+		t.Errorf("Refresh: %s", got)
+	}
 	many := &Page{}
 	many.Header(http.Header{"Link": {strings.Repeat("</a>;rel=next,", 100_000)}}, base(t), "")
 	if len(many.Links) != maxHeaderLinks {

@@ -144,6 +144,8 @@ func TestEscapesOfRFC(t *testing.T) {
 		{"disallow: /%7Ejoe/\nallow: /%7Ejoe/public", "/~joe/public", true},
 		{"disallow: /%7Ejoe/\nallow: /%7Ejoe/public", "/~joe/x", false},
 		{"disallow: /%zz%7", "/%zz%7", false},
+		{"disallow: /", "/robots.txt", true},
+		{"disallow: /", "/robots.txt/", false},
 	}
 	for _, tt := range tests {
 		f := Parse([]byte("user-agent: *\n"+tt.rules), "bot")

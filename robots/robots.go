@@ -137,10 +137,10 @@ var (
 
 // decide returns the rule that decides; one of line 0 is of no file.
 func (f *File) decide(target string) *rule {
-	if f.disallow {
-		if target == "/robots.txt" {
-			return noRule
-		}
+	switch {
+	case target == "/robots.txt": // implicitly (RFC 9309, section 2.2.2)
+		return noRule
+	case f.disallow:
 		return nothing
 	}
 	r := f.written.match(target)

@@ -46,7 +46,7 @@ type crawlCmd struct {
 	Delay    time.Duration `help:"Least time between requests to a host (default 1s; loopback 0)." default:"-1ns" hidden:""`
 	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
 	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
-	Types    []string      `help:"Keep only documents of these types: html, pdf, text, image, audio, video, json or a subtype." placeholder:"TYPE"`
+	Types    []string      `help:"Keep only documents of these types: html, pdf, text, image (those of pages, too: src, srcset), audio, video, json or a subtype." placeholder:"TYPE"`
 	MaxBody  string        `help:"Longest body." default:"16MB"`
 	MinFree  string        `help:"Disk space that is kept free." default:"256MB" env:"FRESHET_MIN_FREE"`
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -86,10 +85,7 @@ func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) 
 		}
 	}
 	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, usagef("%w", err)
-		}
-		return nil, fmt.Errorf("read robots.txt: %w", err)
+		return nil, usagef("%w", err)
 	}
 	return robots.Parse(body, c.Agent), nil
 }
