@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -36,11 +37,13 @@ type agent struct {
 	noRules bool
 	ask     time.Time // when robots.txt is asked for again
 	batch   store.Batch
-	taken   time.Time // when pages were taken last
-	last    time.Time // of the last commit
-	body    []byte    // room for the body of the next page
-	told    pending   // signals before the visit under way
-	known   []bool    // room: which links of a page are known
+	taken   time.Time       // when pages were taken last
+	last    time.Time       // of the last commit
+	answer  *fetch.Response // room for the next one
+	plain   building        // of pages that are not rendered
+	keys    []weburl.Key    // of the links in the batch
+	told    pending         // signals before the visit under way
+	known   []bool          // room: which links of a page are known
 
 	built   chan *building // pages that come back from the browser
 	away    int            // pages that are there
@@ -302,6 +305,7 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 	}
 	clear(a.batch.Visits)
 	clear(a.batch.Found)
+	a.keys = a.keys[:0]
 	a.batch = store.Batch{Visits: a.batch.Visits[:0], Found: a.batch.Found[:0]}
 	a.robot.gains.committed(a.gathers)
 	a.gathers = a.gathers[:0]

@@ -436,6 +436,9 @@ func (r *Robot) space() error {
 
 // reserve takes one page of MaxPages.
 func (r *Robot) reserve() bool {
+	if r.config.MaxPages <= 0 {
+		return true
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.full() {
@@ -447,6 +450,9 @@ func (r *Robot) reserve() bool {
 
 // unreserve gives back a page that was not fetched after all.
 func (r *Robot) unreserve() {
+	if r.config.MaxPages <= 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pages--

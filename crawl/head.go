@@ -52,12 +52,12 @@ func validated(asked fetch.Request, res *fetch.Response) bool {
 // heads reports whether a HEAD saves bytes: the body that it spares with the
 // probability that the page is as it was, against its own header. It must spare
 // a body more often than not, for it costs a request.
-func (a *agent) heads(p *store.Page, asked fetch.Request, now time.Time) bool {
+func (a *agent) heads(p *store.Page, asked fetch.Request) bool {
 	if a.host.Ignored < ignoredMost || asked.ETag == "" && asked.LastModified == "" || a.host.Fetched%conditionsAgain == 0 {
 		return false
 	}
 	b := p.History.Belief(a.prior(p))
-	fresh := b.Fresh(max(0, now.Sub(p.History.Last).Seconds()))
+	fresh := b.Fresh(max(0, time.Since(p.History.Last).Seconds()))
 	return fresh > .5 && fresh*float64(p.Bytes) > headerBytes
 }
 
@@ -65,11 +65,11 @@ func (a *agent) heads(p *store.Page, asked fetch.Request, now time.Time) bool {
 // HEAD first. What the HEAD found unchanged is answered as not modified.
 func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fetch.Request) (*fetch.Response, error) {
 	r := a.robot
-	if !a.heads(p, req, time.Now()) {
+	if !a.heads(p, req) {
 		return r.config.Fetch.Get(ctx, req)
 	}
 	ask := req
-	ask.Head = true
+	ask.Head, ask.Room = true, nil
 	res, err := r.config.Fetch.Get(ctx, ask)
 	now := time.Now()
 	switch {
@@ -88,7 +88,7 @@ func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fe
 			a.host.Ignored = headless
 		}
 		a.polite(u, res, now)
-		r.stats.answer(res)
+		r.stats.answer(res, now)
 		r.budget.spent(headerBytes)
 	}
 	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {

@@ -51,6 +51,9 @@ func misnamed(res *fetch.Response) bool {
 		return false
 	}
 	is := http.DetectContentType(res.Body[:min(len(res.Body), 512)])
+	if (strings.HasPrefix(said, "text/html") || strings.HasPrefix(said, "text/plain")) && strings.HasPrefix(is, "text/") { // as nearly always
+		return false
+	}
 	switch kind := extract.Type(said); kind {
 	case "html", "text", "xml", "json":
 		return !strings.HasPrefix(is, "text/") && is != "application/json"

@@ -271,7 +271,7 @@ func TestSoftRevisited(t *testing.T) {
 		a := &agent{robot: New(newRig(t).config), host: store.Host{Name: u.Host()}}
 		a.use(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
 		for range 2 * softSeen {
-			a.soft(context.Background(), u, &tt.before, page)
+			a.soft(context.Background(), u, &tt.before, page, time.Now())
 		}
 		if asked := !a.host.Probed.IsZero(); asked != tt.asked {
 			t.Errorf("%s: asked for a page that cannot exist: %v", name, asked)

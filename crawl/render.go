@@ -98,10 +98,11 @@ func (a *agent) send(ctx context.Context, b *building) bool {
 	p.Waits, p.Why = false, ""
 	page := extract.Document(b.res.Body, p.Type, b.url, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), Brief: true})
 	page.Header(b.res.Header, b.url, r.config.Token)
-	b.Fetched = Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before, Get: a.get, Allowed: a.permits()}
+	b.Fetched = Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before}
 	if r.config.Render == nil || extract.Type(p.Type) != "html" {
 		return false
 	}
+	b.Get, b.Allowed = a.get, a.permits()
 	d := r.config.Render.Wants(ctx, &b.Fetched)
 	for d.Wait && a.away > 0 {
 		a.await(ctx)

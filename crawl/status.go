@@ -96,7 +96,7 @@ func (c *counters) begin(t time.Time) {
 	c.started, c.errors, c.skipped, c.traps = t, map[string]int64{}, map[string]int64{}, map[string]*Trap{}
 }
 
-func (c *counters) answer(res *fetch.Response) {
+func (c *counters) answer(res *fetch.Response, now time.Time) {
 	c.answers.Add(1)
 	c.bytes.Add(res.Wire)
 	if res.Status >= 200 && res.Status < 300 || res.Status == 304 {
@@ -104,7 +104,7 @@ func (c *counters) answer(res *fetch.Response) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.advance(time.Now().Unix())
+	c.advance(now.Unix())
 	c.ticks[c.tick%rateSeconds]++
 }
 

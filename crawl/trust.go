@@ -334,6 +334,9 @@ func (r *Robot) prior() change.Prior {
 func (a *agent) prior(p *store.Page) change.Prior {
 	all := a.host.Groups[""]
 	prior := all.Prior(a.robot.prior())
+	if len(a.host.Groups) == 0 { // a name of the class is made for nothing
+		return prior
+	}
 	if g, ok := a.host.Groups[class(p)]; ok {
 		prior = g.Prior(prior)
 	}

@@ -27,16 +27,15 @@ const roomKept = 1 << 20
 // visit fetches a page and adds what came of it to the batch.
 func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	r := a.robot
-	before := *p
+	b := a.build()
+	b.before = *p
+	before := &b.before
 	r.signals.ask(u.Key())
-	req := fetch.Request{URL: u}
-	if r.config.Render == nil { // else the answer may be kept for later
-		req.Room = a.body
-	}
+	req := fetch.Request{URL: u, Room: a.answer}
 	if p.State == store.OK && !p.Rendered && !p.Waits { // an error page's validators say nothing of the page, nor does a shell's of what scripts put into it
 		req.ETag, req.LastModified = p.ETag, p.LastModified
 	}
-	res, err := a.request(ctx, &before, u, req)
+	res, err := a.request(ctx, before, u, req)
 	now := time.Now()
 	if err != nil {
 		r.unreserve()
@@ -44,18 +43,18 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
-		a.finish(&before, p, u, nil, nil, now, 0, false)
+		a.finish(before, p, u, nil, nil, now, 0, false)
 		return
 	}
 	a.polite(u, res, now)
-	r.stats.answer(res)
+	r.stats.answer(res, now)
 	a.told = pending{}
 	if res.Status < 500 && res.Status != http.StatusTooManyRequests { // else nothing was seen: signals wait for the next try
 		a.told = r.signals.take(u.Key())
 	}
 	r.budget.spent(res.Wire + headerBytes)
-	if r.config.Render == nil && cap(res.Body) <= roomKept {
-		a.body = res.Body[:0]
+	if a.answer = nil; r.config.Render == nil && cap(res.Body) <= roomKept { // else it may be kept for later
+		a.answer = res
 	}
 	var links []extract.Link
 	var keys []weburl.Key
@@ -69,9 +68,9 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 			a.conditions(req, res, true)
 		}
 		a.observe(p, false, now)
-		a.schedule(&before, p, u, false, now)
+		a.schedule(before, p, u, false, now)
 	case s >= 200 && s < 300:
-		b := &building{page: *p, before: before, url: u, res: res, at: now, told: a.told}
+		b.page, b.url, b.res, b.at, b.told = *p, u, res, now, a.told
 		if a.send(ctx, b) {
 			return // the agent goes on; comeback finishes the page
 		}
@@ -79,7 +78,7 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 		links, keys, changed = a.content(ctx, p, b)
 		a.conditions(req, res, !changed)
 	case s >= 300 && s < 400:
-		links = a.redirect(&before, p, u, res, now)
+		links = a.redirect(before, p, u, res, now)
 		changed = before.Held()
 	case refuses(s):
 		r.unreserve()
@@ -95,21 +94,32 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	default:
 		p.State, p.Failures = store.Gone, 0
 		changed = before.Held()
-		a.goneAgain(&before, p, now)
+		a.goneAgain(before, p, now)
 	}
 	if keys == nil {
-		keys = keysOf(links)
+		keys = a.keysOf(links)
 	}
-	a.finish(&before, p, u, links, keys, now, res.Elapsed, changed)
+	a.finish(before, p, u, links, keys, now, res.Elapsed, changed)
 }
 
-// keysOf returns the keys of the pages that are linked to.
-func keysOf(links []extract.Link) []weburl.Key {
-	keys := make([]weburl.Key, len(links))
-	for i := range links {
-		keys[i] = links[i].URL.Key()
+// build returns an empty building: the same for each page, unless pages come back
+// later from the browser.
+func (a *agent) build() *building {
+	if a.robot.config.Render != nil {
+		return &building{}
 	}
-	return keys
+	a.plain = building{}
+	return &a.plain
+}
+
+// keysOf returns the keys of the pages that are linked to. They hold until the next
+// commit.
+func (a *agent) keysOf(links []extract.Link) []weburl.Key {
+	n := len(a.keys)
+	for i := range links {
+		a.keys = append(a.keys, links[i].URL.Key())
+	}
+	return a.keys[n:len(a.keys):len(a.keys)]
 }
 
 // finish adds the visit to the batch and tells who wants to know. keys are those
@@ -159,7 +169,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 	for _, kind := range oddities(page, res) {
 		r.stats.trap(kind, p.URL)
 	}
-	if a.soft(ctx, u, before, page) {
+	if a.soft(ctx, u, before, page, now) {
 		r.stats.trap("soft 404", p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
 		a.goneAgain(before, p, now)
@@ -197,7 +207,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		a.entries(p, u, res, now)
 		return nil, nil, changed
 	}
-	keys = keysOf(page.Links)
+	keys = a.keysOf(page.Links)
 	a.queue(p, page, keys, b)
 	return page.Links, keys, changed
 }
@@ -244,6 +254,8 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *b
 	a.spread(p, page)
 	fetched := b.fetchedLinks(r.config.Canon)
 	a.known = r.known(keys, a.known[:0])
+	r.scopesMu.RLock() // once for all links
+	defer r.scopesMu.RUnlock()
 	for i := range page.Links {
 		l := &page.Links[i]
 		if l.NoFollow || l.Kind == extract.Image && !r.config.images() {
@@ -294,6 +306,8 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 // found queues one URL in canonical form, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	u = a.canonical(u)
+	a.robot.scopesMu.RLock()
+	defer a.robot.scopesMu.RUnlock()
 	return a.robot.inScope(u, depth) && a.enqueue(p, u, depth, due)
 }
 
@@ -310,9 +324,9 @@ func (a *agent) canonical(whole weburl.URL) weburl.URL {
 	return u
 }
 
-// inScope counts links that are not.
+// inScope is InScope, and counts links that are not. The caller holds scopesMu.
 func (r *Robot) inScope(u weburl.URL, depth int) bool {
-	why := r.InScope(u, depth)
+	why := r.config.Scopes.Check(u, depth)
 	if why != "" {
 		r.stats.skip(why, u.String())
 	}

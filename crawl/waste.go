@@ -62,7 +62,8 @@ const (
 // the number of links from a start.
 func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 	path := u.Path()
-	name, all := u.Host()+shapeOf(path, u.Query()), hash(u.Host()+"\x00all")
+	host := hash(begun, u.Host())
+	k, all := hashShape(host, path, u.Query()), hash(host, "\x00all")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.full(len(w.shapes)) || w.shapes == nil {
@@ -71,7 +72,7 @@ func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 	limit, kind := int32(t.Shape), "one shape"
 	switch {
 	case strings.Count(path, "/") > deepSegments:
-		limit, kind, name = min(max(int32(t.Deep), w.shapes[all]/8), max(deepFree, w.shapes[all]/2)), "deep folders", u.Host()+"\x00deep"
+		limit, kind, k = min(max(int32(t.Deep), w.shapes[all]/8), max(deepFree, w.shapes[all]/2)), "deep folders", hash(host, "\x00deep")
 	case dated(path):
 		free := int32(datedFree)
 		if depth > chainDepth {
@@ -80,11 +81,10 @@ func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 		limit, kind = min(int32(t.Dated), max(free, w.shapes[all])), "calendar"
 	default:
 		w.shapes[all]++
-		if strings.HasSuffix(name, path) {
-			return "" // no number and no query: there is one such URL
+		if u.Query() == "" && !strings.ContainsAny(path, "0123456789") {
+			return "" // there is one such URL
 		}
 	}
-	k := hash(name)
 	if w.shapes[k] >= limit {
 		return kind
 	}
@@ -92,10 +92,18 @@ func (w *waste) shape(u weburl.URL, depth int, t *Traps) string {
 	return ""
 }
 
-func hash(name string) uint64 {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(name)) // never fails
-	return h.Sum64()
+// begun is the hash of nothing, by FNV-1a of 64 bits.
+const begun = 0xcbf29ce484222325
+
+const fnvPrime = 0x100000001b3
+
+// hash goes on with a hash. The library's has to be given the whole name, made for
+// it.
+func hash(h uint64, text string) uint64 {
+	for i := range len(text) {
+		h = (h ^ uint64(text[i])) * fnvPrime
+	}
+	return h
 }
 
 // full reports whether a table with n entries takes no more. The caller holds
@@ -107,30 +115,27 @@ func (w *waste) full(n int) bool {
 	return n >= maxEntries
 }
 
-// shapeOf is a path with its numbers made equal, and the names of the query's
-// parameters.
-func shapeOf(path, query string) string {
-	var b strings.Builder
+// hashShape goes on with a hash by a path with its numbers made equal, and by the
+// names of the query's parameters.
+func hashShape(h uint64, path, query string) uint64 {
 	number := false
 	for i := range len(path) {
-		if digit(path[i]) {
-			if !number {
-				b.WriteByte('#')
+		switch again := number; {
+		case !digit(path[i]):
+			number, h = false, (h^uint64(path[i]))*fnvPrime
+		default:
+			if number = true; !again {
+				h = (h ^ '#') * fnvPrime
 			}
-			number = true
-			continue
 		}
-		number = false
-		b.WriteByte(path[i])
 	}
-	if query == "" {
-		return b.String()
-	}
-	for part := range strings.SplitSeq(query, "&") {
+	for query != "" {
+		var part string
+		part, query, _ = strings.Cut(query, "&")
 		name, _, _ := strings.Cut(part, "=")
-		b.WriteString("&" + name)
+		h = hash(hash(h, "&"), name)
 	}
-	return b.String()
+	return h
 }
 
 // dated reports whether a path ends in a year and a month, with a day or
@@ -153,8 +158,8 @@ func dated(path string) bool {
 // When the table is full, every other path is forgotten and not looked at any
 // more: the same ones for all hosts, so that copies are still noticed.
 func (w *waste) mirror(u weburl.URL, title string, simhash uint64) string {
-	path, host := hash(u.Target()), u.Host()
-	name := hash(u.Target() + "\x00" + anonymous(title, u.Hostname()))
+	path, host := hash(begun, u.Target()), u.Host()
+	name := hash(hash(path, "\x00"), anonymous(title, u.Hostname()))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.equal == nil || w.full(len(w.equal)) {
@@ -297,10 +302,10 @@ func (w *waste) copyOf(host string) string {
 
 // answered counts a host's answer and reports whether different URLs had it.
 func (w *waste) answered(host string, digest [16]byte) bool {
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(host))
-	_, _ = h.Write(digest[:])
-	k := h.Sum64()
+	k := hash(begun, host)
+	for _, c := range digest {
+		k = (k ^ uint64(c)) * fnvPrime
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.alike == nil || w.full(len(w.alike)) {
@@ -338,11 +343,11 @@ const notFoundAge = 7 * 24 * time.Hour
 // answered three different URLs alike; its answer is kept with the host. Where
 // the host must rest first, the next agent asks. A page that is as it was before
 // is no further URL.
-func (a *agent) soft(ctx context.Context, u weburl.URL, before *store.Page, page *extract.Page) bool {
+func (a *agent) soft(ctx context.Context, u weburl.URL, before *store.Page, page *extract.Page, now time.Time) bool {
 	if page.Sitemap || u.Path() == "/" || page.Length < softText {
 		return false
 	}
-	w, now := &a.robot.waste, time.Now()
+	w := &a.robot.waste
 	if page.Digest != before.Digest && w.answered(a.host.Name, page.Digest) && now.Sub(a.host.Probed) > notFoundAge {
 		if time.Until(a.host.Next) > patience {
 			w.suspect(a.host.Name, true)

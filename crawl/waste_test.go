@@ -122,7 +122,7 @@ func TestEndlessSpaces(t *testing.T) {
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	var w waste
-	text := func(i int) uint64 { return hash(fmt.Sprint("text ", i)) }
+	text := func(i int) uint64 { return hash(begun, fmt.Sprint("text ", i)) }
 	for i := range 100 {
 		w.mirror(mustParse(t, fmt.Sprintf("http://a/%d", i)), "t", text(i))
 	}
@@ -162,7 +162,7 @@ func TestMirrors(t *testing.T) {
 func TestMirrorsSampled(t *testing.T) {
 	t.Parallel()
 	w := waste{most: 2000}
-	text := func(i int) uint64 { return hash(fmt.Sprint("text ", i)) }
+	text := func(i int) uint64 { return hash(begun, fmt.Sprint("text ", i)) }
 	for i := range 3000 {
 		for k := range 3 { // hosts that say different things
 			w.mirror(mustParse(t, fmt.Sprintf("http://h%d/%d", k, i)), "t", text(10_000*k+i))
@@ -263,7 +263,7 @@ func TestMirrorsKept(t *testing.T) {
 	w := waste{most: 1000}
 	for _, host := range []string{"a", "b"} {
 		for i := range mirrorPages + 5 {
-			w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", host, i)), "t", hash(fmt.Sprint(i)))
+			w.mirror(mustParse(t, fmt.Sprintf("http://%s/%d", host, i)), "t", hash(begun, fmt.Sprint(i)))
 		}
 	}
 	if a, b := w.copyOf("a"), w.copyOf("b"); a != "" || b != "a" {
@@ -271,7 +271,7 @@ func TestMirrorsKept(t *testing.T) {
 	}
 	for i := range 5000 {
 		host := fmt.Sprintf("h%d", i)
-		w.mirror(mustParse(t, "http://"+host+"/"), "t", hash(host))
+		w.mirror(mustParse(t, "http://"+host+"/"), "t", hash(begun, host))
 		w.answered(host, [16]byte{1})
 		w.suspect(host, true)
 		if len(w.equal) > 1000 || len(w.pages) > 1000 || len(w.alike) > 1000 || len(w.odd) > 1000 {

@@ -58,9 +58,9 @@ type Request struct {
 	LastModified string // of the last answer, for If-Modified-Since
 	Accept       string // default: HTML first
 	Head         bool   // only the header is asked for
-	// Room is where the body is read to, if it is long enough: the caller may use
-	// it again when it is done with the answer.
-	Room []byte
+	// Room, if not nil, is an earlier answer that nobody needs any more: the answer
+	// is put in it, with its header and body where those of the earlier one are.
+	Room *Response
 }
 
 // Response is an answer whose body was read to its end or to a bound.
@@ -75,7 +75,25 @@ type Response struct {
 	First     time.Duration // until the header was read
 	Elapsed   time.Duration
 	Remote    string // IP address of the server, "" where it is not known
+
+	values []string // room for those of Header
 }
+
+// again empties an answer and keeps its room.
+func (r *Response) again() *Response {
+	if r == nil {
+		return &Response{}
+	}
+	*r = Response{Header: r.Header, Body: r.Body[:0], values: r.values}
+	if len(r.Header) > fieldsKept {
+		r.Header, r.values = nil, nil
+	}
+	clear(r.Header)
+	return r
+}
+
+// fieldsKept is how many fields a header may have whose room is used again.
+const fieldsKept = 64
 
 // Location returns the target of a redirect.
 func (r *Response) Location(from weburl.URL) (weburl.URL, bool) {
@@ -148,7 +166,8 @@ const acceptEncoding = "gzip, br, zstd"
 // Get sends one request and reads the answer. Any status is an answer; the
 // error is an *Error for a request that got none.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	out := &Response{Head: r.Head}
+	out := r.Room.again()
+	out.Head = r.Head
 	var err error
 	if !r.Head && c.wire.takes(r.URL) {
 		err = c.byWire(ctx, &r, out)
@@ -172,7 +191,6 @@ func (c *Client) byWire(ctx context.Context, r *Request, out *Response) error {
 		return err
 	}
 	out.First = time.Since(start)
-	out.Body = r.Room[:0]
 	err = c.body(&l.body, l.body.length, out)
 	now := time.Now()
 	out.Elapsed = now.Sub(start)
@@ -210,7 +228,6 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 		out.Elapsed = out.First
 		return nil
 	}
-	out.Body = r.Room[:0]
 	counted := &counter{r: res.Body}
 	stop := c.watch(ctx, cancel, counted)
 	defer stop()

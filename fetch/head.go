@@ -17,13 +17,16 @@ type ordinary struct {
 	status int
 	length int64
 	header http.Header
+	values []string // those of header
 }
 
 const protocol = "HTTP/1.1"
 
 // readOrdinary reads the header at the beginning of b. It reports false for one
-// that is not whole or not ordinary.
-func readOrdinary(b []byte) (o ordinary, ok bool) {
+// that is not whole or not ordinary. header, which is empty, and values are used
+// if there is room in them.
+func readOrdinary(b []byte, header http.Header, values []string) (o ordinary, ok bool) {
+	o.header, o.values = header, values[:0]
 	end := bytes.Index(b, []byte("\r\n\r\n"))
 	if end < 0 {
 		return o, false
@@ -35,8 +38,12 @@ func readOrdinary(b []byte) (o ordinary, ok bool) {
 		return o, false
 	}
 	n := strings.Count(text, "\n")
-	o.header = make(http.Header, n)
-	values := make([]string, 0, n)
+	if o.header == nil {
+		o.header = make(http.Header, n)
+	}
+	if cap(o.values) < n {
+		o.values = make([]string, 0, n)
+	}
 	for len(text) > 0 {
 		line, text, _ = strings.Cut(text, "\r\n")
 		name, value, found := strings.Cut(line, ":")
@@ -51,8 +58,9 @@ func readOrdinary(b []byte) (o ordinary, ok bool) {
 			o.header[name] = append(before, value)
 			continue
 		}
-		values = append(values, value)
-		o.header[name] = values[len(values)-1 : len(values) : len(values)]
+		i := len(o.values)
+		o.values = append(o.values, value)
+		o.header[name] = o.values[i : i+1 : i+1]
 	}
 	return o, o.length >= 0
 }

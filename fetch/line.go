@@ -194,9 +194,9 @@ func (l *line) ask(request []byte, out *Response) error {
 	before := l.answers
 	l.answers = -1
 	head, _ := l.in.Peek(l.in.Buffered())
-	if o, ok := readOrdinary(head); ok {
+	if o, ok := readOrdinary(head, out.Header, out.values); ok {
 		_, _ = l.in.Discard(o.size) // it is there
-		out.Status, out.Proto, out.Header = o.status, protocol, o.header
+		out.Status, out.Proto, out.Header, out.values = o.status, protocol, o.header, o.values
 		l.body = lineBody{line: l, left: o.length, length: o.length, keep: true}
 	} else {
 		res, err := l.answer()

@@ -195,19 +195,24 @@ func TestWireIdle(t *testing.T) {
 	}
 }
 
-// The room that a caller gives is used, and what does not fit is not cut.
+// The room that a caller gives is used, nothing of the answer before is left in it,
+// and what does not fit is not cut.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	srv := zoo(t)
 	c := client(t)
 	for _, n := range []int{0, 3, 10, 11, 100} {
 		room := make([]byte, n)
-		res, err := c.Get(context.Background(), Request{URL: parse(t, srv.URL+"/plain"), Room: room})
+		before := &Response{Body: room, Header: http.Header{"X-Old": {"x"}}, Truncated: true, Remote: "x"}
+		res, err := c.Get(context.Background(), Request{URL: parse(t, srv.URL+"/plain"), Room: before})
 		if err != nil || string(res.Body) != "hello wire" {
 			t.Errorf("room %d: %v, %v", n, res, err)
 		}
 		if n > len("hello wire") && &res.Body[0] != &room[0] {
 			t.Errorf("room %d is not used", n)
+		}
+		if res != before || res.Header.Get("X-Old") != "" || res.Header.Get("Etag") == "" || res.Truncated || res.Remote != "127.0.0.1" {
+			t.Errorf("%+v", res)
 		}
 	}
 }
