@@ -117,18 +117,21 @@ func (hs *hosts) putBack(h *host) {
 		hs.forget(h)
 	}
 	taken, out := h.taken, h.out
-	h.taken, h.out = nil, nil
+	h.taken, h.out = nil, nil // a batch under the lease may still read the map
+	missing := 0
+	for _, at := range taken {
+		if at.slot.Order > 0 {
+			missing++
+		}
+	}
 	for _, p := range out {
 		if _, still := taken[p.key]; still {
-			delete(taken, p.key)
+			missing--
 			hs.put(h, p)
 		}
 	}
-	for _, at := range taken {
-		if at.slot.Order > 0 { // it was read from the disk
-			hs.forget(h)
-			return
-		}
+	if missing > 0 { // some were read from the disk
+		hs.forget(h)
 	}
 }
 

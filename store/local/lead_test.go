@@ -81,6 +81,72 @@ func TestLead(t *testing.T) {
 	}
 }
 
+// A lease that runs out while a batch under it is being made is lost, or holds
+// until the batch is written; no page is lost either way.
+func TestLeaseEndsDuringCommit(t *testing.T) {
+	t.Parallel()
+	s, err := Open(filepath.Join(t.TempDir(), "store"), Config{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, now := t.Context(), time.Unix(1e9, 0)
+	var f []store.Found
+	for i := range 400 {
+		u, err := weburl.Parse(fmt.Sprintf("http://h.example/%d", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f = append(f, store.Found{URL: u})
+	}
+	if _, err := s.Add(ctx, f); err != nil {
+		t.Fatal(err)
+	}
+	visited := 0
+	for range 30 {
+		l, _, err := s.Claim(ctx, "n", now, time.Minute)
+		if err != nil || l == nil {
+			t.Fatal(l, err)
+		}
+		pages, err := s.Take(ctx, l, 10, now)
+		if err != nil || len(pages) != 10 {
+			t.Fatalf("%d pages, %v", len(pages), err)
+		}
+		b := store.Batch{Host: l.Host}
+		for _, p := range pages {
+			p.State, p.Slot = store.OK, store.Slot{Due: now.Add(1000 * time.Hour)}
+			b.Visits = append(b.Visits, store.Visit{Page: p})
+		}
+		done := make(chan error)
+		go func() {
+			_, err := s.Commit(ctx, l, &b)
+			done <- err
+		}()
+		now = now.Add(2 * time.Minute)
+		next, _, err := s.Claim(ctx, "n", now, time.Minute)
+		if cerr := <-done; cerr == nil {
+			visited += 10
+		} else if !errors.Is(cerr, store.ErrLease) {
+			t.Fatal(cerr)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range []*store.Lease{l, next} {
+			if l == nil {
+				continue
+			}
+			if err := s.Release(ctx, l); err != nil && !errors.Is(err, store.ErrLease) {
+				t.Fatal(err)
+			}
+		}
+		checkLeads(t, s)
+	}
+	if st, err := s.Stats(ctx); err != nil || st.States[store.OK] != int64(visited) || st.New != int64(400-visited) {
+		t.Errorf("%d visited: %+v, %v", visited, st, err)
+	}
+}
+
 // history works a store as many agents would.
 type history struct {
 	s       *Store
