@@ -413,7 +413,12 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	ended := make(chan struct{})
 	sendCtx, stopSending := context.WithCancel(work)
 	defer stopSending()
-	side.Go(func() { r.watch(ctx, robot, interrupts, ended, stop) })
+	side.Go(func() { r.watch(ctx, robot, ended) })
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	all, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	listening.Go(func() { heed(all, interrupts, ctx.Done(), robot.Drain, stop) })
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
@@ -438,7 +443,9 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	side.Wait()
 	if err == nil && indexer != nil && work.Err() == nil {
 		line := r.progress()
-		err = indexer.Finish(work)
+		if err = indexer.Finish(work); work.Err() != nil && errors.Is(err, work.Err()) {
+			err = nil // a second interrupt: the next run goes on with it
+		}
 		line.Done("")
 	}
 	if err == nil && robot.Finished() && work.Err() == nil {
@@ -454,26 +461,35 @@ func (r *crawlRun) progress() *progress.Line {
 	return progress.New(r.g.stderr)
 }
 
-// watch shows progress and takes interrupts until the run has ended.
-func (r *crawlRun) watch(ctx context.Context, robot *crawl.Robot, interrupts <-chan os.Signal, ended <-chan struct{}, stop func()) {
+// heed takes interrupts until ctx ends: the first drains, as the end of asked does,
+// the second stops, the indexing of what is left, too.
+func heed(ctx context.Context, interrupts <-chan os.Signal, asked <-chan struct{}, drain, stop func()) {
+	for count := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-asked:
+			asked = nil
+			drain()
+		case <-interrupts:
+			if count++; count > 1 {
+				stop()
+			}
+			drain()
+		}
+	}
+}
+
+// watch shows progress until the run has ended.
+func (r *crawlRun) watch(ctx context.Context, robot *crawl.Robot, ended <-chan struct{}) {
 	line := r.progress()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	draining := ctx.Done()
-	count := 0
 	for {
 		select {
 		case <-ended:
 			line.Done("")
 			return
-		case <-draining:
-			draining = nil
-			robot.Drain()
-		case <-interrupts:
-			if count++; count > 1 {
-				stop()
-			}
-			robot.Drain()
 		case <-tick.C:
 			s := robot.Status()
 			st, err := r.parts.Store.Stats(context.WithoutCancel(ctx))

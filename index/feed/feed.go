@@ -170,6 +170,9 @@ func (x *Indexer) Finish(ctx context.Context) error {
 			x.links.last = time.Time{}
 			return x.links.refresh(ctx, x)
 		}
+		if ctx.Err() != nil { // what remains is indexed another time
+			return ctx.Err()
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
@@ -197,6 +198,23 @@ func TestFollowsTheStore(t *testing.T) {
 		if got := b.count(t, "stork0"); got != 0 {
 			t.Errorf("the page is still there: %d", got)
 		}
+	}
+}
+
+// Who ends the context while what is left is indexed does not wait for all of it.
+func TestFinishEnds(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir())
+	defer b.close(t)
+	x := b.indexer(t)
+	b.visit(t, bodies(12, "heron"), nil) // four batches
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := x.Finish(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	if lag, err := x.Lag(context.Background()); lag == 0 || err != nil {
+		t.Errorf("lag %d, %v", lag, err)
 	}
 }
 
