@@ -204,26 +204,24 @@ func (w *waste) mirror(u weburl.URL, title string, simhash uint64) string {
 // mirror1.example.org), by which copies differ. A title that has few other letters
 // stays as it is: it would be that of any page.
 func anonymous(title, hostname string) string {
-	out, left, cut := "", 0, false
-	for rest := title; rest != ""; {
-		end := strings.IndexAny(rest, " |:,()/")
-		if end < 0 {
-			end = len(rest)
+	var out []byte
+	kept, left := 0, 0 // of title: up to where it is in out; letters of words that stay
+	for at := 0; at < len(title); {
+		end := len(title)
+		if i := strings.IndexAny(title[at:], " |:,()/"); i >= 0 {
+			end = at + i
 		}
-		if word := rest[:end]; namesHost(word, hostname) {
-			cut = true
+		if namesHost(title[at:end], hostname) {
+			out, kept = append(out, title[kept:at]...), end
 		} else {
-			out += word
-			left += len(word)
+			left += end - at
 		}
-		n := min(end+1, len(rest))
-		out += rest[end:n]
-		rest = rest[n:]
+		at = end + 1
 	}
-	if !cut || left < anonymousLeast {
+	if kept == 0 || left < anonymousLeast { // most titles: nothing is copied
 		return title
 	}
-	return out
+	return string(append(out, title[kept:]...))
 }
 
 // anonymousLeast is how many letters a title has beside the host's name.
