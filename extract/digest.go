@@ -9,51 +9,31 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-var hashers = sync.Pool{New: func() any { return xxh3.New() }}
+// digester computes digests and simhashes, one after the other.
+type digester struct {
+	hash  *xxh3.Hasher
+	words [2 + 15 + batch + 64]uint64 // numbers; the first two only begin features
+	sim   simhash
+}
+
+// batch is how many words are counted at a time.
+const batch = 256
+
+var digesters = sync.Pool{New: func() any { return &digester{hash: xxh3.New()} }}
 
 // digest computes the page's digest and simhash. The text is folded: its words
-// are parted by single spaces. The digest tells versions of a page and copies of
-// hosts apart; it is no seal against whoever makes pages.
-func digest(p *Page) ([16]byte, uint64) {
-	h := hashers.Get().(*xxh3.Hasher)
-	defer hashers.Put(h)
-	h.Reset()
-	_, _ = h.WriteString(p.Title) // never fails
-	_, _ = h.WriteString("\x00")
-	sim, piece := simhash{}, 0
-	text := p.Text
-	var a, b uint64
-	start := 0
-	for at := 0; at <= len(text); at += 64 {
-		for ends := blanks(text, at); ends != 0; ends &= ends - 1 {
-			i, end := start, at+bits.TrailingZeros64(ends)
-			if start = end + 1; i == len(text) {
-				break
-			}
-			if suspect(text, i, end) && noise(text[i:end]) {
-				_, _ = h.WriteString(text[piece:i])
-				piece = min(end+1, len(text))
-				continue
-			}
-			var c uint64 // the word, as wordNumber has it
-			if end-i <= 8 && i+8 <= len(text) {
-				c = load(text[i:i+8]) & (1<<(8*uint(end-i)) - 1)
-			} else {
-				c = wordNumber(text[i:end])
-			}
-			c *= 0x9e3779b97f4a7c15
-			c ^= c >> 32
-			if sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c) {
-				sim.eight()
-			}
-			a, b = b, c
-		}
-	}
-	if piece < len(text) {
-		_, _ = h.WriteString(text[piece:])
-		_, _ = h.WriteString(" ")
-	}
-	for _, l := range p.Links {
+// are parted by single spaces, each of which has a bit in spaces. The digest tells
+// versions of a page and copies of hosts apart; it is no seal against whoever
+// makes pages.
+func digest(p *Page, spaces []uint64) ([16]byte, uint64) {
+	d := digesters.Get().(*digester)
+	defer digesters.Put(d)
+	d.hash.Reset()
+	_, _ = d.hash.WriteString(p.Title) // never fails
+	_, _ = d.hash.WriteString("\x00")
+	d.text(p.Text, spaces)
+	for i := range p.Links {
+		l := &p.Links[i]
 		if l.Kind == Image {
 			continue
 		}
@@ -61,38 +41,66 @@ func digest(p *Page) ([16]byte, uint64) {
 		if i := strings.IndexByte(u, '?'); i >= 0 && noise(u[i+1:]) {
 			u = u[:i]
 		}
-		_, _ = h.WriteString(u)
-		_, _ = h.WriteString("\x00")
+		_, _ = d.hash.WriteString(u)
+		_, _ = d.hash.WriteString("\x00")
 	}
-	return h.Sum128().Bytes(), sim.sum()
+	return d.hash.Sum128().Bytes(), d.sim.sum()
 }
 
-// Constants of arithmetic on the eight bytes of a word at once.
-const (
-	ones  = 0x0101010101010101
-	highs = 0x8080808080808080
-)
-
-// blanks marks the blanks among the 64 bytes of the text at i, the first by the
-// lowest bit; the end of the text counts as one.
-func blanks(text string, i int) (marks uint64) {
-	end := min(i+64, len(text))
-	n := 0
-	for ; i+8 <= end; i, n = i+8, n+8 {
-		x := load(text[i:i+8]) ^ ' '*ones
-		x = ^((x&^highs + ^uint64(highs)) | x) & highs // the high bit of each byte that was a blank
-		marks |= x >> 7 * 0x0102040810204080 >> 56 << n
+// text hashes the words but noise, each with the space behind it, and adds their
+// triples to the simhash: first the numbers of many words, then the features,
+// since loops that do one thing each keep what they need in registers.
+func (d *digester) text(text string, spaces []uint64) {
+	d.sim = simhash{}
+	if text == "" {
+		return
 	}
-	for ; i < end; i, n = i+1, n+1 {
-		if text[i] == ' ' {
-			marks |= 1 << n
+	d.words[0], d.words[1] = 0, 0
+	kept, start, n := 0, 0, 2
+	for block := range len(text)/64 + 1 {
+		ends := spaces[block]
+		if block == len(text)/64 && text[len(text)-1] != ' ' { // the end of the text ends a word, too
+			ends |= 1 << (len(text) % 64)
+		}
+		for ; ends != 0; ends &= ends - 1 {
+			i, end := start, block*64+bits.TrailingZeros64(ends)
+			start = end + 1
+			if end-i <= 8 && i+8 <= len(text) { // nearly all
+				w := load(text[i:i+8]) & wordMask[(end-i)&15]
+				if byte(w)-'0' > ':'-'0' {
+					d.words[n] = mix(w)
+					n++
+					continue
+				}
+			}
+			w := text[i:end]
+			if noise(w) {
+				_, _ = d.hash.WriteString(text[kept:i])
+				kept = min(end+1, len(text))
+				continue
+			}
+			d.words[n] = mix(wordNumber(w))
+			n++
+		}
+		if n >= batch {
+			n = d.sim.add(d.words[:n])
 		}
 	}
-	if n < 64 {
-		marks |= 1 << n
+	n = d.sim.add(d.words[:n])
+	d.sim.rest(d.words[:n])
+	if kept < len(text) {
+		_, _ = d.hash.WriteString(text[kept:])
+		_, _ = d.hash.WriteString(" ")
 	}
-	return marks
 }
+
+// wordMask keeps the first n bytes of eight.
+var wordMask = func() (t [16]uint64) {
+	for n := range t {
+		t[n] = 1<<(8*min(n, 8)) - 1
+	}
+	return t
+}()
 
 // wordNumber returns a number that stands for a word: its letters if they are at most
 // eight, as nearly always, else a hash.
@@ -143,20 +151,24 @@ func noise(w string) bool {
 
 // simhash counts, bit by bit, the ones among the hashes of features. The
 // counters stand upright: plane i holds bit i of all 64 of them, so that adding
-// a hash is a carry through the planes; eight hashes are first added among
+// a hash is a carry through the planes; sixteen hashes are first added among
 // themselves, with five operations each (Harley and Seal's carry-save adder).
 type simhash struct {
-	wait   [8]uint64 // hashes not added yet
 	planes [32]uint64
 	n      int // features
 }
 
-// add adds the hash of a feature; full says that eight must be called.
-func (s *simhash) add(h uint64) (full bool) {
+// mix spreads the number of a word over all its bits.
+func mix(word uint64) uint64 {
+	word *= 0x9e3779b97f4a7c15
+	return word ^ word>>32
+}
+
+// feature is the hash of three words that follow one another.
+func feature(a, b, c uint64) uint64 {
+	h := a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c
 	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
-	s.wait[s.n&7] = h ^ h>>32
-	s.n++
-	return s.n&7 == 0
+	return h ^ h>>32
 }
 
 // carry adds three bits in each place.
@@ -165,18 +177,44 @@ func carry(a, b, c uint64) (sum, high uint64) {
 	return u ^ c, a&b | u&c
 }
 
-// eight adds the waiting hashes to the planes.
-func (s *simhash) eight() {
-	w, p := &s.wait, &s.planes
-	var a, b, c, d, e, f uint64
-	p[0], a = carry(p[0], w[0], w[1])
-	p[0], b = carry(p[0], w[2], w[3])
-	p[0], c = carry(p[0], w[4], w[5])
-	p[0], d = carry(p[0], w[6], w[7])
-	p[1], e = carry(p[1], a, b)
-	p[1], f = carry(p[1], c, d)
-	p[2], a = carry(p[2], e, f)
-	s.ripple(3, a)
+// add adds the features of words, of which the first two only begin features. It
+// takes them by sixteen; those that are left, with two before them, it moves to the
+// front and returns how many words are there then.
+func (s *simhash) add(words []uint64) int {
+	p0, p1, p2, p3 := s.planes[0], s.planes[1], s.planes[2], s.planes[3]
+	w := words
+	for len(w) >= 18 {
+		x := (*[18]uint64)(w)
+		var a, b, c, d, e uint64
+		p0, a = carry(p0, feature(x[0], x[1], x[2]), feature(x[1], x[2], x[3]))
+		p0, b = carry(p0, feature(x[2], x[3], x[4]), feature(x[3], x[4], x[5]))
+		p1, c = carry(p1, a, b)
+		p0, a = carry(p0, feature(x[4], x[5], x[6]), feature(x[5], x[6], x[7]))
+		p0, b = carry(p0, feature(x[6], x[7], x[8]), feature(x[7], x[8], x[9]))
+		p1, d = carry(p1, a, b)
+		p2, e = carry(p2, c, d)
+		p0, a = carry(p0, feature(x[8], x[9], x[10]), feature(x[9], x[10], x[11]))
+		p0, b = carry(p0, feature(x[10], x[11], x[12]), feature(x[11], x[12], x[13]))
+		p1, c = carry(p1, a, b)
+		p0, a = carry(p0, feature(x[12], x[13], x[14]), feature(x[13], x[14], x[15]))
+		p0, b = carry(p0, feature(x[14], x[15], x[16]), feature(x[15], x[16], x[17]))
+		p1, d = carry(p1, a, b)
+		p2, a = carry(p2, c, d)
+		p3, a = carry(p3, e, a)
+		s.ripple(4, a)
+		s.n += 16
+		w = w[16:]
+	}
+	s.planes[0], s.planes[1], s.planes[2], s.planes[3] = p0, p1, p2, p3
+	return copy(words, w)
+}
+
+// rest adds features one by one.
+func (s *simhash) rest(words []uint64) {
+	for i := 2; i < len(words); i++ {
+		s.ripple(0, feature(words[i-2], words[i-1], words[i]))
+		s.n++
+	}
 }
 
 // ripple adds a to the plane at i.
@@ -188,9 +226,6 @@ func (s *simhash) ripple(i int, a uint64) {
 
 // sum sets the bits that more than half of the features have.
 func (s *simhash) sum() uint64 {
-	for _, h := range s.wait[:s.n&7] {
-		s.ripple(0, h)
-	}
 	// All 64 counters are compared with n/2 at once, from their highest bits down.
 	half := s.n / 2
 	var greater uint64

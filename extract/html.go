@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"encoding/binary"
 	"strings"
 	"sync"
 	"unsafe"
@@ -18,41 +17,21 @@ import (
 func HTML(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	text, charset := UTF8(body, contentType)
 	o = o.withDefaults()
-	start := func() *scanner {
-		s := &scanner{o: o, base: base, page: &Page{Charset: charset}}
-		s.page.Traits.MarkupBytes = len(text)
-		return s
-	}
-	room := rooms.Get().(*room)
-	defer rooms.Put(room)
-	s := start()
-	s.main.b, s.rest.b = room.main[:0], room.rest[:0]
+	s := scanners.Get().(*scanner)
+	defer scanners.Put(s)
+	s.begin(o, base, charset, len(text))
 	if !s.fast(text) {
-		main, rest := s.main.b[:0], s.rest.b[:0]
-		s = start()
-		s.main.b, s.rest.b = main, rest
+		s.begin(o, base, charset, len(text))
 		s.slow(text)
 	}
 	s.finish()
-	room.keep(s)
-	return s.page
+	page := s.page
+	s.page = nil
+	return page
 }
 
-// room is where the text of a page is gathered, one page after the other.
-type room struct{ main, rest []byte }
-
-var rooms = sync.Pool{New: func() any { return new(room) }}
-
-// keep leaves the room for the next page; a huge one is let go.
-func (r *room) keep(s *scanner) {
-	*r = room{}
-	if cap(s.main.b) <= 1<<20 {
-		r.main = s.main.b
-	}
-	if cap(s.rest.b) <= 1<<20 {
-		r.rest = s.rest.b
-	}
-}
+// scanners are used again for the memory in which they gather text.
+var scanners = sync.Pool{New: func() any { return new(scanner) }}
 
 // tokens is what a lexer and html.Tokenizer have in common.
 type tokens interface {
@@ -101,6 +80,12 @@ type scanner struct {
 	mount   bool   // an empty mount element was opened just now
 	script  bool   // inside an inline script element
 	data    bool   // that holds no JavaScript
+}
+
+// begin forgets the page before.
+func (s *scanner) begin(o Options, base weburl.URL, charset string, size int) {
+	*s = scanner{o: o, base: base, page: &Page{Charset: charset}, main: s.main.empty(), rest: s.rest.empty()}
+	s.page.Traits.MarkupBytes = size
 }
 
 // hides reports whether the text in an element is not shown.
@@ -374,101 +359,12 @@ func (s *scanner) finish() {
 		p.Text = strings.TrimSpace(p.Text + " " + s.rest.String())
 		joined := p.Text
 		whole = func() string { return joined }
+		s.main.spaces = spacesIn(joined)
 	}
 	p.Lang = language(s.lang, p.Title, p.Text)
 	p.measure()
-	p.Digest, p.Simhash = digest(p)
+	p.Digest, p.Simhash = digest(p, s.main.spaces)
 	if p.Text = ""; !s.o.Brief {
 		p.Text = whole()
 	}
-}
-
-// folder gathers text with white space folded to single spaces.
-type folder struct {
-	b     []byte
-	space bool
-}
-
-func (f *folder) gap() { f.space = true }
-
-// Len is the number of bytes gathered.
-func (f *folder) Len() int { return len(f.b) }
-
-// String returns a copy of the text.
-func (f *folder) String() string { return string(f.b) }
-
-// add appends text up to limit. Words with single spaces between them, which
-// is nearly all text, are copied in one piece.
-func (f *folder) add(text []byte, limit int) {
-	for len(text) > 0 {
-		i := 0
-		for i < len(text) && isSpace(text[i]) {
-			i++
-		}
-		if i > 0 {
-			f.space = true
-			if text = text[i:]; len(text) == 0 {
-				return
-			}
-		}
-		room := limit - len(f.b)
-		if f.space && len(f.b) > 0 {
-			room--
-		}
-		end := 0 // of the piece
-		for end < len(text) && end <= room {
-			if n := plain(text, end); n > 0 && end+n <= room {
-				end += n
-				continue
-			}
-			c := text[end]
-			if c > ' ' || !isSpace(c) {
-				end++
-				continue
-			}
-			if c != ' ' || end+1 >= len(text) || isSpace(text[end+1]) {
-				break
-			}
-			end++
-		}
-		full := end > room
-		if full { // the last word does not fit
-			end = max(0, bytes.LastIndexByte(text[:end], ' '))
-		}
-		if end == 0 {
-			return
-		}
-		if f.space && len(f.b) > 0 {
-			f.b = append(f.b, ' ')
-		}
-		f.space = false
-		f.b = append(f.b, text[:end]...)
-		if full {
-			return
-		}
-		text = text[end:]
-	}
-}
-
-// plain returns 8 if the eight bytes at i hold nothing to fold: no control
-// character, and no blank with another or a control character behind it; else 0.
-func plain(text []byte, i int) int {
-	if i+9 > len(text) {
-		return 0
-	}
-	x, y := binary.LittleEndian.Uint64(text[i:]), binary.LittleEndian.Uint64(text[i+1:])
-	blank := x ^ ' '*ones
-	// A '!' behind what is looked for counts, too: looked at singly then.
-	if ((x-' '*ones)&^x|(blank-ones)&^blank&(y-'!'*ones)&^y)&highs != 0 {
-		return 0
-	}
-	return 8
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
-
-func foldSpace(s string, limit int) string {
-	var f folder
-	f.add([]byte(s), limit)
-	return strings.ToValidUTF8(f.String(), "\uFFFD")
 }

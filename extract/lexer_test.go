@@ -3,7 +3,6 @@ package extract
 import (
 	"bytes"
 	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zeebo/xxh3"
 	"golang.org/x/net/html"
 )
 
@@ -126,78 +124,6 @@ func TestFastIsSlow(t *testing.T) {
 	}
 }
 
-// The packed counters against one counter a bit.
-func TestSimhash(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{0, 1, 2, 254, 255, 256, 1000, 5001} {
-		var s simhash
-		var count [64]int
-		for i := range uint64(n) {
-			x := i * 0x9e3779b97f4a7c15
-			if s.add(x) {
-				s.eight()
-			}
-			x ^= x >> 29
-			x *= 0xbf58476d1ce4e5b9
-			x ^= x >> 32
-			for j := range 64 {
-				count[j] += int(x>>j&1)*2 - 1
-			}
-		}
-		var want uint64
-		for j, c := range count {
-			if c > 0 {
-				want |= 1 << j
-			}
-		}
-		if got := s.sum(); got != want {
-			t.Errorf("%d features: %x, want %x", n, got, want)
-		}
-	}
-}
-
-// The digest and the simhash against the plain way of doing it, word by word.
-func FuzzDigest(f *testing.F) {
-	for _, s := range []string{
-		"", "a", "one two  three", " eightttt ninewords žąsis гуси", strings.Repeat("word 12:30 9f8e7d6c5b4a39281706f5e4 and ! more ", 9), strings.Repeat("x", 63) + " y", strings.Repeat("x", 64) + " ",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		var kept strings.Builder
-		var sim simhash
-		var a, b uint64
-		words := strings.Split(text, " ")
-		if words[len(words)-1] == "" {
-			words = words[:len(words)-1]
-		}
-		for i, w := range words {
-			if noise(w) {
-				continue
-			}
-			kept.WriteString(w)
-			if i < len(words)-1 || strings.HasSuffix(text, " ") {
-				kept.WriteString(" ")
-			}
-			c := wordNumber(w) * 0x9e3779b97f4a7c15
-			c ^= c >> 32
-			if sim.add(a*0x9e3779b97f4a7c15 ^ bits.RotateLeft64(b, 21) ^ c) {
-				sim.eight()
-			}
-			a, b = b, c
-		}
-		h := xxh3.New()
-		_, _ = h.WriteString("title\x00" + kept.String())
-		if len(words) > 0 && !noise(words[len(words)-1]) {
-			_, _ = h.WriteString(" ")
-		}
-		digest, simhash := digest(&Page{Title: "title", Text: text})
-		if want := h.Sum128().Bytes(); digest != want || simhash != sim.sum() {
-			t.Errorf("%q: %x %x, want %x %x", text, digest, simhash, want, sim.sum())
-		}
-	})
-}
-
 // The folder against the plain way of doing it.
 func FuzzFolder(f *testing.F) {
 	f.Add([]byte(" a  b\n c"), []byte("d "), 100)
@@ -221,6 +147,10 @@ func FuzzFolder(f *testing.F) {
 		}
 		if want := strings.Join(words, " "); got.String() != want {
 			t.Errorf("%q, %q, limit %d: %q, want %q", a, b, limit, got.String(), want)
+		}
+		want := spacesIn(got.String())
+		if n := min(len(want), len(got.spaces)); !slices.Equal(got.spaces[:n], want[:n]) || len(got.b) > 0 && n < len(want) {
+			t.Errorf("%q, %q, limit %d: spaces %x, want %x", a, b, limit, got.spaces, want)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func PDF(body []byte, base weburl.URL, o Options) *Page {
 	}
 	p.Lang = Language("", p.Text)
 	p.measure()
-	p.Digest, p.Simhash = digest(p)
+	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
 	return p
 }
 

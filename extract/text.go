@@ -27,7 +27,7 @@ func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	}
 	p.Lang = Language("", p.Text)
 	p.measure()
-	p.Digest, p.Simhash = digest(p)
+	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
 	return p
 }
 
@@ -80,7 +80,7 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 		return PDF(body, base, o)
 	}
 	p := &Page{}
-	p.Digest, p.Simhash = digest(p)
+	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
 	return p
 }
 
@@ -106,6 +106,6 @@ func feedPage(body []byte, base weburl.URL) *Page {
 	for _, e := range entries {
 		p.Links = append(p.Links, Link{URL: e.URL, Kind: Alternate})
 	}
-	p.Digest, p.Simhash = digest(p)
+	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
 	return p
 }
