@@ -95,10 +95,21 @@ func TestCharsetZoo(t *testing.T) {
 func FuzzCharset(f *testing.F) {
 	for _, s := range []string{"\xff\xfeA\x00", "\xef\xbb\xbfx", "<meta charset=shift_jis>\x82\xb1", "\x1b$B$3\x1b(B", "\x00\xd8\x00\x00", "<meta http-equiv=content-type content='text/html;charset=utf-7'>+AGE-"} {
 		f.Add([]byte(s), "text/html")
+		f.Add([]byte(s), "text/html; charset=utf-8")
+		f.Add([]byte(strings.Repeat("x", 70)+s), "text/html;charset=UTF-8")
 		f.Add([]byte(s), "text/html; charset=iso-2022-jp")
 		f.Add([]byte(s), "text/plain; charset=\"gb18030")
 	}
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
+		if got := valid(body); got != utf8.Valid(body) {
+			t.Errorf("%q: valid %v", body, got)
+		}
+		if saysUTF8(contentType) { // then what the library finds in the label counts
+			want, as := UTF8(body, contentType+"; x=y")
+			if got, name := UTF8(body, contentType); name != as || !bytes.Equal(got, want) {
+				t.Errorf("%q, %s: %q as %s, want %q as %s", body, contentType, got, name, want, as)
+			}
+		}
 		text, name := UTF8(body, contentType)
 		if !utf8.Valid(text) {
 			t.Errorf("%q as %s is not UTF-8", text, name)

@@ -38,8 +38,8 @@ func digest(p *Page, spaces []uint64) ([16]byte, uint64) {
 			continue
 		}
 		u := l.URL.String()
-		if i := strings.IndexByte(u, '?'); i >= 0 && noise(u[i+1:]) {
-			u = u[:i]
+		if q := l.URL.Query(); noise(q) {
+			u = u[:len(u)-len(q)-1]
 		}
 		_, _ = d.hash.WriteString(u)
 		_, _ = d.hash.WriteString("\x00")

@@ -65,13 +65,14 @@ func (s *scanner) slow(text []byte) {
 // scanner walks the tokens of one page.
 type scanner struct {
 	o    Options
-	base weburl.URL
+	at   weburl.Resolver
 	page *Page
 
 	based  bool // a base element was seen
 	hidden int  // open elements whose text is not shown
 	aside  int  // open elements whose text is not the page's own
 	lang   string
+	href   []byte // of the anchor at hand
 
 	title   strings.Builder
 	inTitle bool
@@ -84,7 +85,7 @@ type scanner struct {
 
 // begin forgets the page before.
 func (s *scanner) begin(o Options, base weburl.URL, charset string, size int) {
-	*s = scanner{o: o, base: base, page: &Page{Charset: charset}, main: s.main.empty(), rest: s.rest.empty()}
+	*s = scanner{o: o, at: weburl.Resolver{Base: base}, page: &Page{Charset: charset}, href: s.href, main: s.main.empty(), rest: s.rest.empty()}
 	s.page.Traits.MarkupBytes = size
 }
 
@@ -201,7 +202,7 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 	case atom.Iframe, atom.Frame:
 		s.each(z, func(key, val []byte) {
 			if string(key) == "src" {
-				s.add(string(val), Frame, false)
+				s.add(val, Frame, false)
 			}
 		})
 	case atom.Link:
@@ -212,8 +213,8 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 		s.each(z, func(key, val []byte) {
 			if string(key) == "href" && !s.based {
 				s.based = true // the first counts, even if it is none
-				if u, err := s.base.Resolve(string(val)); err == nil {
-					s.base = u
+				if u, err := s.at.Resolve(val); err == nil {
+					s.at.Base = u
 				}
 			}
 		})
@@ -245,35 +246,36 @@ func (s *scanner) each(z tokens, f func(key, val []byte)) {
 }
 
 func (s *scanner) anchor(z tokens) {
-	var href string
-	var found, nofollow bool
-	s.each(z, func(key, val []byte) {
+	found, nofollow := false, false
+	s.href = s.href[:0]
+	for more := true; more; {
+		var key, val []byte
+		key, val, more = z.TagAttr()
 		switch string(key) {
 		case "href":
 			if !found {
-				href, found = string(val), true
+				s.href, found = append(s.href, val...), true
 			}
 		case "rel":
 			nofollow = relHas(val, "nofollow", "ugc", "sponsored")
 		}
-	})
+	}
 	if found {
-		s.add(href, Anchor, nofollow)
+		s.add(s.href, Anchor, nofollow)
 	}
 }
 
 func (s *scanner) link(z tokens) {
-	var href string
-	var rel []byte
+	var href, rel []byte
 	s.each(z, func(key, val []byte) {
 		switch string(key) {
 		case "href":
-			href = string(val)
+			href = append(href[:0], val...)
 		case "rel":
 			rel = append(rel[:0], val...)
 		}
 	})
-	if kind, ok := relation(rel); ok && href != "" {
+	if kind, ok := relation(rel); ok && len(href) > 0 {
 		s.add(href, kind, false)
 	}
 }
@@ -308,7 +310,7 @@ func (s *scanner) meta(z tokens) {
 		s.page.Description = foldSpace(content, 2000)
 	case equiv == "refresh":
 		if u, ok := refreshURL(content); ok {
-			s.add(u, Refresh, false)
+			s.add([]byte(u), Refresh, false)
 		}
 	case equiv == "content-language" && s.lang == "":
 		s.lang = content
@@ -321,15 +323,15 @@ func (s *scanner) image(z tokens) {
 	s.each(z, func(key, val []byte) {
 		switch string(key) {
 		case "src":
-			s.add(string(val), Image, false)
+			s.add(val, Image, false)
 		case "srcset":
-			srcset(string(val), func(a string) { s.add(a, Image, false) })
+			srcset(string(val), func(a string) { s.add([]byte(a), Image, false) })
 		}
 	})
 }
 
 // add resolves a link and keeps it.
-func (s *scanner) add(href string, k Kind, nofollow bool) {
+func (s *scanner) add(href []byte, k Kind, nofollow bool) {
 	if s.page.Links == nil {
 		s.page.Links = make([]Link, 0, 32)
 	}
@@ -337,10 +339,10 @@ func (s *scanner) add(href string, k Kind, nofollow bool) {
 		s.page.Skipped++
 		return
 	}
-	if href == "" || href[0] == '#' {
+	if len(href) == 0 || href[0] == '#' {
 		return
 	}
-	u, err := s.base.Resolve(href)
+	u, err := s.at.Resolve(href)
 	if err != nil {
 		return // mailto:, javascript:, malformed
 	}

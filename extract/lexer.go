@@ -23,6 +23,8 @@ type lexer struct {
 	rawTag     string // the text up to its end tag comes next
 	rawText    bool   // the text holds no entities
 	ended      bool   // the document ended inside a token
+	returns    bool   // there are carriage returns
+	amp        int    // the first ampersand that stands at or behind the place where one was looked for last
 	doubt      bool
 	scratch    []byte
 	lowered    []byte
@@ -43,6 +45,20 @@ const (
 func (z *lexer) reset(b []byte) {
 	*z = lexer{b: b, attrs: z.attrs[:0], scratch: z.scratch[:0], lowered: z.lowered[:0]}
 	z.doubt = bytes.IndexByte(b, 0) >= 0
+	z.returns = bytes.IndexByte(b, '\r') >= 0
+	z.amp = -1
+}
+
+// escaped reports whether there is an ampersand in a part of the document. To ask for
+// one part behind the other costs one look for each ampersand.
+func (z *lexer) escaped(s span) bool {
+	if z.amp < s.start {
+		z.amp = len(z.b)
+		if n := bytes.IndexByte(z.b[s.start:], '&'); n >= 0 {
+			z.amp = s.start + n
+		}
+	}
+	return z.amp < s.end
 }
 
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
@@ -317,7 +333,7 @@ func (z *lexer) Raw() []byte { return z.b[z.start:z.pos] }
 // carriage returns. It is valid until the next call.
 func (z *lexer) Text() []byte {
 	s := z.b[z.data.start:z.data.end]
-	if z.rawText || bytes.IndexByte(s, '&') < 0 {
+	if z.rawText || !z.escaped(z.data) {
 		return s
 	}
 	z.scratch = unescape(z.scratch[:0], s, false)
@@ -337,10 +353,10 @@ func (z *lexer) TagAttr() (key, val []byte, more bool) {
 	a := z.attrs[z.next]
 	z.next++
 	key, val = z.lower(z.b[a.key.start:a.key.end]), z.b[a.val.start:a.val.end]
-	if bytes.IndexByte(val, '\r') >= 0 {
+	if z.returns && bytes.IndexByte(val, '\r') >= 0 {
 		z.doubt = true
 	}
-	if bytes.IndexByte(val, '&') >= 0 {
+	if z.escaped(a.val) {
 		z.scratch = unescape(z.scratch[:0], val, true)
 		val = z.scratch
 	}

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/html"
+
+	"github.com/freshet/freshet/weburl"
 )
 
 // lineEnds are white space in text, of which one is as good as many. The lexer
@@ -110,8 +112,8 @@ func TestFastIsSlow(t *testing.T) {
 	t.Parallel()
 	for _, doc := range append([]string{string(samplePage())}, lexerSeeds...) {
 		at, o := base(t), Options{Traits: true, Images: true}.withDefaults()
-		fast := &scanner{o: o, base: at, page: &Page{}}
-		slow := &scanner{o: o, base: at, page: &Page{}}
+		fast := &scanner{o: o, at: weburl.Resolver{Base: at}, page: &Page{}}
+		slow := &scanner{o: o, at: weburl.Resolver{Base: at}, page: &Page{}}
 		if !fast.fast([]byte(doc)) {
 			continue
 		}

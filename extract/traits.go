@@ -44,7 +44,7 @@ func (s *scanner) traitAttr(a atom.Atom, key, val []byte) {
 	case k == "id" && a == atom.Script:
 		s.stateMark(val)
 	case k == "src" && a == atom.Script:
-		if u, err := s.base.Resolve(string(val)); err == nil && len(t.Scripts) < 100 {
+		if u, err := s.at.Resolve(val); err == nil && len(t.Scripts) < 100 {
 			t.Scripts = append(t.Scripts, u.String())
 		}
 	}

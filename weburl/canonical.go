@@ -62,7 +62,7 @@ func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
 		return u, cut
 	}
 	s := u.Origin() + path
-	out := URL{host: u.host, path: u.path, query: len(s)}
+	out := URL{host: u.host, path: u.path, query: uint16(len(s))}
 	if query != "" {
 		s += "?" + query
 	}

@@ -50,7 +50,7 @@ func plain(s string) (URL, bool) {
 	if !ok || last > maxLength {
 		return URL{}, false
 	}
-	return URL{s: s[:last], host: at, path: end, query: query}, true
+	return URL{s: s[:last], host: uint16(at), path: uint16(end), query: uint16(query)}, true
 }
 
 // plainHost returns the end of a host that needs no work: a name whose last
@@ -156,37 +156,94 @@ func dotSegment(rest string) bool {
 	return rest == "" || strings.ContainsRune("/?#%", rune(rest[0]))
 }
 
-// join resolves an ordinary reference against u with one allocation.
-func (u URL) join(ref string) (URL, bool) {
-	if ref == "" || u.s == "" {
-		return URL{}, false
+// head returns what u gives to an ordinary reference: the origin, the folder as
+// well, or nothing to what has a scheme. It says no in any doubt.
+func head[T string | []byte](u URL, ref T) (string, bool) {
+	if len(ref) == 0 || u.s == "" {
+		return "", false
 	}
 	switch c := ref[0]; {
-	case c == '/' && len(ref) > 1 && ref[1] == '/', c == '#', c == '?', c == '.', class[c]&pathByte == 0:
-		return URL{}, false
 	case c == '/':
-		return u.rooted(u.s[:u.path], ref)
+		return u.s[:u.path], len(ref) == 1 || ref[1] != '/'
+	case c == '.' || class[c]&pathByte == 0:
+		return "", false
 	}
-	if i := strings.IndexAny(ref, ":/?#"); i >= 0 && ref[i] == ':' { // a scheme
-		return plain(ref)
+	for i := range len(ref) {
+		if c := ref[i]; c == ':' {
+			return "", true
+		} else if c == '/' || c == '?' || c == '#' {
+			break
+		}
 	}
-	dir := u.path + strings.LastIndexByte(u.s[u.path:u.query], '/') + 1
-	return u.rooted(u.s[:dir], ref)
+	return u.s[:int(u.path)+strings.LastIndexByte(u.s[u.path:u.query], '/')+1], true
 }
 
-// rooted checks the path that head + ref makes; head has checked bytes only.
-func (u URL) rooted(head, ref string) (URL, bool) {
-	from := 0
-	if ref[0] != '/' {
-		if ref[0] == '.' {
-			return URL{}, false
+// join resolves an ordinary reference against u with one allocation.
+func (u URL) join(ref string) (URL, bool) {
+	head, ok := head(u, ref)
+	switch {
+	case !ok:
+		return URL{}, false
+	case head == "":
+		return plain(ref)
+	}
+	return u.rooted(head+ref, len(head))
+}
+
+// rooted checks the path that a reference made, which begins in s at from; what
+// is before it is of u.
+func (u URL) rooted(s string, from int) (URL, bool) {
+	if s[from] == '/' && from+1 < len(s) && s[from+1] == '.' && dotSegment(s[from+2:]) {
+		return URL{}, false
+	}
+	query, last, ok := plainPath(s, from)
+	if !ok || last > maxLength {
+		return URL{}, false
+	}
+	return URL{s: s[:last], host: u.host, path: u.path, query: uint16(query)}, true
+}
+
+// Resolver resolves the references found on a page. Its URLs share memory, some
+// kilobytes for many of them.
+type Resolver struct {
+	Base URL
+
+	memory strings.Builder
+}
+
+// Memory is taken by pieces, a small one at first.
+const (
+	firstPiece  = 512
+	furtherOnes = 2048
+)
+
+// Resolve is Base.Resolve.
+func (r *Resolver) Resolve(ref []byte) (URL, error) {
+	if head, ok := head(r.Base, ref); ok && len(head)+len(ref) <= maxLength {
+		s := r.keep(head, ref)
+		if head == "" {
+			if u, ok := plain(s); ok {
+				return u, nil
+			}
+		} else if u, ok := r.Base.rooted(s, len(head)); ok {
+			return u, nil
 		}
-	} else if len(ref) > 1 && ref[1] == '.' && dotSegment(ref[2:]) {
-		return URL{}, false
 	}
-	query, last, ok := plainPath(ref, from)
-	if !ok || len(head)+last > maxLength {
-		return URL{}, false
+	return parse(r.Base, string(ref))
+}
+
+// keep returns head and ref as one string.
+func (r *Resolver) keep(head string, ref []byte) string {
+	n := r.memory.Len()
+	if need := len(head) + len(ref); need > r.memory.Cap()-n {
+		size := furtherOnes
+		if n == 0 {
+			size = firstPiece
+		}
+		n, r.memory = 0, strings.Builder{} // those from before are their URLs' alone
+		r.memory.Grow(max(need, size))
 	}
-	return URL{s: head + ref[:last], host: u.host, path: u.path, query: len(head) + query}, true
+	r.memory.WriteString(head)
+	r.memory.Write(ref)
+	return r.memory.String()[n:]
 }

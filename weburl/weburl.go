@@ -22,8 +22,8 @@ import (
 // its standard form. The zero value is no URL.
 type URL struct {
 	s          string // the whole
-	host, path int    // where the authority and the path begin
-	query      int    // where the query begins (its '?'), len(s) if none
+	host, path uint16 // where the authority and the path begin
+	query      uint16 // where the query begins (its '?'), len(s) if none
 }
 
 // Errors of Parse.
@@ -68,6 +68,9 @@ func parse(base URL, raw string) (URL, error) {
 	if len(raw) > 16*maxLength {
 		return URL{}, ErrLong
 	}
+	if s := scheme(raw); s != "" && s != "http" && s != "https" { // mailto, javascript, tel ...: many pages have them
+		return URL{}, fmt.Errorf("%w: %q", ErrScheme, s)
+	}
 	var w *whatwg.Url
 	var err error
 	if base.s == "" {
@@ -88,13 +91,29 @@ func parse(base URL, raw string) (URL, error) {
 	return split(s), nil
 }
 
+// scheme returns the scheme that begins raw, "" if that is not plain to see.
+func scheme(raw string) string {
+	for i := range len(raw) {
+		switch c := raw[i] | 0x20; {
+		case c >= 'a' && c <= 'z' && raw[i] >= 'A':
+		case i > 0 && (raw[i] >= '0' && raw[i] <= '9' || raw[i] == '+' || raw[i] == '-' || raw[i] == '.'):
+		case i > 0 && raw[i] == ':':
+			return strings.ToLower(raw[:i])
+		default:
+			return ""
+		}
+	}
+	return ""
+}
+
 // split finds the parts of a URL in standard form.
 func split(s string) URL {
-	u := URL{s: s, query: len(s)}
-	u.host = strings.Index(s, "://") + 3
-	u.path = u.host + strings.IndexByte(s[u.host:], '/')
-	if i := strings.IndexByte(s[u.path:], '?'); i >= 0 {
-		u.query = u.path + i
+	u := URL{s: s, query: uint16(len(s))}
+	host := strings.Index(s, "://") + 3
+	path := host + strings.IndexByte(s[host:], '/')
+	u.host, u.path = uint16(host), uint16(path)
+	if i := strings.IndexByte(s[path:], '?'); i >= 0 {
+		u.query = uint16(path + i)
 	}
 	return u
 }
@@ -125,7 +144,7 @@ func (u URL) Path() string { return u.s[u.path:u.query] }
 
 // Query returns the query without its question mark.
 func (u URL) Query() string {
-	if u.query >= len(u.s) {
+	if int(u.query) >= len(u.s) {
 		return ""
 	}
 	return u.s[u.query+1:]

@@ -57,6 +57,12 @@ func TestFastPathAgreesWithTheStandard(t *testing.T) {
 			if want := oracle(base, ref); u.String() != want {
 				t.Errorf("%s + %q = %q, %v; standard %q", base, ref, u, err, want)
 			}
+			r := Resolver{Base: b}
+			for range 3 { // the memory of one is not touched by the next
+				if v, _ := r.Resolve([]byte(ref)); v != u {
+					t.Errorf("%s + %q as bytes = %q, want %q", base, ref, v, u)
+				}
+			}
 		}
 	}
 }
@@ -80,6 +86,11 @@ func FuzzFastPath(f *testing.F) {
 		r, err := b.Resolve(ref)
 		if want := oracle(b.String(), ref); r.String() != want {
 			t.Errorf("%s + %q = %q, %v; standard %q", b, ref, r, err, want)
+		}
+		resolver := Resolver{Base: b}
+		first, _ := resolver.Resolve([]byte(ref))
+		if again, _ := resolver.Resolve([]byte(ref)); first != r || again != r {
+			t.Errorf("%s + %q as bytes = %q, %q, want %q", b, ref, first, again, r)
 		}
 		if err == nil {
 			if again := split(r.String()); again != r {
