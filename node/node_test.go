@@ -246,6 +246,14 @@ func TestControls(t *testing.T) {
 	if err := n.Ready(ctx); err != nil {
 		t.Error(err)
 	}
+	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a stranger was asked for a key") }))
+	defer stranger.Close()
+	if _, err := (keyFiles{n}).Key(ctx, stranger.URL+"/key.txt"); err == nil {
+		t.Error("a key of a stranger")
+	}
+	if body, err := (keyFiles{n}).Key(ctx, site.URL+"/key.txt"); err != nil || len(body) == 0 {
+		t.Errorf("a key of a source: %q, %v", body, err)
+	}
 	u, err := weburl.Parse(site.URL + "/")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 
 // receivers are the handlers that take notices of changes.
 func (n *Node) receivers() map[string]http.Handler {
-	now := &signal.IndexNow{Keys: keyFiles{n.client}, Sink: n}
+	now := &signal.IndexNow{Keys: keyFiles{n}, Sink: n}
 	all := map[string]http.Handler{
 		"GET /indexnow": now, "POST /indexnow": now,
 		"POST /api/signals": &signal.Events{Secrets: n.config.Signals.Secrets, Sink: n},
@@ -56,8 +56,9 @@ func (n *Node) Changed(ctx context.Context, source string, events []signal.Event
 	return len(found), nil
 }
 
-// keyFiles fetches the key files of IndexNow senders.
-type keyFiles struct{ client *fetch.Client }
+// keyFiles fetches the key files of IndexNow senders, from hosts of our sources
+// only: a stranger cannot have us ask others.
+type keyFiles struct{ node *Node }
 
 // Key implements signal.KeyFetcher.
 func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
@@ -65,7 +66,10 @@ func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	res, err := k.client.Get(ctx, fetch.Request{URL: u, Accept: "text/plain"})
+	if !k.node.hosts(u) {
+		return nil, fmt.Errorf("%s is on no host of our sources", address)
+	}
+	res, err := k.node.client.Get(ctx, fetch.Request{URL: u, Accept: "text/plain"})
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +77,16 @@ func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: status %d, %d bytes", address, res.Status, len(res.Body))
 	}
 	return res.Body, nil
+}
+
+// hosts reports whether some page beside u may be of a source: u itself need not.
+func (n *Node) hosts(u weburl.URL) bool {
+	if n.robot.InScope(u, 0) == "" {
+		return true
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.ContainsFunc(n.sources, func(s console.Source) bool { return hostOf(s.URL) == u.Host() })
 }
 
 // trust lists what sources of signals were worth, those with the most signals

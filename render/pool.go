@@ -122,7 +122,9 @@ func (p *Pool) wakeAll() {
 
 // Close ends the browser; pages under way fail.
 func (p *Pool) Close() {
+	p.mu.Lock() // who enters sees that it is closed, or is waited for
 	p.stop()
+	p.mu.Unlock()
 	p.open.Wait()
 	p.mu.Lock()
 	b, idle := p.current, p.idle

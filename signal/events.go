@@ -56,6 +56,10 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	if len(events) > burst { // would be too often for ever
+		http.Error(w, fmt.Sprintf("a request holds at most %d events", burst), http.StatusRequestEntityTooLarge)
+		return
+	}
 	if !h.flood.allow(sensor, len(events)) {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many events: wait", http.StatusTooManyRequests)

@@ -99,6 +99,7 @@ func TestEvents(t *testing.T) {
 	s := &sink{}
 	h := &Events{Secrets: map[string]string{"www": "secret", "empty": ""}, Sink: s}
 	good := `{"url":"http://h.example/a","event":"updated","digest":"1"}` + "\n\n" + `{"url":"http://h.example/b"}`
+	many := strings.Repeat("{\"url\":\"x\"}\n", burst+1)
 	tests := []struct {
 		name, sensor, signature, body string
 		code                          int
@@ -110,6 +111,7 @@ func TestEvents(t *testing.T) {
 		{"changed on the way", "www", Sign("secret", []byte(good)), good + " ", 401, ""},
 		{"unknown sensor", "nobody", Sign("", []byte(good)), good, 401, ""},
 		{"no secret", "empty", Sign("", []byte(good)), good, 401, ""},
+		{"more than are ever taken at once", "www", Sign("secret", []byte(many)), many, 413, "20000"},
 		{"not JSON", "www", Sign("secret", []byte("{\"url\":\"x\"}\nnonsense")), "{\"url\":\"x\"}\nnonsense", 400, "line 2"},
 		{"no URL", "www", Sign("secret", []byte("{}")), "{}", 400, "line 1: no url"},
 	}
