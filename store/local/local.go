@@ -49,7 +49,7 @@ type Config struct {
 	// others is on disk. Hosts under a lease are always in memory. Default 65,536.
 	Hosts int
 	// Cache is the block cache in bytes, of which the tables of fresh writes take
-	// up to three times their size. Default 64 MiB.
+	// up to three times their size. Default 40 MiB.
 	Cache int64
 	// FS replaces the file system (tests of crashes).
 	FS vfs.FS
@@ -106,7 +106,7 @@ func Open(dir string, c Config) (*Store, error) {
 		c.Hosts = 1 << 16
 	}
 	if c.Cache <= 0 {
-		c.Cache = 64 << 20
+		c.Cache = 40 << 20
 	}
 	if c.FS == nil {
 		c.FS = vfs.Default
