@@ -56,7 +56,7 @@ type Packing string
 // The packings. What they cost and save is in docs/benchmarks/core.md.
 const (
 	Fast  Packing = "fast" // gzip in one pass (package member); the default
-	Small Packing = "gzip" // gzip at its usual level: fewer bytes, two to four times the work
+	Small Packing = "gzip" // gzip at its usual level: fewer bytes, three to five times the work
 	Plain Packing = "none" // .warc
 )
 

@@ -160,7 +160,7 @@ type Lab struct {
 type Archive struct {
 	Dir       string        `yaml:"dir" doc:"Folder of the WARC files. Empty: warc in the data directory."`
 	FileSize  Bytes         `yaml:"file_size" doc:"A new file is begun at this size. With a bucket, no file is in it before it is finished: 64MB is a good size then."`
-	Packing   string        `yaml:"compression" doc:"fast: gzip in one pass, at most an eighth larger than its fastest level for half to two thirds of the work; gzip: a tenth to a quarter fewer bytes for two to four times the work; none: plain .warc files."`
+	Packing   string        `yaml:"compression" doc:"fast: gzip in one pass, at most an eighth larger than its fastest level for a third to half of the work; gzip: a tenth to a quarter fewer bytes for three to five times the work; none: plain .warc files."`
 	Bucket    string        `yaml:"bucket" doc:"s3://BUCKET/PREFIX?endpoint=HOST:PORT&region=R&insecure=true: finished files are sent there, and bodies of all nodes read from there. Keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."`
 	KeepLocal time.Duration `yaml:"keep_local" doc:"With a bucket: how long a finished file stays in the folder after it was sent; 0 is for ever."`
 }

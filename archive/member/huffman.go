@@ -13,9 +13,13 @@ const (
 	endBlock  = 256
 )
 
-// maxBits bounds the codes, so that a literal and a match (with 5 and 13 bits
-// more) fit into a word with the seven bits that wait there at most.
-const maxBits = 12
+// The longest codes of literals and lengths, and of distances: a literal, a length
+// with 5 bits more and a distance with 13 fit into a word with the seven bits that
+// wait there at most.
+const (
+	maxBits         = 13
+	maxDistanceBits = 12
+)
 
 // tally counts symbols.
 type tally struct {
@@ -51,7 +55,7 @@ func (c *codes) learn(t *tally) {
 	for i := range t.dist {
 		t.dist[i] = t.dist[i]<<4 + 1
 	}
-	lit, dist := huffman.Lengths(t.lit[:], maxBits), huffman.Lengths(t.dist[:], maxBits)
+	lit, dist := huffman.Lengths(t.lit[:], maxBits), huffman.Lengths(t.dist[:], maxDistanceBits)
 	assign(c.lit[:], lit)
 	assign(c.dist[:], dist)
 	for n := minMatch; n <= maxMatch; n++ {

@@ -66,7 +66,7 @@ type crawlCmd struct {
 	PriceTraffic float64 `help:"Price of a GB received." placeholder:"P"`
 
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
-	Packing string `name:"warc-compression" help:"How WARC files are packed: fast (gzip in one pass), gzip (smaller, two to four times the work), none." enum:"fast,gzip,none" default:"fast"`
+	Packing string `name:"warc-compression" help:"How WARC files are packed: fast (gzip in one pass), gzip (smaller, three to five times the work), none." enum:"fast,gzip,none" default:"fast"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
 	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL" env:"FRESHET_ARCHIVE_BUCKET"`
 	NoIndex bool   `help:"Do not index the pages."`
