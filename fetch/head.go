@@ -9,7 +9,7 @@ import (
 
 // ordinary is the header of an answer as nearly all servers send it: HTTP/1.1, a
 // body of a length that is said, one line for each field, nothing that changes how
-// the body is sent or the connection used. It is read in a third of the time that
+// the body is sent or the connection used. It is read in half the time that
 // net/http takes, which reads all others. What is taken here is a part of what
 // net/http takes, with the same outcome.
 type ordinary struct {

@@ -15,7 +15,7 @@ import (
 
 // wire sends plain HTTP/1.1 requests. A http.Transport has two goroutines for each
 // connection, which hand each request and each answer on; here who asks also
-// writes and reads, which takes a third of the time. What needs more (TLS, HTTP/2,
+// writes and reads, which takes half the time. What needs more (TLS, HTTP/2,
 // a proxy, dialling of others) is left to the Transport.
 type wire struct {
 	dial     func(ctx context.Context, network, address string) (net.Conn, error)
