@@ -2,7 +2,6 @@ package extract
 
 import (
 	"bytes"
-	"encoding/binary"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
@@ -14,7 +13,7 @@ import (
 // was in. Bytes that are no text of that encoding become U+FFFD. The result is
 // the input where that is UTF-8 already.
 func UTF8(body []byte, contentType string) ([]byte, string) {
-	if saysUTF8(contentType) && (len(body) == 0 || body[0] < 0x80) && valid(body) { // nearly all pages
+	if saysUTF8(contentType) && (len(body) == 0 || body[0] < 0x80) && utf8.Valid(body) { // nearly all pages
 		return body, "utf-8"
 	}
 	head := body[:min(len(body), 1024)]
@@ -30,14 +29,14 @@ func UTF8(body []byte, contentType string) ([]byte, string) {
 			}
 		}
 	}
-	if !certain && name == "windows-1252" && valid(body) {
+	if !certain && name == "windows-1252" && utf8.Valid(body) {
 		// The guess where nothing is said, from the head alone, and the label that
 		// pages carry most often without being in it.
 		return body, "utf-8"
 	}
 	if name == "utf-8" {
 		body = bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))
-		if valid(body) {
+		if utf8.Valid(body) {
 			return body, name
 		}
 		return bytes.ToValidUTF8(body, []byte("\uFFFD")), name
@@ -58,18 +57,3 @@ func saysUTF8(contentType string) bool {
 	}
 	return false
 }
-
-// valid is utf8.Valid, in two thirds of the time for text that is ASCII at first.
-func valid(text []byte) bool {
-	rest := text
-	for ; len(rest) >= 64; rest = rest[64:] {
-		b := (*[64]byte)(rest)
-		x := word(b[0:]) | word(b[8:]) | word(b[16:]) | word(b[24:]) | word(b[32:]) | word(b[40:]) | word(b[48:]) | word(b[56:])
-		if x&highs != 0 {
-			break
-		}
-	}
-	return utf8.Valid(rest)
-}
-
-func word(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
