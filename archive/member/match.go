@@ -47,7 +47,7 @@ func slot(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> (64 - tableBits) }
 // made, and the bits that make no byte yet.
 //
 // Matches are searched for greedily, with one candidate at a place, and what is found
-// is written at once: the branches that a processor guesses wrong, of which half
+// is written at once: the branches that a processor guesses wrong, of which much
 // of the time is made, are met only once. Shorter matches than of eight bytes would
 // save little and be guessed wrong as often.
 func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting uint) (int, uint64, uint) {
