@@ -150,6 +150,9 @@ func (b *chromium) launch(ctx context.Context, c *Config) error {
 		opts,
 		chromedp.ProxyServer("http://"+b.guard.address()),
 		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
+		// A page is shown by the scheme at which the robot has it: links, and what its
+		// scripts ask for, are relative to it. The others are chromedp's own.
+		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,HttpsUpgrades"),
 		// WebRTC would go around the proxy.
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),

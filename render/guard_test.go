@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync/atomic"
@@ -130,11 +131,10 @@ func FuzzReadConnected(f *testing.F) {
 	})
 }
 
-// A Chromium that runs already is used by its debugging address; it is not
-// ended with the pool.
-func TestRemote(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+// chromiumAt starts a Chromium that others can use, or skips the test, and returns
+// its debugging address.
+func chromiumAt(t *testing.T) (address string, browser *os.Process) {
+	t.Helper()
 	newPool(t, Config{}) // skips without Chromium
 	path, err := Find("")
 	if err != nil {
@@ -150,7 +150,6 @@ func TestRemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL); _ = cmd.Wait() })
-	address := ""
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {
 		if _, a, ok := strings.Cut(lines.Text(), "DevTools listening on "); ok {
@@ -159,6 +158,15 @@ func TestRemote(t *testing.T) {
 		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, stderr) }() // ends with the browser
+	return address, cmd.Process
+}
+
+// A Chromium that runs already is used by its debugging address; it is not
+// ended with the pool.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	address, browser := chromiumAt(t)
 	for range 2 {
 		p := newPool(t, Config{Remote: address, Tabs: 2})
 		d, err := p.Render(context.Background(), s.page(t, "/fetch"))
@@ -169,7 +177,7 @@ func TestRemote(t *testing.T) {
 			t.Errorf("%s", d.HTML)
 		}
 		p.Close()
-		if err := cmd.Process.Signal(syscall.Signal(0)); err != nil {
+		if err := browser.Signal(syscall.Signal(0)); err != nil {
 			t.Errorf("the browser ended with the pool: %v", err)
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	serve                // answer with what the robot has
 	pass
 	leave // the page wanted to go elsewhere: note it and stay
+	plain // the browser tries HTTPS first: as if nobody listened there
 )
 
 // judge decides on a request and counts it.
@@ -64,6 +65,9 @@ func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
+	if !v.served && v.upgraded(e.Request.URL) {
+		return plain
+	}
 	if v.served && (e.RedirectedRequestID == "" || v.page.Body != nil) {
 		v.links[e.Request.URL+e.Request.URLFragment] = true
 		return leave
@@ -74,6 +78,15 @@ func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
 	}
 	v.doc.Requests++
 	return pass
+}
+
+// upgraded reports whether an address is that of the page, at HTTPS in place of
+// HTTP. Browsers that we do not start (Config.Remote) may ask for that first; then
+// links, and what the page's scripts ask for, would be relative to an address at
+// which perhaps nobody listens. Refused, they ask for what they were told to.
+func (v *visit) upgraded(address string) bool {
+	u, err := weburl.Parse(address)
+	return err == nil && u.Scheme() == "https" && v.page.URL.Scheme() == "http" && u.Host() == v.page.URL.Host() && u.Target() == v.page.URL.Target()
 }
 
 // icon matches what browsers ask of every site unasked.

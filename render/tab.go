@@ -204,6 +204,8 @@ func (t *tab) request(ctx context.Context, v *visit, e *cdpfetch.EventRequestPau
 		_, _ = call(ctx, t, cdpfetch.FulfillRequest, v.answer(e.RequestID))
 	case pass:
 		_, _ = call(ctx, t, cdpfetch.ContinueRequest, cdpfetch.ContinueRequestParams{RequestID: e.RequestID})
+	case plain:
+		t.fail(ctx, e, network.ErrorReasonConnectionRefused)
 	case leave:
 		t.fail(ctx, e, network.ErrorReasonAborted)
 	default:

@@ -21,6 +21,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/freshet/freshet/lab/field"
@@ -300,7 +301,8 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 		to = s.HTTPSAddr()
 	}
 	if to == "" {
-		return nil, fmt.Errorf("dial %s: the test web does not listen for port %s", addr, port)
+		// As at a host where nobody listens.
+		return nil, fmt.Errorf("dial %s: the test web does not listen for port %s: %w", addr, port, syscall.ECONNREFUSED)
 	}
 	var d net.Dialer
 	return d.DialContext(ctx, "tcp", to)

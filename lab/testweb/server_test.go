@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,20 @@ func start(t testing.TB, cfg Config) (*Server, *http.Client) {
 		}
 	})
 	return s, &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// A port for which the web does not listen is one at which nobody does.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	s, err := New(Config{Pages: 20, Sites: 2, HTTP: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	host, _, _ := strings.Cut(strings.TrimPrefix(s.Seeds(1)[0], "http://"), "/")
+	if _, err := s.DialContext(t.Context(), "tcp", host+":443"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Error(err)
+	}
 }
 
 // get fetches a URL with header fields given as name, value, name, value...
