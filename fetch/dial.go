@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// dialer connects to the first address of a name that answers, IPv6 and IPv4 in
-// turn with a head start of 250 ms each (RFC 8305). It checks the addresses that
+// dialer connects to the first address of a name that answers, those of IPv6 and
+// IPv4 in turn with a head start of 250 ms each (RFC 8305). It checks the addresses that
 // it connects to, not names: a name that is given another address between two
 // requests (DNS rebinding) gains nothing.
 type dialer struct {
@@ -35,16 +35,27 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
+	order := d.order(addrs)
+	if len(order) == 0 {
+		return nil, fmt.Errorf("%s is %v: %w", host, addrs[:min(len(addrs), mostAddrs)], errPrivate)
+	}
+	return d.race(ctx, network, port, order)
+}
+
+// mostAddrs is how many addresses of a name are dialled: a name with more is no
+// licence to knock at all of them.
+const mostAddrs = 8
+
+// order returns the addresses that may be dialled as they are.
+func (d *dialer) order(addrs []netip.Addr) []netip.Addr {
 	var allowed []netip.Addr
 	for _, a := range addrs {
 		if d.private || Public(a) {
 			allowed = append(allowed, a)
 		}
 	}
-	if len(allowed) == 0 {
-		return nil, fmt.Errorf("%s is %v: %w", host, addrs, errPrivate)
-	}
-	return d.race(ctx, network, port, alternate(allowed))
+	out := alternate(allowed)
+	return out[:min(len(out), mostAddrs)]
 }
 
 // Dial connects as the client does for its own requests, with the check of
@@ -59,35 +70,40 @@ func (c *Client) Dial(ctx context.Context, network, address string) (conn net.Co
 	return conn, errors.Is(err, errPrivate), err
 }
 
-// Address returns the first address of a host name, from the cache or by asking,
-// or "" where it is not known: the name does not resolve, or another dials.
+// Address returns the address of a host name that is dialled first, found in the
+// cache or by asking, or "" where there is none: the name does not resolve, no
+// address is allowed, or another dials.
 func (c *Client) Address(ctx context.Context, host string) string {
 	if c.config.Dial != nil || c.config.Proxy != "" {
 		return ""
 	}
 	addrs, err := c.dialer.names.lookup(ctx, host)
-	if err != nil || len(addrs) == 0 {
+	if err != nil {
 		return ""
 	}
-	return addrs[0].String()
+	if order := c.dialer.order(addrs); len(order) > 0 {
+		return order[0].String()
+	}
+	return ""
 }
 
-// alternate orders addresses IPv6, IPv4, IPv6 ...
+// alternate orders addresses so that the two families take turns, beginning with
+// that of the first, which the resolver puts first if it can be reached (RFC 6724).
 func alternate(addrs []netip.Addr) []netip.Addr {
-	var six, four, out []netip.Addr
+	var first, other, out []netip.Addr
 	for _, a := range addrs {
-		if a.Is4() {
-			four = append(four, a)
+		if a.Is4() == addrs[0].Is4() {
+			first = append(first, a)
 		} else {
-			six = append(six, a)
+			other = append(other, a)
 		}
 	}
-	for i := 0; i < len(six) || i < len(four); i++ {
-		if i < len(six) {
-			out = append(out, six[i])
+	for i := 0; i < len(first) || i < len(other); i++ {
+		if i < len(first) {
+			out = append(out, first[i])
 		}
-		if i < len(four) {
-			out = append(out, four[i])
+		if i < len(other) {
+			out = append(out, other[i])
 		}
 	}
 	return out
@@ -153,11 +169,16 @@ func (d *dialer) race(ctx context.Context, network, port string, addrs []netip.A
 
 // notPublic are networks that are neither loopback, private nor link-local by
 // name but not on the internet either: carrier-grade NAT, documentation,
-// benchmarking, 6to4 relays, NAT64 with embedded addresses, reserved.
+// benchmarking, reserved; and of IPv6 those in which an address of IPv4 is embedded
+// that may be any (6to4, Teredo, NAT64, IPv4-compatible), and the old site-local ones.
+// See IANA's special-purpose address registries.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
 	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("3fff::/20"),
+	netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
 }
 
 // Public reports whether an address can belong to a server on the internet.

@@ -9,7 +9,6 @@
 package fetch
 
 import (
-	"compress/gzip"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -20,9 +19,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/andybalholm/brotli"
-	"github.com/klauspost/compress/zstd"
 
 	"github.com/freshet/freshet/weburl"
 )
@@ -263,18 +259,15 @@ func (c *Client) body(b source, length int64, out *Response) error {
 		return nil
 	}
 	encoding := out.Header.Get("Content-Encoding")
-	r, err := decoder(encoding, b)
-	if err != nil {
-		return fmt.Errorf("%w: %w", errEncoding, err)
+	in := packed{source: b}
+	r, err := decoder(encoding, &in)
+	if err == nil {
+		if length > 0 && length >= int64(cap(out.Body)) && length <= c.config.MaxBody && encoding == "" {
+			out.Body = make([]byte, 0, length+1) // one more, so that the end is seen without growing
+		}
+		out.Body, err = readAll(r, out.Body, c.config.MaxBody+1)
 	}
-	if length > 0 && length >= int64(cap(out.Body)) && length <= c.config.MaxBody && encoding == "" {
-		out.Body = make([]byte, 0, length+1) // one more, so that the end is seen without growing
-	}
-	out.Body, err = readAll(r, out.Body, c.config.MaxBody+1)
 	out.Wire = b.count()
-	if why := b.broken(); err != nil && why != nil { // decoders tell it in their own words
-		return why
-	}
 	if int64(len(out.Body)) > c.config.MaxBody {
 		out.Body, out.Truncated = out.Body[:c.config.MaxBody], true
 		if out.Wire > 0 && c.config.MaxBody/out.Wire > 100 {
@@ -282,10 +275,7 @@ func (c *Client) body(b source, length int64, out *Response) error {
 		}
 		return nil
 	}
-	if err != nil && errors.Is(err, io.ErrUnexpectedEOF) && len(out.Body) > 0 && encoding == "" {
-		return fmt.Errorf("body cut off after %d bytes: %w", len(out.Body), err)
-	}
-	return err
+	return in.outcome(out.Body, err)
 }
 
 // readAll is io.ReadAll of at most so many bytes into a buffer that may already
@@ -308,22 +298,4 @@ func readAll(r io.Reader, b []byte, most int64) ([]byte, error) {
 		}
 	}
 	return b, nil
-}
-
-// decoder undoes a Content-Encoding. Servers that call identity by some other
-// name get what they send.
-func decoder(encoding string, r io.Reader) (io.Reader, error) {
-	switch strings.ToLower(strings.TrimSpace(encoding)) {
-	case "gzip", "x-gzip":
-		return gzip.NewReader(r)
-	case "br":
-		return brotli.NewReader(r), nil
-	case "zstd":
-		d, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(64<<20), zstd.WithDecoderConcurrency(1))
-		if err != nil {
-			return nil, err
-		}
-		return d.IOReadCloser(), nil
-	}
-	return r, nil
 }

@@ -182,6 +182,8 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 	for addr, want := range map[string]bool{
 		"8.8.8.8": true, "2606:4700::1111": true, "10.1.2.3": false, "172.20.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false,
+		"192.88.99.1": false, "2400:cb00::1": true, "2001:200::1": true, "2003::1": true, "2001:db8::1": false, "3fff::1": false, "5f00::1": false,
+		"fec0::1": false, "64:ff9b:1::7f00:1": false, "2001:0:a00:1::1": false, "2001:2::1": false, "::127.0.0.1": false, "::8.8.8.8": false, "2002:7f00:1::": false,
 		"0.0.0.0": false, "224.0.0.1": false, "::1": false, "fe80::1": false, "fc00::1": false, "::ffff:10.0.0.1": false, "64:ff9b::7f00:1": false,
 	} {
 		if got := Public(netip.MustParseAddr(addr)); got != want {

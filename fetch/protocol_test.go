@@ -89,7 +89,37 @@ func TestHappyEyeballs(t *testing.T) {
 	if _, err := d.race(ctx, "tcp", port, []netip.Addr{silent, silent}); err == nil {
 		t.Error("connected to nobody")
 	}
-	if got := fmt.Sprint(alternate([]netip.Addr{good, dead, netip.MustParseAddr("::1")})); got != "[::1 127.0.0.1 127.0.0.78]" {
-		t.Error(got)
+}
+
+// Families take turns, that of the first address first, and not all addresses of a
+// name that has many are dialled. What Address tells is the first that is.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		private  bool
+		in, want string
+	}{
+		{true, "127.0.0.1 127.0.0.78 ::1", "127.0.0.1 ::1 127.0.0.78"},
+		{true, "::1 127.0.0.1 127.0.0.78", "::1 127.0.0.1 127.0.0.78"},
+		{false, "10.0.0.1 8.8.8.8 2606:4700::1111 9.9.9.9 fe80::1", "8.8.8.8 2606:4700::1111 9.9.9.9"},
+		{false, "10.0.0.1 ::1", ""},
+		{false, "1.0.0.1 1.0.0.2 1.0.0.3 1.0.0.4 1.0.0.5 1.0.0.6 1.0.0.7 1.0.0.8 1.0.0.9", "1.0.0.1 1.0.0.2 1.0.0.3 1.0.0.4 1.0.0.5 1.0.0.6 1.0.0.7 1.0.0.8"},
+	} {
+		c, err := New(Config{AllowPrivate: tt.private})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var in []netip.Addr
+		for s := range strings.FieldsSeq(tt.in) {
+			in = append(in, netip.MustParseAddr(s))
+		}
+		if got := strings.Trim(fmt.Sprint(c.dialer.order(in)), "[]"); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.in, got, tt.want)
+		}
+		c.dialer.names.cache["host.test"] = answer{addrs: in, until: time.Now().Add(time.Hour)}
+		first, _, _ := strings.Cut(tt.want, " ")
+		if got := c.Address(t.Context(), "host.test"); got != first {
+			t.Errorf("%s: address %q, want %q", tt.in, got, first)
+		}
 	}
 }
