@@ -6,6 +6,11 @@
 // link. Addresses that are not public (loopback, private, link-local) are
 // refused at the moment of dialling, after name resolution, so that a name that
 // resolves to them (DNS rebinding) is refused as well.
+//
+// A connection is kept for one host name and port. What comes on it unasked while it
+// is idle ends it; what comes after the next request was sent cannot be told from the
+// answer in HTTP/1.1, so that a server can give one of its own pages for another, as
+// it can anyhow, but never one of another host.
 package fetch
 
 import (

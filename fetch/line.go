@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/textproto"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,7 @@ type line struct {
 	into    []byte // what step reads to
 	got     int    // that it read
 	failed  error
+	broke   error // how reading failed, which a parser of what came tells in its own words
 
 	mu       sync.Mutex // guards what timer and context look at
 	busy     bool
@@ -171,6 +173,9 @@ func (l *line) Read(p []byte) (n int, err error) {
 	if l.room > 0 {
 		l.room -= int64(n)
 	}
+	if err != nil {
+		l.broke = err
+	}
 	return n, err
 }
 
@@ -234,16 +239,22 @@ func (l *line) answer() (*http.Response, error) {
 	return nil, errors.New("too many informational answers")
 }
 
-// cause is why a request failed: that for which it was broken off, if it was.
+// cause is why a request failed: that for which it was broken off, if it was; that
+// the connection broke, where a parser says that what came before is wrong.
 func (l *line) cause(err error) error {
 	l.mu.Lock()
 	cut := l.cut
 	l.mu.Unlock()
-	if cut != nil && errors.Is(err, os.ErrDeadlineExceeded) {
+	var malformed textproto.ProtocolError
+	switch {
+	case cut != nil && errors.Is(l.broke, os.ErrDeadlineExceeded):
 		return cut
-	}
-	if l.room == 0 { // whatever the parser says of what was cut off
+	case l.room == 0:
 		return errHeader
+	case l.broke == io.EOF && errors.As(err, &malformed): // a line that was cut
+		return io.ErrUnexpectedEOF
+	case l.broke != nil && l.broke != io.EOF:
+		return l.broke
 	}
 	return err
 }

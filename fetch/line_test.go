@@ -36,6 +36,8 @@ func manner(t *testing.T) (base string) {
 			case "/ok":
 				write(ok)
 			case "/silent":
+			case "/begun-line":
+				write("HTTP/1.1 200 OK\r\nContent-Le")
 			case "/begun":
 				write("HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nbegun")
 			case "/drip", "/drip-chunked", "/drip-endless":
@@ -117,7 +119,7 @@ func TestDrip(t *testing.T) {
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	base := manner(t)
-	for path, want := range map[string]Kind{"/silent": Timeout, "/begun": Slow} {
+	for path, want := range map[string]Kind{"/silent": Timeout, "/begun-line": Timeout, "/begun": Slow} {
 		c, err := New(Config{AllowPrivate: true, Patience: 40 * time.Millisecond, MinRate: 1, Timeout: 5 * time.Minute})
 		if err != nil {
 			t.Fatal(err)
@@ -137,6 +139,18 @@ func TestLimit(t *testing.T) {
 		kind := kindOf(t.Context(), t, c, base+path)
 		if took := time.Since(start); kind != want || want == Timeout && took < limit {
 			t.Errorf("%s: %q after %v, want %q", path, kind, took, want)
+		}
+	}
+}
+
+// A connection that ends within a line of the header has broken, whatever can be
+// said of the half line.
+func TestCutLine(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"HTTP/1.1 200 OK\r\nContent-", "HTTP/1.1 200 OK\r\nContent-Length: 5", "HTTP/1.1 200 OK\r\nA: b\r\n"} {
+		base, _ := script(t, text)
+		if kind := kindOf(t.Context(), t, client(t), base+"/"); kind != Reset {
+			t.Errorf("%q: %q, want %q", text, kind, Reset)
 		}
 	}
 }
