@@ -244,7 +244,7 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 		if !ok {
 			rb.Status = res.Status
 			if res.Status >= 200 && res.Status < 300 {
-				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize)]
+				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize+1)] // a byte more tells that it was cut
 			}
 			return rb, nil
 		}

@@ -64,13 +64,8 @@ func (p *planner) run(ctx context.Context) error {
 		if m := p.node.member; m != nil && now.Sub(looked) >= lookEvery {
 			looked, err = now, p.look(ctx)
 		}
-		if len(keys) == 0 {
-			keys = p.turn(now)
-		}
-		if len(keys) > 0 && err == nil {
-			if err = p.due(ctx, keys); err == nil {
-				keys = nil
-			}
+		if keys = append(keys, p.turn(now)...); len(keys) > 0 && err == nil {
+			keys, err = p.due(ctx, keys)
 		}
 		if err != nil && ctx.Err() == nil {
 			p.node.log.Error("schedule", "err", err)
@@ -105,11 +100,13 @@ func (p *planner) turn(now time.Time) (keys []weburl.Key) {
 	return keys
 }
 
-// due makes pages due in the store.
-func (p *planner) due(ctx context.Context, keys []weburl.Key) error {
+// due makes pages due in the store, and returns those that could not be: the visit
+// that the schedule has heard of is not written yet, so that the store takes them
+// for pages under way.
+func (p *planner) due(ctx context.Context, keys []weburl.Key) (left []weburl.Key, err error) {
 	pages, err := p.node.parts.Store.Records(ctx, keys)
 	if err != nil {
-		return err
+		return keys, err
 	}
 	found := make([]store.Found, 0, len(pages))
 	now := time.UnixMilli(time.Now().UnixMilli()) // as the store keeps it
@@ -130,10 +127,27 @@ func (p *planner) due(ctx context.Context, keys []weburl.Key) error {
 	}
 	p.mu.Unlock()
 	if _, err := p.node.parts.Store.Add(ctx, found); err != nil {
-		return err
+		return keys, err
 	}
 	p.node.robot.Wake()
-	return nil
+	if pages, err = p.node.parts.Store.Records(ctx, keys); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range pages {
+		u, err := weburl.Parse(pages[i].URL)
+		if slot := pages[i].Slot; err != nil || slot.Order == 0 && !slot.Due.After(now) {
+			continue
+		}
+		k := u.Key()
+		if id, ok := p.pages.of(k); ok {
+			if _, out := p.out[id]; out { // and not visited since
+				left = append(left, k)
+			}
+		}
+	}
+	return left, nil
 }
 
 // look asks the store which of the pages that are on their way have been
