@@ -58,7 +58,10 @@ func (r *robot) Cached(_ context.Context, u string) (*Copied, error) {
 }
 
 func (r *robot) Status(context.Context) (*Status, error) {
-	return &Status{State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Traps: []Trap{{"calendar", 42, "http://h.example/2099/01/"}}, Work: []Agent{{Name: "a1", Zone: "h.example"}}}, nil
+	return &Status{
+		State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch, Waiting: 1}, Errors: map[string]int64{"dns": 3}, Failed: []Failure{{"dns", 3, "http://gone.example/a", "no such host", time.Now()}},
+		Top: []Host{{Name: "waits.example", Robots: []RobotsWait{{"https://waits.example/robots.txt", "refused", 12, time.Now().Add(-3 * time.Minute), time.Now().Add(299 * time.Second)}}}}, Traps: []Trap{{"calendar", 42, "http://h.example/2099/01/"}}, Work: []Agent{{Name: "a1", Zone: "h.example"}, {Name: "a2", Zone: "shop.example", Waits: true}},
+	}, nil
 }
 
 func (r *robot) SetAgents(_ context.Context, fetch, _ *int) error {
@@ -308,7 +311,10 @@ func TestStatusPageAndEvents(t *testing.T) {
 	t.Parallel()
 	r, srv := newServer(t, Config{})
 	_, body, _ := do(t, "GET", srv.URL+"/status", "")
-	for _, want := range []string{"1\u202f234\u202f567", "h.example", "dns", "calendar", "http://h.example/2099/01/", `value="4"`, "<noscript>"} {
+	for _, want := range []string{
+		"1\u202f234\u202f567", "h.example", "dns", "calendar", "http://h.example/2099/01/", `value="4"`, "<noscript>", "http://gone.example/a", "no such host",
+		"12 pages wait for https://waits.example/robots.txt: refused, first 3 min ago; next try in 5 min", "<td>fetches", "<td>waits for the browser", "1 more wait",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the status page lacks %q", want)
 		}

@@ -25,6 +25,7 @@ const (
 // functions are what the templates call.
 var functions = template.FuncMap{
 	"ago":     ago,
+	"until":   until,
 	"asset":   asset,
 	"bytes":   sizeText,
 	"count":   countText,
@@ -83,6 +84,15 @@ func ago(t time.Time) string {
 		return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 	}
 	return t.Format("2 Jan 2006")
+}
+
+// until says how far away a time to come is.
+func until(t time.Time) string {
+	d := time.Until(t)
+	if d < time.Second {
+		return "now"
+	}
+	return "in " + shortTime(d.Round(time.Second))
 }
 
 func sizeText(n int64) string {

@@ -36,7 +36,8 @@ type Status struct {
 	Render RenderStatus  `json:"render"`
 	Shares []ShareStatus `json:"shares,omitempty"`
 	Traps  []Trap        `json:"traps,omitempty"`
-	Work   []Agent       `json:"work"` // live agents
+	Failed []Failure     `json:"failed,omitempty"` // those of Errors, each with the last
+	Work   []Agent       `json:"work"`             // live agents
 	Top    []Host        `json:"top_hosts,omitempty"`
 
 	Signals  []Signals    `json:"signals,omitempty"` // what sources of signals were worth
@@ -67,6 +68,7 @@ type NodeStatus struct {
 type AgentCount struct {
 	Fetch       int `json:"fetch"`
 	FetchLimit  int `json:"fetch_limit"`
+	Waiting     int `json:"waiting_for_browser"` // beside those: they do nothing else
 	Render      int `json:"render"`
 	RenderLimit int `json:"render_limit"`
 }
@@ -110,6 +112,15 @@ type Trap struct {
 	Example string `json:"example"`
 }
 
+// Failure is a kind of requests that failed, with the last of them.
+type Failure struct {
+	Kind    string    `json:"kind"`
+	Count   int64     `json:"count"`
+	Example string    `json:"example"` // its URL
+	Message string    `json:"message"` // why it failed
+	At      time.Time `json:"at"`
+}
+
 // Agent is one live agent.
 type Agent struct {
 	Name  string        `json:"name"`
@@ -118,6 +129,7 @@ type Agent struct {
 	Last  time.Time     `json:"last"`
 	Queue int           `json:"queue"`
 	Delay time.Duration `json:"delay_ns"`
+	Waits bool          `json:"waits_for_browser,omitempty"` // and does nothing else
 }
 
 // Host is one host of the status page.
@@ -129,6 +141,16 @@ type Host struct {
 	Age       time.Duration `json:"age_ns"`
 	Delay     time.Duration `json:"delay_ns"`
 	Failing   string        `json:"failing,omitempty"`
+	Robots    []RobotsWait  `json:"waits_for_robots,omitempty"`
+}
+
+// RobotsWait is a robots.txt that cannot be had, for which pages wait.
+type RobotsWait struct {
+	URL   string    `json:"url"`
+	Why   string    `json:"why,omitempty"`
+	Pages int64     `json:"pages"`
+	Since time.Time `json:"since,omitzero"` // the first try without an answer
+	Next  time.Time `json:"next_try"`
 }
 
 // ShareStatus is one host with shares.

@@ -351,6 +351,12 @@ func (a *agent) blockedByRobots(p *store.Page) {
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 
+// noRobots is the error of pages that wait for a robots.txt.
+const noRobots = "robots.txt cannot be had"
+
+// WaitsForRobots reports whether a page waits until its robots.txt can be had.
+func WaitsForRobots(p *store.Page) bool { return p.Error == noRobots }
+
 // withoutRobots puts a page off until robots.txt is asked for again. What is
 // known of it stays.
 func (a *agent) withoutRobots(p *store.Page) {
@@ -358,7 +364,7 @@ func (a *agent) withoutRobots(p *store.Page) {
 	if p.State == store.Queued {
 		p.State = store.Failed
 	}
-	p.Error = "robots.txt cannot be had"
+	p.Error = noRobots
 	p.Failures++
 	p.Slot = store.Slot{Due: a.ask}
 	if more := p.Failures - maxRetries; more > 0 {

@@ -159,6 +159,7 @@ type Agent struct {
 	Last  time.Time
 	Queue int
 	Delay time.Duration
+	Waits bool // for the browser, and does nothing else
 }
 
 // images reports whether images are asked for by name: else no page's images are

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -19,6 +20,20 @@ var malice = map[fetch.Kind]string{
 	fetch.Encoding: "false encoding",
 	fetch.Private:  "private address",
 	fetch.TLS:      "untrusted certificate",
+}
+
+// noAnswer counts a request without an answer, and returns the kind of the error.
+func (r *Robot) noAnswer(address string, err error) fetch.Kind {
+	kind, why := fetch.Protocol, err
+	var fe *fetch.Error
+	if errors.As(err, &fe) {
+		kind, why = fe.Kind, fe.Err
+	}
+	r.stats.fail(string(kind), address, why.Error())
+	if trap := malice[kind]; trap != "" {
+		r.stats.trap(trap, address)
+	}
+	return kind
 }
 
 // oddities lists what is wrong with an answer that was taken all the same, as

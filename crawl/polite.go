@@ -36,6 +36,10 @@ func robotsGood(rb *store.Robots) time.Duration {
 	return robotsRetry
 }
 
+// RobotsNext is when a robots.txt is asked for again if a page of its host is due
+// then.
+func RobotsNext(rb *store.Robots) time.Time { return rb.Fetched.Add(robotsGood(rb)) }
+
 // polite smooths the host's response time and sets when it may be asked next:
 // the largest of robots.txt's Crawl-delay, DelayFactor response times, and the
 // floor by the host's popularity, which loopback hosts do not have.
@@ -181,14 +185,17 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 		return false, nil //nolint:nilerr // we gave up, not the server
 	}
 	if rb.Failed() {
-		rb.Tries = 1
+		rb.Tries, rb.Since = 1, rb.Fetched
 	}
 	kept := a.host.Robots[:0:0]
 	for _, old := range a.host.Robots {
 		if old.Scheme != rb.Scheme {
 			kept = append(kept, old)
-		} else if rb.Failed() {
+		} else if rb.Failed() && old.Failed() {
 			rb.Tries += old.Tries
+			if !old.Since.IsZero() {
+				rb.Since = old.Since
+			}
 		}
 	}
 	a.host.Robots = append(kept, *rb)
@@ -214,7 +221,7 @@ func (a *agent) slowDown(delay time.Duration) {
 func (a *agent) use(u weburl.URL, rb *store.Robots) *robots.File {
 	a.scheme = u.Scheme()
 	a.noRules = rb.Failed()
-	a.ask = rb.Fetched.Add(robotsGood(rb) + time.Millisecond) // queues round down to milliseconds
+	a.ask = RobotsNext(rb).Add(time.Millisecond) // queues round down to milliseconds
 	a.rules = a.robot.robots.get(u.Origin(), rb, a.robot.config.Token)
 	return a.rules
 }
@@ -237,7 +244,7 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 			return nil, err
 		}
 		if err != nil {
-			a.robotsError(err)
+			rb.Why = string(a.robotsError(at, err))
 			return rb, nil
 		}
 		to, ok := res.Location(at)
@@ -254,22 +261,16 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 	return rb, nil
 }
 
-func (a *agent) robotsError(err error) {
-	kind := fetch.Protocol
-	var fe *fetch.Error
-	if errors.As(err, &fe) {
-		kind = fe.Kind
-	}
-	a.robot.stats.fail(string(kind))
-	if trap := malice[kind]; trap != "" {
-		a.robot.stats.trap(trap, a.host.Name+"/robots.txt")
-	}
+// robotsError notes that there was no answer, and returns the kind of the error.
+func (a *agent) robotsError(at weburl.URL, err error) fetch.Kind {
+	kind := a.robot.noAnswer(at.String(), err)
 	if kind == fetch.Private { // nobody was asked
-		return
+		return kind
 	}
 	a.host.Failures++
 	a.host.Error = "robots.txt: " + string(kind)
 	a.host.Next = time.Now().Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))
+	return kind
 }
 
 // robotsCache keeps compiled rules of hosts worked lately.

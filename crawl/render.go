@@ -181,15 +181,20 @@ func (a *agent) homecoming(ctx context.Context) {
 // await waits for one page. Meanwhile the agent does not count among those that
 // fetch; its lease is renewed beside it.
 func (a *agent) await(ctx context.Context) {
-	a.robot.rest(1)
-	defer a.robot.rest(-1)
+	a.robot.rest(a.id, true)
+	defer a.robot.rest(a.id, false)
 	a.arrive(ctx, <-a.built)
 }
 
-// rest counts agents that only wait.
-func (r *Robot) rest(n int) {
+// rest notes whether an agent only waits.
+func (r *Robot) rest(id int, waits bool) {
 	r.mu.Lock()
-	r.resting += n
+	if waits {
+		r.resting++
+	} else {
+		r.resting--
+	}
+	r.live[id].Waits = waits
 	r.mu.Unlock()
 	r.Wake()
 }
@@ -220,7 +225,7 @@ func (a *agent) arrive(ctx context.Context, b *building) {
 		}
 	case b.err != nil:
 		p.Why += "; failed: " + b.err.Error()
-		r.stats.fail("render")
+		r.stats.fail("render", p.URL, b.err.Error())
 		r.config.Log.Warn("render", "url", p.URL, "err", b.err)
 	}
 	a.told = b.told

@@ -1,6 +1,7 @@
 package crawl
 
 import (
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ type counters struct {
 
 	mu      sync.Mutex
 	started time.Time
-	errors  map[string]int64
+	errors  map[string]*Failure
 	skipped map[string]int64
 	traps   map[string]*Trap
 	ticks   [rateSeconds]int64 // answers by second, a ring
@@ -35,6 +36,18 @@ type Trap struct {
 	Count   int64
 	Example string
 }
+
+// Failure is a kind of requests that failed, with the last of them.
+type Failure struct {
+	Kind    string // of fetch.Kind, status-5xx, status-429, status-503 or render
+	Count   int64
+	Example string // its URL
+	Message string // why it failed
+	At      time.Time
+}
+
+// maxMessage is how much is kept of why a request failed.
+const maxMessage = 200
 
 // Status is a picture of the robot.
 type Status struct {
@@ -54,6 +67,7 @@ type Status struct {
 	Rate      float64 // pages a second over the last minute
 	Errors    map[string]int64
 	Skipped   map[string]int64
+	Failures  []Failure // those of Errors
 	Traps     []Trap
 }
 
@@ -77,8 +91,9 @@ func (r *Robot) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.Errors, s.Skipped = map[string]int64{}, map[string]int64{}
-	for k, v := range c.errors {
-		s.Errors[k] = v
+	for k, f := range c.errors {
+		s.Errors[k] = f.Count
+		s.Failures = append(s.Failures, *f)
 	}
 	for k, v := range c.skipped {
 		s.Skipped[k] = v
@@ -93,7 +108,7 @@ func (r *Robot) Status() Status {
 func (c *counters) begin(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.started, c.errors, c.skipped, c.traps = t, map[string]int64{}, map[string]int64{}, map[string]*Trap{}
+	c.started, c.errors, c.skipped, c.traps = t, map[string]*Failure{}, map[string]int64{}, map[string]*Trap{}
 }
 
 func (c *counters) answer(res *fetch.Response, now time.Time) {
@@ -136,7 +151,17 @@ func (c *counters) rate(now time.Time) float64 {
 
 func (c *counters) found(n int) { c.added.Add(int64(n)) }
 
-func (c *counters) fail(kind string) { c.count(func() { c.errors[kind]++ }) }
+func (c *counters) fail(kind, example, message string) {
+	c.count(func() {
+		f := c.errors[kind]
+		if f == nil {
+			f = &Failure{Kind: kind}
+			c.errors[kind] = f
+		}
+		f.Count++
+		f.Example, f.Message, f.At = example, strings.ToValidUTF8(message[:min(len(message), maxMessage)], ""), time.Now()
+	})
+}
 
 func (c *counters) skip(why, _ string) { c.count(func() { c.skipped[why]++ }) }
 
@@ -156,7 +181,7 @@ func (c *counters) count(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.errors == nil {
-		c.errors, c.skipped, c.traps = map[string]int64{}, map[string]int64{}, map[string]*Trap{}
+		c.errors, c.skipped, c.traps = map[string]*Failure{}, map[string]int64{}, map[string]*Trap{}
 	}
 	f()
 }

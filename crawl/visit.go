@@ -447,15 +447,7 @@ func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now 
 
 // noAnswer handles a request without answer.
 func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
-	kind := fetch.Protocol
-	var fe *fetch.Error
-	if errors.As(err, &fe) {
-		kind = fe.Kind
-	}
-	a.robot.stats.fail(string(kind))
-	if trap := malice[kind]; trap != "" {
-		a.robot.stats.trap(trap, p.URL)
-	}
+	kind := a.robot.noAnswer(p.URL, err)
 	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
 	p.Failures++
 	switch kind {
@@ -494,7 +486,7 @@ func (a *agent) serverError(p *store.Page, now time.Time) {
 	p.State = store.Failed
 	p.Failures++
 	p.Error = "status " + strconv.Itoa(p.Status)
-	a.robot.stats.fail("status-5xx")
+	a.robot.stats.fail("status-5xx", p.URL, p.Error)
 	a.retry(p, now)
 }
 
@@ -514,7 +506,7 @@ func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {
 	p.State = store.Failed
 	p.Failures++
 	p.Error = "status " + strconv.Itoa(p.Status)
-	a.robot.stats.fail("status-" + strconv.Itoa(p.Status))
+	a.robot.stats.fail("status-"+strconv.Itoa(p.Status), p.URL, p.Error)
 	a.overload(res, now)
 	a.retry(p, now)
 	if p.Slot.Due.Before(a.host.Next) {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/freshet/freshet/change"
@@ -31,7 +33,8 @@ type estimate struct {
 
 type sum struct {
 	pages, queue int64
-	weight       float64 // importance of the pages, by which both are weighted
+	noRobots     map[string]int64 // pages that wait for a robots.txt, by scheme
+	weight       float64          // importance of the pages, by which both are weighted
 	fresh, age   float64
 	mine         bool         // this process plans for the host
 	prior        change.Prior // of the host's pages
@@ -144,6 +147,9 @@ func (n *Node) estimate(ctx context.Context) error {
 		if p.Slot.Order > 0 || (!p.Slot.Due.IsZero() && p.Slot.Due.Before(now)) {
 			h.queue++
 		}
+		if crawl.WaitsForRobots(p) {
+			h.waits(u.Scheme())
+		}
 		if p.State == store.Redirect && n.plan != nil {
 			n.plan.keep(p, u, n.belief(u, p.History.Belief(h.prior)), h.signals, h.mine)
 		}
@@ -188,7 +194,11 @@ func (n *Node) estimate(ctx context.Context) error {
 			s = &sum{}
 		}
 		e := s.estimate()
-		f.hosts = append(f.hosts, console.Host{Name: h.Name, Pages: s.pages, Queue: s.queue, Freshness: e.freshness, Age: e.age, Delay: h.Delay, Failing: h.Error})
+		row := console.Host{Name: h.Name, Pages: s.pages, Queue: s.queue, Freshness: e.freshness, Age: e.age, Delay: h.Delay, Failing: h.Error, Robots: s.robots(h)}
+		if len(row.Robots) > 0 && strings.HasPrefix(h.Error, "robots.txt: ") { // that is told with more
+			row.Failing = ""
+		}
+		f.hosts = append(f.hosts, row)
 		if len(f.hosts) > 4*topHosts {
 			f.hosts = top(f.hosts)
 		}
@@ -209,11 +219,44 @@ func (n *Node) estimate(ctx context.Context) error {
 	return nil
 }
 
+// waits counts a page that waits for its robots.txt.
+func (s *sum) waits(scheme string) {
+	if s.noRobots == nil {
+		s.noRobots = map[string]int64{}
+	}
+	s.noRobots[scheme]++
+}
+
+// robots lists the files of a host for which pages wait.
+func (s *sum) robots(h *store.Host) (waits []console.RobotsWait) {
+	for i := range h.Robots {
+		rb := &h.Robots[i]
+		if s.noRobots[rb.Scheme] == 0 || !rb.Failed() {
+			continue
+		}
+		w := console.RobotsWait{URL: rb.Scheme + "://" + h.Name + "/robots.txt", Why: rb.Why, Pages: s.noRobots[rb.Scheme], Since: rb.Since, Next: crawl.RobotsNext(rb)}
+		if rb.Status != 0 {
+			w.Why = "status " + strconv.Itoa(rb.Status)
+		}
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+// top returns the greatest hosts, and of those that wait for a robots.txt some
+// more.
 func top(hosts []console.Host) []console.Host {
 	slices.SortFunc(hosts, func(a, b console.Host) int {
 		return cmp.Or(cmp.Compare(b.Pages+b.Queue, a.Pages+a.Queue), cmp.Compare(a.Name, b.Name))
 	})
-	return hosts[:min(len(hosts), topHosts)]
+	waiting := 0
+	n := min(len(hosts), topHosts)
+	return append(hosts[:n], slices.DeleteFunc(hosts[n:], func(h console.Host) bool {
+		if len(h.Robots) > 0 {
+			waiting++
+		}
+		return len(h.Robots) == 0 || waiting > topHosts
+	})...)
 }
 
 // wanted are the shares of fresh pages for which the status page tells the

@@ -40,7 +40,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	defer n.mu.Unlock()
 	s := &console.Status{
 		State: r.State, Node: n.config.Node, Started: n.started, Now: time.Now(),
-		Agents: console.AgentCount{Fetch: len(r.Agents) - r.Resting, FetchLimit: r.Limit},
+		Agents: console.AgentCount{Fetch: len(r.Agents) - r.Resting, FetchLimit: r.Limit, Waiting: r.Resting},
 		Pages:  st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts, HostsWaiting: max(0, st.Due-int64(st.Leases)),
 		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.Skipped,
 		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
@@ -50,7 +50,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	}
 	n.renderStatus(s, r)
 	for _, a := range r.Agents {
-		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay, Waits: a.Waits})
 	}
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
@@ -63,6 +63,10 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	for _, t := range r.Traps {
 		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
 	}
+	for _, f := range r.Failures {
+		s.Failed = append(s.Failed, console.Failure(f))
+	}
+	slices.SortFunc(s.Failed, func(a, b console.Failure) int { return cmp.Compare(a.Kind, b.Kind) })
 	s.Signals = n.trust()
 	slices.SortFunc(s.Traps, func(a, b console.Trap) int { return cmp.Compare(b.Count, a.Count) })
 	return s, nil

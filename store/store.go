@@ -120,6 +120,8 @@ type Robots struct {
 	Body    []byte    `json:"b,omitempty"`
 	Fetched time.Time `json:"t"`
 	Tries   int       `json:"tr,omitempty"` // in a row that gave no answer, or a server error
+	Since   time.Time `json:"si,omitzero"`  // the first of them
+	Why     string    `json:"w,omitempty"`  // there was no answer at the last
 }
 
 // Failed reports whether the file could not be had, so that nothing may be

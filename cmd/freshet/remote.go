@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -126,13 +125,13 @@ func (c *statusCmd) Run(ctx context.Context, g *globals) error {
 		fmt.Fprintln(g.stdout)
 	}
 	fmt.Fprintf(g.stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
-	kinds := make([]string, 0, len(s.Errors))
-	for k := range s.Errors {
-		kinds = append(kinds, k)
+	for _, f := range s.Failed {
+		fmt.Fprintf(g.stdout, "error      %s %d, such as %s: %s\n", f.Kind, f.Count, f.Example, f.Message)
 	}
-	sort.Strings(kinds)
-	for _, k := range kinds {
-		fmt.Fprintf(g.stdout, "error      %s %d\n", k, s.Errors[k])
+	for _, h := range s.Top {
+		for _, w := range h.Robots {
+			fmt.Fprintf(g.stdout, "waits      %d pages for %s (%s), asked for again in %s\n", w.Pages, w.URL, w.Why, max(0, w.Next.Sub(s.Now)).Round(time.Second))
+		}
 	}
 	for _, t := range s.Traps {
 		fmt.Fprintf(g.stdout, "trap       %s %d, such as %s\n", t.Kind, t.Count, t.Example)
@@ -175,7 +174,11 @@ func (a *agentsAnswer) print(g *globals) error {
 	}
 	fmt.Fprintf(g.stdout, "%d of %d agents fetch, %d of %d render\n", a.Agents.Fetch, a.Agents.FetchLimit, a.Agents.Render, a.Agents.RenderLimit)
 	for _, w := range a.Work {
-		fmt.Fprintf(g.stdout, "%-12s %-40s queue %-6d delay %s\n", w.Name, w.Zone, w.Queue, w.Delay.Round(time.Millisecond))
+		waits := ""
+		if w.Waits {
+			waits = "  waits for the browser"
+		}
+		fmt.Fprintf(g.stdout, "%-12s %-40s queue %-6d delay %s%s\n", w.Name, w.Zone, w.Queue, w.Delay.Round(time.Millisecond), waits)
 	}
 	return nil
 }

@@ -1,0 +1,100 @@
+package crawl
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/store"
+)
+
+// Each kind of failed requests is told with its last example.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"/": link("/broken", "/cut")}, map[string]http.HandlerFunc{
+		"/broken": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
+		"/cut":    func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+	})
+	st := newRig(t).crawl(t, s.URL+"/").Status()
+	got := map[string]Failure{}
+	for _, f := range st.Failures {
+		if f.Count != st.Errors[f.Kind] || f.At.Before(st.Started) {
+			t.Errorf("%+v of errors %v", f, st.Errors)
+		}
+		got[f.Kind] = f
+	}
+	for kind, want := range map[string]Failure{
+		"status-5xx": {Example: s.URL + "/broken", Message: "status 500"},
+		"reset":      {Example: s.URL + "/cut", Message: "EOF"},
+	} {
+		if f := got[kind]; f.Example != want.Example || !strings.Contains(f.Message, want.Message) || strings.Contains(f.Message, s.URL) {
+			t.Errorf("%s: %+v", kind, f)
+		}
+	}
+}
+
+// Messages come from elsewhere: they are cut.
+func TestLongMessage(t *testing.T) {
+	t.Parallel()
+	r := New(Config{})
+	r.stats.fail("protocol", "http://h.example/", strings.Repeat("ž", maxMessage))
+	if f := r.Status().Failures[0]; len(f.Message) > maxMessage || strings.Trim(f.Message, "ž") != "" {
+		t.Errorf("%d bytes: %s", len(f.Message), f.Message)
+	}
+}
+
+// Of a robots.txt that cannot be had it is known why, and since when: that stays
+// from try to try.
+func TestRobotsSince(t *testing.T) {
+	t.Parallel()
+	status := 0
+	s := newSite(t, nil, map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
+		if status == 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(status)
+	}})
+	u := mustParse(t, s.URL+"/")
+	c := newRig(t).config
+	c.MaxDelay = time.Nanosecond
+	a := &agent{robot: New(c), host: store.Host{Name: u.Host()}}
+	var first time.Time
+	for i, step := range []struct {
+		status int
+		why    string
+		tries  int
+	}{{0, "reset", 1}, {0, "reset", 2}, {500, "", 3}, {404, "", 0}, {0, "reset", 1}} {
+		status, a.rules = step.status, nil
+		if ok, err := a.robotsFor(t.Context(), u); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		rb := &a.host.Robots[0]
+		if step.tries == 1 {
+			first = rb.Fetched
+		}
+		if rb.Why != step.why || rb.Tries != step.tries || rb.Failed() && !rb.Since.Equal(first) || !rb.Failed() && !rb.Since.IsZero() {
+			t.Errorf("step %d: %+v, first tried %v", i, rb, first)
+		}
+		if wait := RobotsNext(rb).Sub(rb.Fetched); rb.Failed() && wait != min(retryDelay(rb.Tries), robotsRetry) && rb.Tries < maxRetries {
+			t.Errorf("step %d: asked for again after %v", i, wait)
+		}
+		rb.Fetched, first = rb.Fetched.Add(-48*time.Hour), first.Add(-48*time.Hour)
+		if !rb.Since.IsZero() {
+			rb.Since = rb.Since.Add(-48 * time.Hour)
+		}
+	}
+}
+
+// An agent whose pages are all in the browser says so.
+func TestAgentWaits(t *testing.T) {
+	t.Parallel()
+	r := New(Config{})
+	id := r.register(&store.Lease{Host: store.Host{Name: "h.example"}})
+	for _, waits := range []bool{true, false} {
+		r.rest(id, waits)
+		if st := r.Status(); st.Agents[0].Waits != waits || (st.Resting == 1) != waits {
+			t.Errorf("%+v, %d wait", st.Agents[0], st.Resting)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package node
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+)
+
+// A host whose pages wait for a robots.txt that cannot be had is listed with what
+// is known of that.
+func TestRobotsWait(t *testing.T) {
+	t.Parallel()
+	now := time.Now().Truncate(time.Millisecond)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	defer site.Close()
+	c := config.Default()
+	c.Sources = []config.Source{{URL: site.URL + "/", AllowPrivate: true}}
+	n, _ := start(t, c, t.TempDir())
+	eventually(t, "the host that waits is listed", func() bool {
+		st, err := n.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range st.Top {
+			for _, w := range h.Robots {
+				if w.URL != site.URL+"/robots.txt" || w.Why != "status 500" || w.Pages != 1 || w.Since.Before(now) || !w.Next.After(w.Since) {
+					t.Errorf("%+v", w)
+				}
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// The greatest hosts are listed, and those that wait for a robots.txt, however
+// small, up to a bound.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	var hosts []console.Host
+	for i := range 3 * topHosts {
+		hosts = append(hosts, console.Host{Name: fmt.Sprint("great", i), Pages: int64(1000 - i)})
+	}
+	for i := range 2 * topHosts {
+		hosts = append(hosts, console.Host{Name: fmt.Sprint("waits", i), Queue: int64(100 - i), Robots: make([]console.RobotsWait, 1)})
+	}
+	hosts = top(hosts)
+	if len(hosts) != 2*topHosts {
+		t.Fatalf("%d hosts", len(hosts))
+	}
+	for i, h := range hosts {
+		want := fmt.Sprint("great", i)
+		if i >= topHosts {
+			want = fmt.Sprint("waits", i-topHosts)
+		}
+		if h.Name != want {
+			t.Errorf("%s at %d, want %s", h.Name, i, want)
+		}
+	}
+}
