@@ -97,6 +97,8 @@ type crawlSummary struct {
 	Indexed       int64            `json:"indexed"`
 	CPU           float64          `json:"cpu_seconds"` // of this process
 	Million       float64          `json:"cost_per_million_pages,omitempty"`
+
+	states map[store.State]int64 // URLs of the store
 }
 
 // Run crawls.
@@ -513,7 +515,7 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 	s := robot.Status()
 	out := &crawlSummary{
 		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, OnlyRendering: s.Gained, Waiting: s.Waiting, Skipped: s.Skipped,
-		Seconds: time.Since(start).Seconds(),
+		Seconds: time.Since(start).Seconds(), states: st.States,
 	}
 	for _, t := range s.Traps {
 		out.Skipped["trap: "+t.Kind] += t.Count
@@ -558,7 +560,24 @@ func (s *crawlSummary) advise(w io.Writer) {
 	}
 	if len(s.Errors) == 0 && s.Skipped["robots.txt"] > 0 {
 		fmt.Fprintln(w, "freshet: nothing was fetched: robots.txt forbids it (freshet robots tells by which line)")
+		return
 	}
+	for _, r := range answers {
+		if len(s.Errors) == 0 && s.states[r.state] > 0 {
+			fmt.Fprintln(w, "freshet: nothing was fetched:", r.say)
+			return
+		}
+	}
+}
+
+// answers say why pages that were asked for gave none.
+var answers = []struct {
+	state store.State
+	say   string
+}{
+	{store.Gone, "the server says that there is no such page (404 or 410): is the address written right?"},
+	{store.Blocked, "the server refuses it (401 or 403)"},
+	{store.Redirect, "it redirects to where --scope does not reach"},
 }
 
 func (s *crawlSummary) print(w io.Writer) {
