@@ -3,6 +3,7 @@ package crawl
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,12 +49,12 @@ func TestLongMessage(t *testing.T) {
 // from try to try.
 func TestRobotsSince(t *testing.T) {
 	t.Parallel()
-	status := 0
+	var status atomic.Int32
 	s := newSite(t, nil, map[string]http.HandlerFunc{"/robots.txt": func(w http.ResponseWriter, _ *http.Request) {
-		if status == 0 {
+		if status.Load() == 0 {
 			panic(http.ErrAbortHandler)
 		}
-		w.WriteHeader(status)
+		w.WriteHeader(int(status.Load()))
 	}})
 	u := mustParse(t, s.URL+"/")
 	c := newRig(t).config
@@ -65,7 +66,8 @@ func TestRobotsSince(t *testing.T) {
 		why    string
 		tries  int
 	}{{0, "reset", 1}, {0, "reset", 2}, {500, "", 3}, {404, "", 0}, {0, "reset", 1}} {
-		status, a.rules = step.status, nil
+		a.rules = nil
+		status.Store(int32(step.status))
 		if ok, err := a.robotsFor(t.Context(), u); !ok || err != nil {
 			t.Fatal(ok, err)
 		}
