@@ -323,25 +323,6 @@ func (a *agent) exclude(p *store.Page, why string) {
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
 }
 
-// takeBack leaves a page alone whose source was taken back. It stays in the queue,
-// so that it is found there when the source is added again.
-func (a *agent) takeBack(p *store.Page, keep bool) {
-	a.robot.stats.skip(takenBack, p.URL)
-	in := p.Held()
-	if !keep || !in {
-		p.State, p.Error, p.Digest = store.Excluded, takenBack, [16]byte{}
-	}
-	p.Slot = store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)}
-	a.count(in, p)
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in && !keep})
-}
-
-// takenBack is the error of pages of a source that was taken back.
-const takenBack = "source taken back"
-
-// TakenBack reports whether a page was left out because its source was taken back.
-func TakenBack(p *store.Page) bool { return p.State == store.Excluded && p.Error == takenBack }
-
 // blockedByRobots notes the refusal and asks again in a day.
 func (a *agent) blockedByRobots(p *store.Page) {
 	a.robot.stats.skip("robots.txt", p.URL)

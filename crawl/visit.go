@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/freshet/freshet/archive"
@@ -14,12 +13,6 @@ import (
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
-
-// maxRetries is how often in a row a page that fails is tried soon again.
-const maxRetries = 3
-
-// retryDelay is the wait before try n+1: 2, 4, 8 seconds ...
-func retryDelay(n int) time.Duration { return time.Second << min(max(n, 1), 10) }
 
 // roomKept is how long a body may be whose room is used for the next one.
 const roomKept = 1 << 20
@@ -443,73 +436,4 @@ func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now 
 		interval = max(interval, 24*time.Hour)
 	}
 	p.Slot = store.Slot{Due: now.Add(interval)}
-}
-
-// noAnswer handles a request without answer.
-func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
-	kind := a.robot.noAnswer(p.URL, err)
-	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
-	p.Failures++
-	switch kind {
-	case fetch.Private: // nobody was asked; names and leave may change
-		p.Slot = store.Slot{Due: now.Add(24 * time.Hour)}
-		return
-	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Header, fetch.Protocol: // the page's fault, not the host's
-		a.host.Next = now.Add(a.host.Delay)
-	default:
-		hangs := kind == fetch.Timeout || kind == fetch.Reset
-		if hangs && p.Failures > 1 { // this page again: nothing new about its host
-			a.host.Next = now.Add(a.host.Delay)
-			break
-		}
-		a.host.Failures++
-		a.host.Error = string(kind)
-		rest := retryDelay(a.host.Failures)
-		if hangs && a.host.Failures == 1 {
-			rest = a.host.Delay // one page that hangs says little of its host
-		}
-		a.host.Next = now.Add(min(rest, a.robot.config.MaxDelay))
-	}
-	a.retry(p, now)
-}
-
-// retry queues a failed page again, soon at first, then once a day.
-func (a *agent) retry(p *store.Page, now time.Time) {
-	wait := 24 * time.Hour
-	if p.Failures < maxRetries {
-		wait = retryDelay(p.Failures)
-	}
-	p.Slot = store.Slot{Due: now.Add(wait)}
-}
-
-func (a *agent) serverError(p *store.Page, now time.Time) {
-	p.State = store.Failed
-	p.Failures++
-	p.Error = "status " + strconv.Itoa(p.Status)
-	a.robot.stats.fail("status-5xx", p.URL, p.Error)
-	a.retry(p, now)
-}
-
-// goneAgain says when a page that is not there is looked for again: after a day,
-// then after as long again as it has been gone.
-func (a *agent) goneAgain(before, p *store.Page, now time.Time) {
-	a.observe(p, before.State != store.Gone, now)
-	wait := max(now.Sub(p.History.Changed), goneAtFirst, a.robot.config.MinRevisit)
-	p.Slot = store.Slot{Due: now.Add(min(wait, max(goneAtFirst, a.robot.config.MaxRevisit)))}
-}
-
-// goneAtFirst is after what time a page that has gone is looked for again.
-const goneAtFirst = 24 * time.Hour
-
-// overloaded puts a page off that was answered with 429 or 503.
-func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {
-	p.State = store.Failed
-	p.Failures++
-	p.Error = "status " + strconv.Itoa(p.Status)
-	a.robot.stats.fail("status-"+strconv.Itoa(p.Status), p.URL, p.Error)
-	a.overload(res, now)
-	a.retry(p, now)
-	if p.Slot.Due.Before(a.host.Next) {
-		p.Slot.Due = a.host.Next
-	}
 }
