@@ -41,8 +41,26 @@ const (
 	Session                  // the number of a session
 )
 
-// Apply returns the canonical form of u and what is not in it any more.
+// Apply returns the canonical form of u and what is not in it any more. The canonical
+// form is a fixed point of both Apply and Parse: what is left when something was taken
+// out is parsed again, since "/a/..;sid=1" becomes "/a/..".
 func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
+	for {
+		next, more := c.applyOnce(u)
+		if next == u {
+			return u, cut
+		}
+		whole, err := Parse(next.s)
+		if err != nil { // such as a host of dots only: it stays as it is
+			return u, cut
+		}
+		u, cut = whole, cut|more
+	}
+}
+
+// applyOnce takes out what is not canonical without parsing the rest again. Each
+// change makes the URL shorter, or writes escapes in upper case.
+func (c Canon) applyOnce(u URL) (canonical URL, cut Cut) {
 	if c.Same {
 		u = u.same()
 	}
@@ -62,12 +80,10 @@ func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
 		return u, cut
 	}
 	s := u.Origin() + path
-	out := URL{host: u.host, path: u.path, query: uint16(len(s))}
 	if query != "" {
 		s += "?" + query
 	}
-	out.s = s
-	return out, cut
+	return split(s), cut
 }
 
 // same is the form that Canon.Same tells of.
