@@ -11,6 +11,9 @@ const (
 	// LongestRetry is longer than any wait for a page that was not answered, or not
 	// allowed by robots.txt, whose record does not tell when that was.
 	LongestRetry = 48 * time.Hour
+	// DefaultLease is after what time without a sign of life others take over the hosts
+	// of a process.
+	DefaultLease = 30 * time.Second
 	// LongestRest is longer than any server may ask for. A host that would rest
 	// longer rests for SetBackRest.
 	LongestRest = 25 * time.Hour

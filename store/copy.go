@@ -56,10 +56,15 @@ type Copied struct {
 	Links    int64 `json:"linking_pages"`
 	Visits   int64 `json:"visits"`
 	Settings int64 `json:"settings"`
+	// LeftOut counts pages and visits that are not copied, since their URLs are none.
+	LeftOut int64 `json:"left_out,omitempty"`
 }
 
 // ErrNotEmpty is the error of copying into a store that holds something.
 var ErrNotEmpty = errors.New("it is not empty")
+
+// ErrPartial is the error of opening a store into which a copy was begun and not finished.
+var ErrPartial = errors.New("it holds a part of a copy that was broken off")
 
 // copyPart is how many records are written at once.
 const copyPart = 1000

@@ -22,6 +22,7 @@ package store
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"time"
 
@@ -46,30 +47,44 @@ const (
 
 // Page is the record of one URL.
 type Page struct {
-	URL   string `json:"u"`
-	State State  `json:"s"`
-	Depth int    `json:"d,omitempty"`
-	From  string `json:"f,omitempty"` // page on which it was found first
+	// Key names the page. Every method that hands out a page sets it, and Commit goes by it:
+	// the URL is not parsed again to find its page.
+	Key   weburl.Key `json:"-"`
+	URL   string     `json:"u"`
+	State State      `json:"s"`
+	Depth int        `json:"d,omitempty"`
+	From  string     `json:"f,omitempty"` // page on which it was found first
+	// Version counts the visits that the record has taken in, in a store that many
+	// processes share: of two records of a page the one with the greater version is the
+	// later one, whatever their clocks say. 0 is not known. It is not copied.
+	Version int64 `json:"-"`
 	// Slot is where the page stands in its host's queue.
 	Slot Slot `json:"q"`
 
-	Status       int              `json:"st,omitempty"`
-	Type         string           `json:"ct,omitempty"` // Content-Type
-	ETag         string           `json:"e,omitempty"`
-	LastModified string           `json:"lm,omitempty"`
-	Location     string           `json:"lo,omitempty"` // target of a redirect
-	Canonical    string           `json:"ca,omitempty"` // declared, if another page
-	Title        string           `json:"t,omitempty"`
-	Lang         string           `json:"l,omitempty"`
-	Bytes        int64            `json:"b,omitempty"`
-	Digest       [16]byte         `json:"dg,omitempty,omitzero"`
-	Simhash      uint64           `json:"sh,omitempty"`
-	NoIndex      bool             `json:"ni,omitempty"`
+	Status       int      `json:"st,omitempty"`
+	Type         string   `json:"ct,omitempty"` // Content-Type
+	ETag         string   `json:"e,omitempty"`
+	LastModified string   `json:"lm,omitempty"`
+	Location     string   `json:"lo,omitempty"` // target of a redirect
+	Canonical    string   `json:"ca,omitempty"` // declared, if another page
+	Title        string   `json:"t,omitempty"`
+	Lang         string   `json:"l,omitempty"`
+	Bytes        int64    `json:"b,omitempty"`
+	Digest       [16]byte `json:"dg,omitempty,omitzero"`
+	Simhash      uint64   `json:"sh,omitempty"`
+	// Shown is a fingerprint of what the index shows of the page and Digest does not have:
+	// description, kind of content, language. 0 is not known.
+	Shown        uint64           `json:"sw,omitempty"`
+	NoIndex      bool             `json:"ni,omitempty"` // the index must not show it
+	NoCopy       bool             `json:"nc,omitempty"` // by noarchive: no copy of it may be shown
+	Expires      time.Time        `json:"ux,omitzero"`  // when it asks not to be shown any more
 	Rendered     bool             `json:"r,omitempty"`
 	Waits        bool             `json:"rw,omitempty"` // for a browser: taken as fetched meanwhile
 	Why          string           `json:"y,omitempty"`  // why it was rendered or not
-	Error        string           `json:"er,omitempty"` // why Failed or Excluded
+	Reason       Reason           `json:"rs,omitempty"` // why it is not OK, or why its content was not read, by a code
+	Error        string           `json:"er,omitempty"` // the same, for people
 	Failures     int              `json:"fl,omitempty"` // in a row
+	FailingSince time.Time        `json:"fs,omitzero"`  // the first of them
 	Body         archive.Position `json:"w,omitzero"`
 	History      change.History   `json:"h,omitzero"`
 }
@@ -77,6 +92,25 @@ type Page struct {
 // Held reports whether content of the page is in the archive and belongs into the
 // index: a visit that failed took nothing away of what the one before had found.
 func (p *Page) Held() bool { return p.State == OK || p.State == Failed && p.Digest != [16]byte{} }
+
+// maxFailures is after how many failures in a row a page is no longer taken for one that
+// will be there again in a moment.
+const maxFailures = 3
+
+// Represents reports whether the page stands in the index for pages that name it as their
+// canonical form: it is kept and can be fetched, may be shown, and names no other page itself.
+func (p *Page) Represents() bool {
+	return p.Held() && (p.State == OK || p.Failures < maxFailures) && !p.NoIndex && p.Canonical == ""
+}
+
+// ShownDiffers reports whether the index shows something else of a page than it did by its
+// record before. A fingerprint that is not known is no difference.
+func (p *Page) ShownDiffers(before *Page) bool {
+	if p.Held() != before.Held() {
+		return true
+	}
+	return p.Held() && (p.NoIndex != before.NoIndex || p.Canonical != before.Canonical || p.Shown != before.Shown && before.Shown != 0)
+}
 
 // Slot is a place in the queue of a host: pages never visited stand by Order,
 // the lowest first; visited ones wait until Due. The zero value is not queued.
@@ -94,12 +128,17 @@ type Host struct {
 	Name     string        `json:"n"`
 	Next     time.Time     `json:"x,omitzero"` // no request before
 	Delay    time.Duration `json:"d,omitempty"`
-	Response time.Duration `json:"r,omitempty"` // smoothed
-	Failures int           `json:"f,omitempty"` // requests in a row without an answer, or with one that it has too much to do
-	Error    string        `json:"e,omitempty"`
-	Fetched  int64         `json:"c,omitempty"` // requests answered, in all
-	Pages    int64         `json:"p,omitempty"` // pages in state OK, about
-	Robots   []Robots      `json:"rb,omitempty"`
+	Response time.Duration `json:"r,omitempty"`  // smoothed
+	Failures int           `json:"f,omitempty"`  // requests in a row without an answer, or with one that it has too much to do
+	Reason   Reason        `json:"rs,omitempty"` // why requests fail, by a code
+	Error    string        `json:"e,omitempty"`  // the same, for people
+	Fetched  int64         `json:"c,omitempty"`  // requests answered, in all
+	// Kept is how many bytes of bodies were archived of it since KeptSince, for the bound of
+	// what one host may add in a day.
+	Kept      int64     `json:"kb,omitempty"`
+	KeptSince time.Time `json:"ks,omitzero"`
+	Pages     int64     `json:"p,omitempty"` // pages in state OK, about
+	Robots    []Robots  `json:"rb,omitempty"`
 	// Groups are the changes of its pages by class ("" is all), Trust what its
 	// sources of signals were worth.
 	Groups map[string]change.Group `json:"g,omitempty"`
@@ -111,6 +150,8 @@ type Host struct {
 	// Ignored is how many answers in a row brought a page again that was asked for
 	// on the condition that it has changed; -1 where that cannot be told.
 	Ignored int `json:"ig,omitempty"`
+	// Parameters are its query parameters, as far as variants of pages tell of them.
+	Parameters map[string]Parameter `json:"qp,omitempty"`
 }
 
 // Robots is a robots.txt as it was fetched, of one scheme.
@@ -125,8 +166,9 @@ type Robots struct {
 }
 
 // Failed reports whether the file could not be had, so that nothing may be
-// fetched (RFC 9309, section 2.3.1.4).
-func (r *Robots) Failed() bool { return r.Status == 0 || r.Status >= 500 }
+// fetched (RFC 9309, section 2.3.1.4). 429 is such an answer, too: it says nothing of
+// the rules.
+func (r *Robots) Failed() bool { return r.Status == 0 || r.Status == 429 || r.Status >= 500 }
 
 // Found is a URL found on a page or given as a seed.
 type Found struct {
@@ -140,6 +182,15 @@ type Found struct {
 	// Due asks to visit a known page again no later than this (a signal or a
 	// newer lastmod); zero asks nothing.
 	Due time.Time
+	// Refetch, with Due, asks for the body of a known page: Page.ForgetBody, so that
+	// its next visit is unconditional and changes it.
+	Refetch bool
+}
+
+// ForgetBody forgets by what the page's content could be told from another: the
+// next visit brings the body again and counts as a change.
+func (p *Page) ForgetBody() {
+	p.Digest, p.Simhash, p.ETag, p.LastModified = [16]byte{}, 0, "", ""
 }
 
 // Lease is the right to work one host.
@@ -183,10 +234,32 @@ type Visit struct {
 	// Changed puts the page into the feed of changes: its content is new, or it
 	// is gone from the index.
 	Changed bool
-	Links   []weburl.Key // outgoing links, stored when Changed
+	// Reindex puts the page into the feed, too: its content is as it was, but the index
+	// shows something else of it.
+	Reindex bool
+	// Alias is the key of Page.Canonical, zero without one. Retarget says that the page
+	// begins or ceases to represent others (Page.Represents): those whose Alias it is are
+	// put into the feed, up to MaxAliases.
+	Alias    weburl.Key
+	Retarget bool
+	Links    []weburl.Key // outgoing links, stored when Changed
 	// Arrived is when the body came, for the log of requests.
 	Arrived time.Time
 	Took    time.Duration
+}
+
+// MaxAliases bounds how many pages get an entry in the feed because another one represents
+// them now, or does not any more.
+const MaxAliases = 10_000
+
+// AliasOf returns the key of the page that p names as its canonical form, false for none.
+// Visits carry it; records of other stores do not.
+func (p *Page) AliasOf() (weburl.Key, bool) {
+	if p.Canonical == "" {
+		return weburl.Key{}, false
+	}
+	u, err := weburl.Parse(p.Canonical)
+	return u.Key(), err == nil
 }
 
 // Change is one entry of the feed that the indexer follows.
@@ -219,6 +292,9 @@ type Stats struct {
 	Feed   uint64 // Seq of the last change
 }
 
+// NewID makes an ID of a store.
+func NewID() string { return rand.Text() }
+
 // Errors that callers decide by.
 var (
 	// ErrLease is the error of work under a lease that is lost.
@@ -234,8 +310,21 @@ var (
 // Finisher is a Store that writes a batch and gives the host back in one step.
 type Finisher interface {
 	// Finish is Commit and Release. After an error the host is given back unless
-	// the lease is lost.
+	// the lease is lost, or the error is one of the input (IsInputError).
 	Finish(ctx context.Context, l *Lease, b *Batch) (added int, err error)
+}
+
+// HostReader is a Store that reads the record of one host.
+type HostReader interface {
+	// Host returns the record of a host as of its last commit, or ErrNotFound.
+	Host(ctx context.Context, name string) (*Host, error)
+}
+
+// Postponer is a Store that puts a host off without writing.
+type Postponer interface {
+	// Postpone is Release of a host that was not asked: it may be claimed again at
+	// next. A crash may forget that.
+	Postpone(ctx context.Context, l *Lease, next time.Time) error
 }
 
 // Knower is a Store that can tell of many URLs from memory that they are known.
@@ -258,7 +347,9 @@ type Store interface {
 	// Take returns up to n pages of the leased host that are due at now, new ones
 	// and revisits mixed, each only once per lease.
 	Take(ctx context.Context, l *Lease, n int, now time.Time) ([]Page, error)
-	// Commit writes a batch: all of it or nothing, durable when it returns. Each
+	// Commit writes a batch: all of it or nothing, durable when it returns. A batch that
+	// cannot be written because of what one page or the host's record holds fails with a
+	// PageError or a HostError and leaves the lease as it is. Each
 	// visited page leaves the slot it was taken from and stands where its new
 	// record's Slot says. added counts the URLs that were new.
 	Commit(ctx context.Context, l *Lease, b *Batch) (added int, err error)
@@ -289,7 +380,11 @@ type Store interface {
 	Visits(ctx context.Context, since time.Time, f func(*VisitLog) error) error
 
 	Stats(ctx context.Context) (Stats, error)
-	// Get and Put keep small values for other packages (settings, cursors).
+	// ID names this store among all: random, made with it, and made anew by
+	// Target.Loaded, since a copy has another feed. It never changes otherwise.
+	ID() string
+	// Get and Put keep small values for other packages (settings, cursors). An empty
+	// value is none: putting it deletes the row.
 	Get(ctx context.Context, name string) ([]byte, error)
 	Put(ctx context.Context, name string, value []byte) error
 	// Close ends the store; leases end with it.

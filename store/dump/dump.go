@@ -107,7 +107,8 @@ var ErrCut = errors.New("the file is cut off")
 // maxMemory bounds what a packed file may ask for.
 const maxMemory = 64 << 20
 
-// Restore reads a file into a target and returns what it holds.
+// Restore reads a file into a target and returns what was taken of it. A target into which
+// that was not finished can be opened by nothing but another try at an empty place.
 func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(store.Copied)) (n store.Copied, err error) {
 	zip, err := zstd.NewReader(r, zstd.WithDecoderMaxMemory(maxMemory), zstd.WithDecoderMaxWindow(32<<20))
 	if err != nil {
@@ -123,6 +124,7 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 		return n, fmt.Errorf("dump: line 1: %w: format %d, this program reads %d", store.ErrVersion, head.Freshet, format)
 	}
 	var p store.Part
+	var read store.Copied // all that the file has; n is what of it was taken
 	size := 0
 	flush := func() error {
 		if size == 0 {
@@ -141,14 +143,20 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 			return n, fmt.Errorf("dump: line %d: %w", number, cut(err))
 		}
 		if l.End != nil {
-			if *l.End != n {
-				return n, fmt.Errorf("dump: line %d: it counts %+v, but there were %+v", number, *l.End, n)
+			if *l.End != read {
+				return n, fmt.Errorf("dump: line %d: it counts %+v, but there were %+v", number, *l.End, read)
 			}
 			break
 		}
-		if err := add(&p, &l, &n); err != nil {
+		l.count(&read)
+		if !l.isUsable() { // such as what an earlier program stored under the key of another URL
+			n.LeftOut++
+			continue
+		}
+		if err := add(&p, &l); err != nil {
 			return n, fmt.Errorf("dump: line %d: %w", number, err)
 		}
+		l.count(&n)
 		if size++; size >= 1000 {
 			if err := flush(); err != nil {
 				return n, err
@@ -168,31 +176,66 @@ func cut(err error) error {
 	return err
 }
 
+// isUsable reports whether a page or visit has a URL in standard form, which names it, and a
+// page a record that engines take. One that has not is left out, and costs no backup.
+func (l *line) isUsable() bool {
+	url := ""
+	switch {
+	case l.Page != nil:
+		url = l.Page.URL
+	case l.Visit != nil:
+		url = l.Visit.URL
+	default:
+		return true
+	}
+	u, err := weburl.Parse(url)
+	if err != nil || u.String() != url {
+		return false
+	}
+	if l.Page != nil {
+		l.Page.Key = u.Key()
+		return l.Page.Check() == nil
+	}
+	return true
+}
+
+// count counts a line.
+func (l *line) count(n *store.Copied) {
+	switch {
+	case l.Host != nil:
+		n.Hosts++
+	case l.Page != nil:
+		n.Pages++
+	case l.Links != nil:
+		n.Links++
+	case l.Visit != nil:
+		n.Visits++
+	case l.Setting != nil:
+		n.Settings++
+	}
+}
+
 // add takes a line into a part, after a look at what would do harm later.
-func add(p *store.Part, l *line, n *store.Copied) error {
+func add(p *store.Part, l *line) error {
 	switch {
 	case l.Host != nil:
 		if l.Host.Name == "" {
 			return errors.New("a host without name")
 		}
-		p.Hosts, n.Hosts = append(p.Hosts, *l.Host), n.Hosts+1
+		l.Host.AddReason()
+		p.Hosts = append(p.Hosts, *l.Host)
 	case l.Page != nil:
-		if _, err := weburl.Parse(l.Page.URL); err != nil {
-			return fmt.Errorf("page %q: %w", l.Page.URL, err)
-		}
-		p.Pages, n.Pages = append(p.Pages, *l.Page), n.Pages+1
+		l.Page.AddReason()
+		p.Pages = append(p.Pages, *l.Page)
 	case l.Links != nil:
-		p.Links, n.Links = append(p.Links, *l.Links), n.Links+1
+		p.Links = append(p.Links, *l.Links)
 	case l.Visit != nil:
-		if _, err := weburl.Parse(l.Visit.URL); err != nil {
-			return fmt.Errorf("visit of %q: %w", l.Visit.URL, err)
-		}
-		p.Visits, n.Visits = append(p.Visits, *l.Visit), n.Visits+1
+		p.Visits = append(p.Visits, *l.Visit)
 	case l.Setting != nil:
 		if l.Setting.Name == "" {
 			return errors.New("a setting without name")
 		}
-		p.Settings, n.Settings = append(p.Settings, *l.Setting), n.Settings+1
+		p.Settings = append(p.Settings, *l.Setting)
 	default:
 		return errors.New("nothing that is known")
 	}

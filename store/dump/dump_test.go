@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,6 +97,29 @@ func TestErrors(t *testing.T) {
 		if _, err := Restore(context.Background(), bytes.NewReader(pack(t, text)), &h, nil); err == nil || h.ended {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// Pages and visits that no store could work on are left out and counted; the rest comes.
+func TestLeftOut(t *testing.T) {
+	t.Parallel()
+	lines := []string{
+		`{"freshet":1}`, `{"host":{"n":"a"}}`, `{"page":{"u":"http://a/good","s":"queued"}}`, `{"page":{"u":"http://a/a/../b","s":"queued"}}`, `{"page":{"u":"::","s":"ok"}}`,
+		`{"page":{"u":"http://a/state","s":"lost"}}`, `{"page":{"u":"http://a/old","s":"failed","er":"robots.txt cannot be had"}}`, `{"visit":{"url":"no URL"}}`, `{"visit":{"url":"http://a/good"}}`,
+		`{"end":{"hosts":1,"pages":5,"visits":2}}`,
+	}
+	var h heap
+	n, err := Restore(t.Context(), bytes.NewReader(pack(t, strings.Join(lines, "\n"))), &h, nil)
+	if want := (store.Copied{Hosts: 1, Pages: 2, Visits: 1, LeftOut: 4}); err != nil || n != want || len(h.Pages) != 2 || len(h.Visits) != 1 {
+		t.Fatalf("%+v, %v, want %+v", n, err, want)
+	}
+	for _, p := range h.Pages {
+		if !p.IsNamed() {
+			t.Errorf("%s has the key %x", p.URL, p.Key)
+		}
+	}
+	if got := h.Pages[1].Reason; got != store.ReasonRobotsUnavailable {
+		t.Errorf("reason %q, want %q", got, store.ReasonRobotsUnavailable)
 	}
 }
 

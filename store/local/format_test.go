@@ -3,6 +3,8 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -100,6 +102,7 @@ func readFormat1(t *testing.T, dir string) (map[string]store.Page, map[weburl.Ke
 			if err := json.Unmarshal(v, &p); err != nil {
 				t.Fatal(err)
 			}
+			p.Key = weburl.Key(k[1:])
 			pages[p.URL] = p
 		case linkSpace:
 			links[weburl.Key(k[1:])] = len(v) / 16
@@ -149,4 +152,65 @@ func visitAll(t *testing.T, s *Store, now time.Time) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Pages under a key that their URL does not name are taken out of a store of an earlier
+// format, with their places in the queue, and texts without reasons get them.
+func TestFormat2(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "store")
+	s, err := Open(dir, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	good, err := weburl.Parse("http://a/good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Add(ctx, []store.Found{{URL: good, Order: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	k, b := good.Key(), s.db.NewBatch()
+	set := func(p store.Page) {
+		k[15]++
+		v, err := appendPage(nil, &p)
+		if err := errors.Join(err, b.Set(pageKey(k), v, nil), b.Set(slotKey(k, p.Slot), nil, nil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"http://a/a/../b", "http://a/x/./y", "http://xn--i~-rub.a/", "no URL"} {
+		set(store.Page{URL: bad, State: store.Queued, Slot: store.Slot{Order: 1}})
+	}
+	for text, st := range map[string]store.State{"robots.txt cannot be had": store.Failed, "source taken back": store.Excluded, "mirror of b": store.Excluded, "calendar": store.Excluded, "dial: refused": store.Failed} {
+		u, err := weburl.Parse("http://a/" + url.PathEscape(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		k = u.Key()
+		k[15]--
+		set(store.Page{URL: u.String(), State: st, Error: text, Slot: store.Slot{Due: time.Now().Add(time.Hour)}})
+	}
+	if err := errors.Join(b.Set(metaKey("version"), []byte("2"), nil), b.Commit(pebble.Sync), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = Open(dir, Config{}); err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if st, err := s.Stats(ctx); err != nil || st.URLs != 6 || st.New != 1 {
+		t.Errorf("stats %+v, %v, want 6 URLs of which 1 is new", st, err)
+	}
+	want := map[string]store.Reason{
+		"robots.txt cannot be had": store.ReasonRobotsUnavailable, "source taken back": store.ReasonSourceRemoved, "mirror of b": store.ReasonMirror, "calendar": "calendar", "dial: refused": store.ReasonNoAnswer, "": "",
+	}
+	if err := s.Pages(ctx, func(p *store.Page) error {
+		if p.Reason != want[p.Error] {
+			t.Errorf("%s: reason %q, want %q", p.Error, p.Reason, want[p.Error])
+		}
+		return nil
+	}); err != nil {
+		t.Error(err)
+	}
+	visitAll(t, s, time.Now())
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,7 +107,7 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 		err = store.ErrNotFound
 	}
 	if err == nil {
-		err = json.Unmarshal(v, &l.Host)
+		err = decodeHost(v, &l.Host)
 	}
 	if err != nil {
 		s.drop(h)
@@ -201,6 +200,19 @@ func (s *Store) Release(_ context.Context, l *store.Lease) error {
 	if err != nil {
 		return err
 	}
+	s.drop(h)
+	return nil
+}
+
+// Postpone implements store.Postponer.
+func (s *Store) Postpone(_ context.Context, l *store.Lease, next time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, err := s.leased(l)
+	if err != nil {
+		return err
+	}
+	h.next = next
 	s.drop(h)
 	return nil
 }
@@ -398,7 +410,9 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 		return 0, err
 	}
 	if err = w.visit(h, batch.Visits); err == nil {
-		err = w.host(batch.Host)
+		if err = w.host(batch.Host); err != nil {
+			err = &store.HostError{Host: batch.Host.Name, Err: err}
+		}
 	}
 	if err == nil {
 		err = w.found(batch.Found)

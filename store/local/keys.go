@@ -18,6 +18,7 @@ const (
 	feedSpace   = 'c' // + sequence number: URL that changed
 	visitSpace  = 'v' // + time, page key: log of visits
 	metaSpace   = 'm' // + name
+	aliasSpace  = 'a' // + key of a canonical page, key of a page that names it
 	spaceLength = 1
 )
 
@@ -26,6 +27,12 @@ type hostKey = [8]byte
 func pageKey(k weburl.Key) []byte { return append([]byte{pageSpace}, k[:]...) }
 
 func linkKey(k weburl.Key) []byte { return append([]byte{linkSpace}, k[:]...) }
+
+// aliasKey is the entry of a page that names another as canonical.
+func aliasKey(target, page weburl.Key) []byte {
+	b := append(make([]byte, 0, spaceLength+2*len(target)), aliasSpace)
+	return append(append(b, target[:]...), page[:]...)
+}
 
 func hostRecord(h hostKey) []byte { return append([]byte{hostSpace}, h[:]...) }
 

@@ -48,7 +48,7 @@ func newPageOf(k weburl.Key, f *store.Found) newPage {
 func (p *newPage) size() int { return 80 + len(p.url) + len(p.from) }
 
 func (p *newPage) record() store.Page {
-	return store.Page{URL: p.url, State: store.Queued, Depth: p.depth, From: p.from, Slot: store.Slot{Order: p.order}}
+	return store.Page{Key: p.key, URL: p.url, State: store.Queued, Depth: p.depth, From: p.from, Slot: store.Slot{Order: p.order}}
 }
 
 // aheadBytes bounds what the fronts of all hosts take together.

@@ -15,7 +15,10 @@ var (
 )
 
 // own are the settings that belong to this store alone.
-var own = map[string]bool{"version": true, "seq": true}
+var own = map[string]bool{"version": true, "seq": true, idName: true, loadingSetting: true}
+
+// loadingSetting is there from the first part of a copy to its end.
+const loadingSetting = "loading"
 
 // Settings implements store.Source.
 func (s *Store) Settings(ctx context.Context, f func(string, []byte) error) error {
@@ -40,7 +43,7 @@ func (s *Store) Load(_ context.Context, p *store.Part) error {
 	}
 	w := s.newWriter()
 	defer w.close()
-	if err := w.load(p); err != nil {
+	if err := errors.Join(w.b.Set(metaKey(loadingSetting), []byte("1"), nil), w.load(p)); err != nil {
 		return fmt.Errorf("store: load: %w", err)
 	}
 	if err := w.b.Commit(s.write); err != nil {
@@ -57,13 +60,14 @@ func (w *writer) load(p *store.Part) error {
 		}
 	}
 	for i := range p.Pages {
-		u, err := weburl.Parse(p.Pages[i].URL)
-		if err != nil {
-			return fmt.Errorf("page %q: %w", p.Pages[i].URL, err)
-		}
-		k := u.Key()
+		k := p.Pages[i].Key
 		if err := w.page(k, &p.Pages[i]); err != nil {
 			return err
+		}
+		if target, ok := p.Pages[i].AliasOf(); ok {
+			if err := w.b.Set(aliasKey(target, k), nil, nil); err != nil {
+				return err
+			}
 		}
 		if slot := slotKey(k, p.Pages[i].Slot); slot != nil {
 			if err := w.b.Set(slot, nil, nil); err != nil {
@@ -95,7 +99,7 @@ func (w *writer) load(p *store.Part) error {
 }
 
 // Loaded implements store.Target: it builds anew what is kept in memory.
-func (s *Store) Loaded(context.Context) error {
+func (s *Store) Loaded(ctx context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
 	s.mu.Lock()
@@ -110,5 +114,14 @@ func (s *Store) Loaded(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	return s.load()
+	if err := s.Put(ctx, idName, []byte(store.NewID())); err != nil {
+		return err
+	}
+	if err := s.load(); err != nil {
+		return err
+	}
+	if err := s.db.Delete(metaKey(loadingSetting), s.write); err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,15 +27,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
 )
 
-// formatVersion is written into the store. What format 1 wrote, with all records
-// in JSON, is read, too, and the store has the present format from then on;
-// another is refused.
-const (
-	formatVersion = "2"
-	formatBefore  = "1"
-)
+// formatVersion is written into the store. Formats 1 (all records in JSON) and 2 (records
+// without reasons) are read, too: opening such a store brings it to the present format
+// (upgrade). Other formats are refused.
+const formatVersion = "3"
+
+var formatsBefore = []string{"1", "2"}
 
 // Config are the options of a store. The zero value is usable.
 type Config struct {
@@ -88,6 +89,8 @@ type Store struct {
 	clock   time.Time // the latest that Claim was told
 	moves   uint64    // odd while a batch moves pages in their queues
 	stats   store.Stats
+	id      string
+	refetch map[weburl.Key]time.Time // pages out whose bodies were asked for again meanwhile, and by when
 	closing bool
 }
 
@@ -152,14 +155,18 @@ func Open(dir string, c Config) (*Store, error) {
 		}
 		return nil, fmt.Errorf("store %s: %w", dir, err)
 	}
-	s := &Store{db: db, cache: cache, write: pebble.Sync, log: quiet{c.Fatal}, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}}
+	s := &Store{db: db, cache: cache, write: pebble.Sync, log: quiet{c.Fatal}, seen: newSeen(limits{c.Known, c.Filter}), leases: map[*host]struct{}{}, refetch: map[weburl.Key]time.Time{}}
 	if c.NoSync {
 		s.write = pebble.NoSync
 	}
 	s.now = c.now
 	s.hosts = hosts{most: c.Hosts, mostAhead: aheadBytes, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
 	s.stats.States = map[store.State]int64{}
-	if err := s.load(); err != nil {
+	err = s.whole()
+	if err == nil {
+		err = s.load()
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.hosts.parked.close(), db.Close())
 	}
 	return s, nil
@@ -178,6 +185,15 @@ func (q quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf("pebble: "+format, args...))
 }
 
+// whole fails for a store into which a copy was begun and not finished.
+func (s *Store) whole() error {
+	v, err := s.Get(context.Background(), loadingSetting)
+	if err == nil && v != nil {
+		err = fmt.Errorf("%w: remove the folder of the store and restore or migrate again", store.ErrPartial)
+	}
+	return err
+}
+
 // load checks the version and rebuilds what is kept in memory.
 func (s *Store) load() error {
 	ctx := context.Background()
@@ -185,7 +201,15 @@ func (s *Store) load() error {
 	if err != nil {
 		return err
 	}
-	if v == nil || string(v) == formatBefore {
+	if err := s.loadSeq(); err != nil {
+		return err
+	}
+	if v == nil || slices.Contains(formatsBefore, string(v)) {
+		if v != nil {
+			if err := s.upgrade(); err != nil {
+				return fmt.Errorf("bring the store from format %s to %s: %w", v, formatVersion, err)
+			}
+		}
 		if err := s.Put(ctx, "version", []byte(formatVersion)); err != nil {
 			return err
 		}
@@ -195,21 +219,62 @@ func (s *Store) load() error {
 			return err
 		}
 	} else if string(v) != formatVersion {
-		return fmt.Errorf("%w: its format is %s, this program reads %s and %s", store.ErrVersion, v, formatBefore, formatVersion)
+		return fmt.Errorf("%w: its format is %s, this program reads %s and %s", store.ErrVersion, v, strings.Join(formatsBefore, ", "), formatVersion)
+	}
+	if err := s.loadID(); err != nil {
+		return err
 	}
 	if err := s.loadPages(); err != nil {
 		return err
 	}
-	if err := s.loadHosts(); err != nil {
+	if err := s.dropEmptySettings(); err != nil {
 		return err
 	}
-	if err := s.loadSeq(); err != nil {
+	if err := s.loadHosts(); err != nil {
 		return err
 	}
 	if back, err := s.visitedAhead(s.now()); err != nil || !back {
 		return err
 	}
 	return s.mend(s.now())
+}
+
+// idName is the setting with the store's ID.
+const idName = "store-id"
+
+// loadID reads the store's ID; one that has none gets one.
+func (s *Store) loadID() error {
+	b, err := s.Get(context.Background(), idName)
+	if err != nil {
+		return err
+	}
+	if len(b) == 0 {
+		b = []byte(store.NewID())
+		if err := s.Put(context.Background(), idName, b); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = string(b)
+	return nil
+}
+
+// dropEmptySettings deletes rows of the queue of renders that earlier programs emptied
+// instead of deleting them.
+func (s *Store) dropEmptySettings() error {
+	w := s.db.NewBatch()
+	defer w.Close()
+	err := s.scan(metaKey("render-wait/"), func(k, v []byte) error {
+		if len(v) > 0 {
+			return nil
+		}
+		return w.Delete(k, nil)
+	})
+	if err != nil || w.Empty() {
+		return err
+	}
+	return w.Commit(s.write)
 }
 
 func (s *Store) loadSeq() error {
@@ -254,6 +319,18 @@ func (s *Store) scanRange(from, to []byte, f func(k, v []byte) error) error {
 	return it.Close()
 }
 
+// scanSome calls f for up to n keys with a prefix.
+func (s *Store) scanSome(prefix []byte, n int, f func(k []byte)) error {
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	if err != nil {
+		return err
+	}
+	for ok := it.First(); ok && n > 0; ok, n = it.Next(), n-1 {
+		f(it.Key())
+	}
+	return errors.Join(it.Error(), it.Close())
+}
+
 // get returns a copy of a value, nil if there is none.
 func (s *Store) get(key []byte) ([]byte, error) {
 	v, c, err := s.db.Get(key)
@@ -278,7 +355,13 @@ func (s *Store) Get(_ context.Context, name string) ([]byte, error) {
 
 // Put implements store.Store.
 func (s *Store) Put(_ context.Context, name string, value []byte) error {
-	if err := s.db.Set(metaKey(name), value, s.write); err != nil {
+	var err error
+	if len(value) == 0 {
+		err = s.db.Delete(metaKey(name), s.write)
+	} else {
+		err = s.db.Set(metaKey(name), value, s.write)
+	}
+	if err != nil {
 		return fmt.Errorf("store: put %s: %w", name, err)
 	}
 	return nil
@@ -313,6 +396,13 @@ type Memory struct {
 
 // Memory returns what the front of the known URLs costs.
 func (s *Store) Memory() Memory { return Memory{Bytes: s.seen.memory(), Looks: s.looks.Load()} }
+
+// ID implements store.Store.
+func (s *Store) ID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
 
 // Stats implements store.Store.
 func (s *Store) Stats(context.Context) (store.Stats, error) {

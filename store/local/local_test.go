@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/storetest"
@@ -137,49 +136,7 @@ func TestPlansOfClockAhead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			page := func(i int) weburl.URL {
-				u, err := weburl.Parse(fmt.Sprintf("http://h%d/", i))
-				if err != nil {
-					t.Fatal(err)
-				}
-				return u
-			}
-			year := 365 * 24 * time.Hour
-			plans := []struct {
-				at    time.Time // of the visit
-				state store.State
-				wait  time.Duration
-				want  time.Duration // from now
-			}{
-				{now.Add(-time.Hour), store.OK, 3 * time.Hour, 2 * time.Hour},
-				{now.Add(-time.Hour), store.Failed, 3 * time.Hour, 2 * time.Hour},
-				{now.Add(year), store.OK, 5 * 24 * time.Hour, 5 * 24 * time.Hour},
-				{now.Add(year), store.Gone, time.Hour, time.Hour},
-				{now.Add(year), store.Failed, time.Hour, store.LongestRetry},
-				{now.Add(year), store.Blocked, 24 * time.Hour, store.LongestRetry},
-			}
-			for i, p := range plans {
-				if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
-					t.Fatal(err)
-				}
-				l, _, err := s.Claim(ctx, "n", p.at, time.Minute)
-				if err != nil || l == nil {
-					t.Fatal(l, err)
-				}
-				pages, err := s.Take(ctx, l, 1, p.at)
-				if err != nil || len(pages) != 1 {
-					t.Fatal(pages, err)
-				}
-				v := store.Visit{Page: pages[0], Arrived: p.at}
-				v.Page.State, v.Page.Slot = p.state, store.Slot{Due: p.at.Add(p.wait)}
-				if p.state != store.Failed && p.state != store.Blocked {
-					v.Page.History.Observe(p.at, true, change.Prior{})
-				}
-				_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host, Visits: []store.Visit{v}})
-				if err := errors.Join(err, s.Release(ctx, l)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			mended := storetest.PlanAhead(t, s, now)
 			if again == "next process" {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
@@ -192,18 +149,7 @@ func TestPlansOfClockAhead(t *testing.T) {
 			if _, _, err := s.Claim(ctx, "n", now, time.Minute); err != nil {
 				t.Fatal(err)
 			}
-			for i, plan := range plans {
-				p, err := s.Page(ctx, page(i))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := p.Slot.Due.Sub(now).Round(time.Second); got != plan.want || p.History.Last.After(now) || p.History.Changed.After(now) {
-					t.Errorf("%d: due in %v, want %v; history %+v", i, got, plan.want, p.History)
-				}
-			}
-			if err := s.Visits(ctx, now.Add(store.ClockAhead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
-				t.Error(err)
-			}
+			mended(s, now, time.Second)
 			// The order of the hosts follows.
 			l, next, err := s.Claim(ctx, "n", now, time.Minute)
 			if l != nil || err != nil || next.Sub(now).Round(time.Second) != time.Hour {

@@ -22,6 +22,23 @@ func (s *Store) Page(_ context.Context, u weburl.URL) (*store.Page, error) {
 	return p, nil
 }
 
+// Host implements store.HostReader.
+func (s *Store) Host(_ context.Context, name string) (*store.Host, error) {
+	v, err := s.get(hostRecord(weburl.HostKey(name)))
+	if err == nil && v == nil {
+		err = store.ErrNotFound
+	}
+	h := new(store.Host)
+	if err == nil {
+		err = json.Unmarshal(v, h)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("store: host %s: %w", name, err)
+	}
+	h.AddReason()
+	return h, nil
+}
+
 // record reads the record of a page into p.
 func (s *Store) record(k weburl.Key, p *store.Page) error {
 	v, c, err := s.db.Get(pageKey(k))
@@ -31,7 +48,9 @@ func (s *Store) record(k weburl.Key, p *store.Page) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(decodePage(v, p), c.Close())
+	err = errors.Join(decodePage(v, p), c.Close())
+	p.Key = k
+	return err
 }
 
 // Records implements store.Store.
@@ -57,13 +76,13 @@ func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, err
 }
 
 // each decodes every record of a key space.
-func each[T any](ctx context.Context, s *Store, what string, prefix []byte, decode func([]byte, *T) error, f func(*T) error) error {
+func each[T any](ctx context.Context, s *Store, what string, prefix []byte, decode func(k, v []byte, rec *T) error, f func(*T) error) error {
 	return s.scan(prefix, func(k, v []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		rec := new(T)
-		if err := decode(v, rec); err != nil {
+		if err := decode(k[spaceLength:], v, rec); err != nil {
 			return fmt.Errorf("store: %s %x: %w", what, k, err)
 		}
 		return f(rec)
@@ -72,12 +91,16 @@ func each[T any](ctx context.Context, s *Store, what string, prefix []byte, deco
 
 // Pages implements store.Store.
 func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
-	return each(ctx, s, "page", []byte{pageSpace}, decodePage, f)
+	return each(ctx, s, "page", []byte{pageSpace}, func(k, v []byte, p *store.Page) error {
+		err := decodePage(v, p)
+		p.Key = weburl.Key(k)
+		return err
+	}, f)
 }
 
 // Hosts implements store.Store.
 func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
-	return each(ctx, s, "host", []byte{hostSpace}, func(v []byte, h *store.Host) error { return json.Unmarshal(v, h) }, f)
+	return each(ctx, s, "host", []byte{hostSpace}, func(_, v []byte, h *store.Host) error { return decodeHost(v, h) }, f)
 }
 
 // Links implements store.Store.

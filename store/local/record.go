@@ -59,6 +59,11 @@ const (
 	tagTime
 	tagLast
 	tagChanged
+	tagReason
+	tagShown
+	tagExpires
+	tagFailingSince
+	tagNoCopy
 )
 
 // packer packs one value.
@@ -177,11 +182,18 @@ func (c *packer) visited(p *store.Page) {
 	if p.Simhash != 0 {
 		c.b = binary.LittleEndian.AppendUint64(append(c.b, tagSimhash), p.Simhash)
 	}
+	if p.Shown != 0 {
+		c.b = binary.LittleEndian.AppendUint64(append(c.b, tagShown), p.Shown)
+	}
 	c.flag(tagNoIndex, p.NoIndex)
+	c.flag(tagNoCopy, p.NoCopy)
+	c.date(tagExpires, p.Expires)
+	c.date(tagFailingSince, p.FailingSince)
 	c.flag(tagRendered, p.Rendered)
 	c.flag(tagWaits, p.Waits)
 	c.text(tagWhy, p.Why)
 	c.text(tagError, p.Error)
+	c.text(tagReason, string(p.Reason))
 	c.num(tagFailures, int64(p.Failures))
 	if !p.Body.IsZero() {
 		c.text(tagFile, p.Body.File)
@@ -320,9 +332,17 @@ var errRecord = errors.New("the record is damaged")
 
 func isPacked(v []byte) bool { return len(v) > 0 && v[0] == packed }
 
+// decodeHost decodes a host's record.
+func decodeHost(v []byte, h *store.Host) error {
+	err := json.Unmarshal(v, h)
+	h.AddReason()
+	return err
+}
+
 // decodePage decodes a page's record.
 func decodePage(v []byte, p *store.Page) error {
 	*p = store.Page{}
+	defer p.AddReason()
 	if !isPacked(v) {
 		return json.Unmarshal(v, p)
 	}
@@ -380,6 +400,8 @@ func (c *unpacker) field(p *store.Page) {
 		}
 	case tagNoIndex:
 		p.NoIndex = true
+	case tagNoCopy:
+		p.NoCopy = true
 	case tagRendered:
 		p.Rendered = true
 	case tagWaits:
@@ -388,6 +410,16 @@ func (c *unpacker) field(p *store.Page) {
 		p.Why = c.text()
 	case tagError:
 		p.Error = c.text()
+	case tagReason:
+		p.Reason = store.Reason(c.text())
+	case tagShown:
+		if s := c.take(8); s != "" {
+			p.Shown = binary.LittleEndian.Uint64([]byte(s))
+		}
+	case tagExpires:
+		p.Expires = c.time()
+	case tagFailingSince:
+		p.FailingSince = c.time()
 	case tagFailures:
 		p.Failures = int(c.num())
 	case tagFile:

@@ -69,6 +69,7 @@ func TestRecords(t *testing.T) {
 		if i%4 == 0 { // a page as it is found
 			p = &store.Page{URL: p.URL, State: store.Queued, Depth: p.Depth, From: p.From, Slot: store.Slot{Order: p.Slot.Order}}
 		}
+		p.AddReason() // as decoding does
 		packedOnes += checkRecord(t, p, appendPage, decodePage)
 		checkRecord(t, l, appendVisit, decodeVisit)
 	}

@@ -2,7 +2,6 @@ package local
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -28,34 +27,64 @@ type feedEntry struct {
 // visit notes the visits of the batch: each page leaves the slot from which it was
 // taken for that of its new record.
 func (w *writer) visit(h *host, visits []store.Visit) error {
+	if err := store.CheckVisits(visits, func(k weburl.Key) bool { _, out := w.taken[k]; return out }); err != nil {
+		return err
+	}
 	for i := range visits {
-		v := &visits[i]
-		u, err := weburl.Parse(v.Page.URL)
-		if err != nil {
-			return err
-		}
-		k := u.Key()
-		if hostKey(k[:8]) != h.key {
-			return fmt.Errorf("%s is not on the leased host", v.Page.URL)
-		}
-		from, out := w.taken[k]
-		if !out {
-			return fmt.Errorf("%s was not taken", v.Page.URL)
-		}
+		v := w.s.refetched(&visits[i])
+		k := v.Page.Key
+		from := w.taken[k]
 		w.visits = append(w.visits, visit{v, k, from, i})
 		w.moves(h, from.slot, v.Page.Slot)
 		w.states[v.Page.State]++
 		if from.state != store.Queued {
 			w.states[from.state]--
 		}
-		if v.Changed {
+		if v.Changed || v.Reindex {
 			w.changed = append(w.changed, feedEntry{k, v.Arrived, v.Page.URL})
+		}
+		if v.Retarget {
+			if err := w.retarget(k, v.Arrived); err != nil {
+				return err
+			}
 		}
 	}
 	slices.SortFunc(w.visits, func(a, b visit) int {
 		return cmp.Or(cmp.Compare(beUint(a.key[8:]), beUint(b.key[8:])), a.at-b.at)
 	})
 	return w.writeVisits()
+}
+
+// retarget puts pages into the feed that name a page as canonical.
+func (w *writer) retarget(target weburl.Key, at time.Time) error {
+	prefix := append([]byte{aliasSpace}, target[:]...)
+	return w.s.scanSome(prefix, store.MaxAliases, func(k []byte) {
+		w.changed = append(w.changed, feedEntry{key: weburl.Key(k[spaceLength+len(target):]), at: at})
+	})
+}
+
+// refetched is a visit of whose page the body was asked for again while it was out:
+// one that brought no other body is not enough.
+func (s *Store) refetched(v *store.Visit) *store.Visit {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.refetch) == 0 {
+		return v
+	}
+	due, asked := s.refetch[v.Page.Key]
+	if !asked {
+		return v
+	}
+	delete(s.refetch, v.Page.Key)
+	if v.Changed {
+		return v
+	}
+	again := *v
+	again.Page.ForgetBody()
+	if again.Page.State == store.OK {
+		again.Page.Slot = store.Slot{Due: due}
+	}
+	return &again
 }
 
 // moves notes what a visit changes in the queue of its host.
@@ -99,6 +128,15 @@ func (w *writer) writeVisits() error {
 	}
 	for i := range w.visits {
 		if err := w.page(w.visits[i].key, &w.visits[i].Page); err != nil {
+			return &store.PageError{Key: w.visits[i].key, URL: w.visits[i].Page.URL, Err: err}
+		}
+	}
+	for i := range w.visits {
+		v := &w.visits[i]
+		if v.Alias == (weburl.Key{}) || !v.Changed && !v.Reindex {
+			continue
+		}
+		if err := w.b.Set(aliasKey(v.Alias, v.key), nil, nil); err != nil {
 			return err
 		}
 	}

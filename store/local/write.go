@@ -282,6 +282,9 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	if err := decodePage(v, &p); err != nil {
 		return err
 	}
+	if f.Refetch {
+		return w.forget(k, &p, f.Due)
+	}
 	to := p.Slot
 	switch {
 	case p.Slot.Order > 0:
@@ -313,6 +316,34 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	}
 	c.hasten(to.Due)
 	return nil
+}
+
+// forget lets the body of a page be fetched again, by due at the latest. Of a page
+// that is out the visit under way does not count, unless it brings a body.
+func (w *writer) forget(k weburl.Key, p *store.Page, due time.Time) error {
+	if p.Slot.Order > 0 || w.moved[k] { // it has no body; or it is done
+		return nil
+	}
+	h, old := hostKey(k[:8]), slotKey(k, p.Slot)
+	in := w.mayMove(h, k)
+	w.moved[k] = true
+	p.ForgetBody()
+	if !in {
+		w.s.mu.Lock()
+		w.s.refetch[k] = due
+		w.s.mu.Unlock()
+		return w.page(k, p)
+	}
+	if p.Slot.Due.IsZero() || due.Before(p.Slot.Due) {
+		p.Slot.Due = due
+	}
+	if old != nil {
+		if err := w.b.Delete(old, nil); err != nil {
+			return err
+		}
+	}
+	w.of(h).hasten(p.Slot.Due)
+	return errors.Join(w.page(k, p), w.b.Set(slotKey(k, p.Slot), nil, nil))
 }
 
 // hasten notes that a revisit moved forward.

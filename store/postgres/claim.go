@@ -18,19 +18,25 @@ import (
 // end, so that one index finds both hosts whose time has come and those whose
 // agent has died.
 const (
+	// claimHosts goes by the database's clock: a node whose own is ahead gets no host
+	// before its time. A time that is further off than clocks may be apart is meant.
 	claimHosts = `
-with free as (
-	select host, leased > 0 as orphan from hosts where ready <= $1 order by ready, turn limit $4 for update skip locked
+with database as (
+	select (extract(epoch from now()) * 1000)::bigint as now
+), at as (
+	select case when abs(database.now - $1) <= $5 then database.now else $1 end as now from database
+), free as (
+	select host, leased > 0 as orphan from hosts where ready <= (select now from at) order by ready, turn limit $4 for update skip locked
 )
-update hosts h set token = h.token + 1, leased = $2, ready = $2, node = $3, batch = 0, added = 0
+update hosts h set token = h.token + 1, leased = (select now from at) + $2, ready = (select now from at) + $2, node = $3, batch = 0, added = 0
 from free where h.host = free.host
 returning h.host, h.name, h.record, h.token, free.orphan`
 	// firstNew and firstDue are what agents will take first of hosts just claimed.
 	firstNew = `
-select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from unnest($1::bigint[]) as t (host)
+select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record, p.refetch, p.asked, p.version from unnest($1::bigint[]) as t (host)
 cross join lateral (select * from pages where pages.host = t.host and pages.ord > 0 order by pages.ord limit $2) p`
 	firstDue = `
-select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from unnest($1::bigint[]) as t (host)
+select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record, p.refetch, p.asked, p.version from unnest($1::bigint[]) as t (host)
 cross join lateral (select * from pages where pages.host = t.host and pages.due > 0 and pages.due <= $3 order by pages.due limit $2) p`
 )
 
@@ -41,6 +47,7 @@ const readAhead = 6
 // ready are pages read with the claim of their host.
 type ready struct {
 	fresh, due []store.Page
+	asked      map[weburl.Key]int64
 	now        int64
 }
 
@@ -190,7 +197,7 @@ func (s *Store) drop(leases []*store.Lease) {
 // claim leases up to n hosts and reads the first pages of each.
 func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.Duration, n int) ([]*store.Lease, error) {
 	until := now.Add(ttl)
-	rows, err := s.pool.Query(ctx, claimHosts, now.UnixMilli(), until.UnixMilli(), node, n)
+	rows, err := s.pool.Query(ctx, claimHosts, now.UnixMilli()+s.offset.Load(), ttl.Milliseconds(), node, n, maxSkew.Milliseconds())
 	if err != nil {
 		return nil, err
 	}
@@ -208,6 +215,7 @@ func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.
 				return nil, fmt.Errorf("host %s: %w: %w", name, errInput, err)
 			}
 		}
+		l.Host.AddReason()
 		l.Host.Name, l.Token = name, uint64(token)
 		if l.Host.Next.After(now.Add(store.LongestRest)) {
 			l.Host.Next = now // its row says that it has rested
@@ -240,7 +248,7 @@ func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.
 func (s *Store) first(ctx context.Context, hosts []int64, now time.Time) (map[int64]*ready, error) {
 	out := map[int64]*ready{}
 	for _, h := range hosts {
-		out[h] = &ready{now: now.UnixMilli()}
+		out[h] = &ready{now: now.UnixMilli(), asked: map[weburl.Key]int64{}}
 	}
 	var b pgx.Batch
 	b.Queue(firstNew, hosts, readAhead)
@@ -257,6 +265,7 @@ func (s *Store) first(ctx context.Context, hosts []int64, now time.Time) (map[in
 					return err
 				}
 				in.record = nil
+				out[in.host].asked[p.Key] = in.asked
 				l := list(out[in.host])
 				*l = append(*l, p)
 				return nil

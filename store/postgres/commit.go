@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
 )
 
 // Add implements store.Store.
@@ -43,22 +44,22 @@ func (s *Store) commit(ctx context.Context, l *store.Lease, in *store.Batch, rel
 	}
 	fail := func(err error) (int, error) {
 		err = s.lost(h, fmt.Errorf("store: commit %d pages of %s: %w", len(in.Visits), l.Host.Name, err))
-		if release { // best effort: the lease ends by itself
+		if release && !store.IsInputError(err) { // best effort: the lease ends by itself
 			_ = s.Release(ctx, l)
 		}
 		return 0, err
 	}
-	p := &part{own: &h, next: millis(in.Host.Next), release: release}
+	p := &part{own: &h, next: s.databaseMillis(in.Host.Next), release: release}
 	p.found(in.Found, s.known)
 	s.mu.Lock()
-	err = p.visited(in.Visits, h, work.taken)
+	err = p.visited(in.Visits, work.taken)
 	p.number = work.batch + 1
 	s.mu.Unlock()
 	if err != nil {
 		return fail(err)
 	}
 	if p.record, err = json.Marshal(&in.Host); err != nil {
-		return fail(err)
+		return fail(&store.HostError{Host: in.Host.Name, Err: err})
 	}
 	if err := s.commits.do(ctx, p, !release); err != nil {
 		return fail(err)
@@ -96,18 +97,26 @@ func (s *Store) writeAll(ctx context.Context, parts []*part) error {
 // write is one transaction. Parts whose lease is lost have ErrLease in err; all
 // others are written.
 func (s *Store) write(ctx context.Context, parts []*part) error {
+	settled := s.takeSettled()
+	var woken *toWake
 	err := s.tx(ctx, func(tx pgx.Tx) error {
 		for _, p := range parts {
 			p.done, p.err, p.added = false, nil, 0
 		}
-		w := writer{tx: tx, parts: parts, lane: s.config.Node, leased: map[int64]*part{}, b: merge(parts)}
+		w := writer{tx: tx, parts: parts, lane: s.config.Node, leased: map[int64]*part{}, b: merge(parts), settled: settled}
 		for _, p := range parts {
 			if p.own != nil {
 				w.leased[p.own.host] = p
 			}
 		}
-		return w.write(ctx)
+		err := w.write(ctx)
+		woken = w.toWake
+		return err
 	})
+	if err == nil {
+		s.forgetSettled(settled)
+		s.settle(ctx, woken)
+	}
 	if err == nil && len(parts) == 1 {
 		return parts[0].err
 	}
@@ -123,6 +132,10 @@ type writer struct {
 	b      *batch
 	hosts  map[int64]*locked
 	sum    tally
+
+	touched map[int64]bool // hosts to be looked at afterwards
+	settled []int64        // rows of wakes that are done with
+	toWake  *toWake
 }
 
 func (w *writer) write(ctx context.Context) error {
@@ -133,12 +146,11 @@ func (w *writer) write(ctx context.Context) error {
 	if len(w.parts) == 0 {
 		return nil
 	}
-	wake, err := w.queue(ctx)
-	if err != nil {
+	if err := w.queue(ctx); err != nil {
 		return err
 	}
 	var q pgx.Batch
-	w.wake(&q, wake)
+	w.wake(&q)
 	w.visits(&q)
 	w.log(&q)
 	w.leases(&q)
@@ -172,9 +184,12 @@ func (w *writer) valid() {
 }
 
 const (
+	// updatePages keeps the due of a page that was asked for while it was out (hastenPages).
 	updatePages = `
-update pages p set state = t.state, ord = t.ord, due = t.due, record = t.record
-from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[]) as t (host, url, state, ord, due, record)
+update pages p set state = t.state, ord = t.ord, record = t.record, version = p.version + 1, refetch = p.refetch and not t.changed,
+	due = case when t.due > 0 and p.asked > t.asked then least(t.due, p.asked) else t.due end
+from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::bigint[], $5::bigint[], $6::bytea[], $7::boolean[], $8::bigint[])
+	as t (host, url, state, ord, due, record, changed, asked)
 where p.host = t.host and p.url = t.url`
 	insertLinks = `
 insert into links (host, url, targets)
@@ -189,6 +204,18 @@ on conflict (at, host, url) do nothing`
 insert into inbox (host, url, lane, at, n)
 select host, url, $3, at, n from unnest($1::bigint[], $2::bigint[], $4::bigint[], $5::integer[]) as t (host, url, at, n)
 on conflict (host, url) do update set lane = excluded.lane, at = excluded.at, n = excluded.n`
+	insertAliases = `
+insert into aliases (target_host, target_url, host, url)
+select target_host, target_url, host, url from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as t (target_host, target_url, host, url)
+on conflict (target_host, target_url, host, url) do nothing`
+	// feedAliases puts pages into the inbox that name one of some as canonical; those that
+	// are in an inbox already are indexed by their present records.
+	feedAliases = `
+insert into inbox (host, url, lane, at, n)
+select distinct a.host, a.url, $3::text, $4::bigint, 0 from aliases a join unnest($1::bigint[], $2::bigint[]) as t (host, url)
+	on a.target_host = t.host and a.target_url = t.url
+limit $5
+on conflict (host, url) do nothing`
 	insertTally = `
 insert into tally (id, hosts, urls, fresh, ok, redirect, gone, blocked, failed, excluded)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
@@ -222,6 +249,7 @@ func (w *writer) visits(q *pgx.Batch) {
 	q.Queue(
 		updatePages, column(v, func(r *row) int64 { return r.host }), column(v, func(r *row) int64 { return r.url }), column(v, func(r *row) int16 { return r.state }),
 		column(v, func(r *row) int64 { return r.ord }), column(v, func(r *row) int64 { return r.due }), column(v, func(r *row) []byte { return r.record }),
+		column(v, func(r *row) bool { return r.changed }), column(v, func(r *row) int64 { return r.asked }),
 	).Exec(expect(int64(len(v))))
 }
 
@@ -234,8 +262,19 @@ type entry struct {
 
 // log writes links and feed of what changed, and the history of requests.
 func (w *writer) log(q *pgx.Batch) {
-	var changed, logged []entry
+	var changed, feed, logged, aliases, targets []entry
 	for _, p := range w.parts {
+		for _, i := range p.feed {
+			e := entry{p.own.host, p.urls[i], i, &p.source[i]}
+			if feed = append(feed, e); e.visit.Alias != (weburl.Key{}) {
+				aliases = append(aliases, e)
+			}
+		}
+		for i := range p.source {
+			if p.source[i].Retarget {
+				targets = append(targets, entry{p.own.host, p.urls[i], i, &p.source[i]})
+			}
+		}
 		for _, i := range p.changed {
 			changed = append(changed, entry{p.own.host, p.urls[i], i, &p.source[i]})
 		}
@@ -245,15 +284,24 @@ func (w *writer) log(q *pgx.Batch) {
 	}
 	host, url := func(e *entry) int64 { return e.host }, func(e *entry) int64 { return e.url }
 	if c := changed; len(c) > 0 {
-		hosts, urls := column(c, host), column(c, url)
-		q.Queue(insertLinks, hosts, urls, column(c, func(e *entry) []byte {
+		q.Queue(insertLinks, column(c, host), column(c, url), column(c, func(e *entry) []byte {
 			targets := make([]byte, 0, 16*len(e.visit.Links))
 			for _, k := range e.visit.Links {
 				targets = append(targets, k[:]...)
 			}
 			return targets
 		}))
-		q.Queue(insertInbox, hosts, urls, w.lane, column(c, func(e *entry) int64 { return arrived(e.visit) }), column(c, func(e *entry) int32 { return int32(e.n) }))
+	}
+	if f := feed; len(f) > 0 {
+		q.Queue(insertInbox, column(f, host), column(f, url), w.lane, column(f, func(e *entry) int64 { return arrived(e.visit) }), column(f, func(e *entry) int32 { return int32(e.n) }))
+	}
+	if a := aliases; len(a) > 0 {
+		q.Queue(
+			insertAliases, column(a, func(e *entry) int64 { return Half(e.visit.Alias[:8]) }), column(a, func(e *entry) int64 { return Half(e.visit.Alias[8:]) }), column(a, host), column(a, url),
+		)
+	}
+	if t := targets; len(t) > 0 {
+		q.Queue(feedAliases, column(t, host), column(t, url), w.lane, arrived(t[0].visit), store.MaxAliases)
 	}
 	if g := logged; len(g) > 0 {
 		q.Queue(

@@ -56,7 +56,7 @@ func (s *Store) number(ctx context.Context) (last uint64, err error) {
 }
 
 const readChanges = `
-select c.seq, c.at, p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from changes c join pages p on p.host = c.host and p.url = c.url
+select c.seq, c.at, p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record, p.refetch, p.asked, p.version from changes c join pages p on p.host = c.host and p.url = c.url
 where c.lane = $1 and c.seq > $2 order by c.seq limit $3`
 
 // Changes implements store.Store. The feed is that of this node: a node indexes
@@ -96,6 +96,9 @@ func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
 		b.Queue("delete from places where until < $1", time.Now().Add(-time.Hour).UnixMilli()) // of dead nodes
 		return s.pool.SendBatch(ctx, &b).Close()
 	})
+	if err == nil {
+		err = s.settleOld(ctx, time.Now().Add(-wakesAfter))
+	}
 	if err != nil {
 		return fmt.Errorf("store: trim: %w", err)
 	}

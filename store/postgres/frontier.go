@@ -23,7 +23,7 @@ func (s *Store) next(ctx context.Context, now time.Time) (time.Time, error) {
 	}
 	// Hosts come free all the time where many nodes work: nobody asks for each.
 	soon := now.Add(max(10*time.Millisecond, s.config.Gather))
-	if t := timeOf(max(1, *ready)); t.After(soon) {
+	if t := timeOf(max(1, *ready-s.offset.Load())); t.After(soon) {
 		return t, nil
 	}
 	return soon, nil
@@ -72,10 +72,13 @@ func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) 
 	}
 	s.mu.Unlock()
 	fresh, due, ok := w.ready.upTo(n, now, len(out))
-	w.ready = nil
-	if !ok {
-		fresh, due, err = s.waiting(ctx, h, n, out, now)
+	asked := map[weburl.Key]int64{}
+	if ok {
+		asked = w.ready.asked
+	} else {
+		fresh, due, err = s.waiting(ctx, h, n, out, now, asked)
 	}
+	w.ready = nil
 	if err != nil {
 		return nil, s.lost(h, fmt.Errorf("store: take of %s: %w", l.Host.Name, err))
 	}
@@ -85,17 +88,14 @@ func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range pages {
-		u, err := weburl.Parse(pages[i].URL)
-		if err != nil {
-			return nil, fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
-		}
-		w.taken[u.Key()] = place{pages[i].Slot, pages[i].State}
+		w.taken[pages[i].Key] = place{pages[i].Slot, pages[i].State, asked[pages[i].Key]}
 	}
 	return pages, nil
 }
 
-// waiting reads up to n of each kind of page of a leased host that are not out.
-func (s *Store) waiting(ctx context.Context, h held, n int, out []int64, now time.Time) (fresh, due []store.Page, err error) {
+// waiting reads up to n of each kind of page of a leased host that are not out, and
+// notes what they were asked for.
+func (s *Store) waiting(ctx context.Context, h held, n int, out []int64, now time.Time, asked map[weburl.Key]int64) (fresh, due []store.Page, err error) {
 	err = s.retry(ctx, func() (err error) {
 		var b pgx.Batch
 		b.Queue(holds, h.host, int64(h.token))
@@ -109,13 +109,29 @@ func (s *Store) waiting(ctx context.Context, h held, n int, out []int64, now tim
 		} else if err != nil {
 			return err
 		}
-		if fresh, err = pagesOf(res.Query()); err != nil {
+		if fresh, err = takenOf(asked, res); err != nil {
 			return err
 		}
-		due, err = pagesOf(res.Query())
+		due, err = takenOf(asked, res)
 		return err
 	})
 	return fresh, due, err
+}
+
+// takenOf reads pages and their columns asked.
+func takenOf(asked map[weburl.Key]int64, res pgx.BatchResults) ([]store.Page, error) {
+	rows, err := rowsOf(res.Query())
+	if err != nil {
+		return nil, err
+	}
+	pages := make([]store.Page, len(rows))
+	for i := range rows {
+		if pages[i], err = rows[i].page(); err != nil {
+			return nil, err
+		}
+		asked[pages[i].Key] = rows[i].asked
+	}
+	return pages, nil
 }
 
 func pagesOf(rows pgx.Rows, err error) ([]store.Page, error) {

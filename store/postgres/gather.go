@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -30,6 +29,7 @@ type part struct {
 	source  []store.Visit
 	urls    []int64 // keys of source
 	changed []int   // visits that changed
+	feed    []int   // those, and visits of which the index shows something else
 	logged  []int   // visits that were requests
 
 	// What came of it.
@@ -39,7 +39,11 @@ type part struct {
 }
 
 // move asks for a page to stand earlier in its queue; 0 asks nothing.
-type move struct{ host, url, ord, due int64 }
+type move struct {
+	host, url, ord, due int64
+	refetch             bool
+	mark                bool // it comes from elsewhere than the host's agent, who may have the page out
+}
 
 // found gathers URLs, leaving out those known to be stored.
 func (p *part) found(found []store.Found, known *known) {
@@ -50,7 +54,7 @@ func (p *part) found(found []store.Found, known *known) {
 		k := f.URL.Key()
 		host, url := split(k)
 		if !f.Due.IsZero() || f.Promote {
-			m := move{host: host, url: url, due: millis(f.Due)}
+			m := move{host: host, url: url, due: millis(f.Due), refetch: f.Refetch, mark: !f.Due.IsZero() && (p.own == nil || p.own.host != host)}
 			if f.Promote {
 				m.ord = order(f.Order)
 			}
@@ -63,37 +67,36 @@ func (p *part) found(found []store.Found, known *known) {
 		seen[k] = true
 		p.keys = append(p.keys, k)
 		p.names[host] = f.URL.Host()
-		p.fresh = append(p.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: order(f.Order), address: f.URL.String(), origin: f.From})
+		p.fresh = append(p.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: order(f.Order), address: f.URL.String(), origin: plainText(f.From)})
 	}
 }
 
 // visited gathers the visits of a leased host.
-func (p *part) visited(visits []store.Visit, h held, taken map[weburl.Key]place) error {
+func (p *part) visited(visits []store.Visit, taken map[weburl.Key]place) error {
+	if err := store.CheckVisits(visits, func(k weburl.Key) bool { _, out := taken[k]; return out }); err != nil {
+		return err
+	}
 	p.source, p.urls = visits, make([]int64, len(visits))
 	order := make([]int, len(visits))
 	rows := make([]row, len(visits))
 	for i := range visits {
 		r, err := rowOf(visits[i].Page)
 		if err != nil {
-			return err
+			return &store.PageError{Key: visits[i].Page.Key, URL: visits[i].Page.URL, Err: err}
 		}
-		if r.host != h.host {
-			return fmt.Errorf("%s is not on the leased host: %w", visits[i].Page.URL, errInput)
-		}
-		if _, out := taken[join(r.host, r.url)]; !out {
-			return fmt.Errorf("%s was not taken: %w", visits[i].Page.URL, errInput)
-		}
+		r.changed = visits[i].Changed
+		r.asked = taken[visits[i].Page.Key].asked
 		rows[i], order[i], p.urls[i] = r, i, r.url
 	}
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rows[i].url, rows[j].url) })
-	for n, i := range order {
-		if n > 0 && rows[i].url == rows[order[n-1]].url {
-			return fmt.Errorf("%s is twice in a batch: %w", visits[i].Page.URL, errInput)
-		}
+	for _, i := range order {
 		p.visits = append(p.visits, rows[i])
 		p.was = append(p.was, taken[join(rows[i].host, rows[i].url)])
 		if visits[i].Changed {
 			p.changed = append(p.changed, i)
+		}
+		if visits[i].Changed || visits[i].Reindex {
+			p.feed = append(p.feed, i)
 		}
 		if !visits[i].Arrived.IsZero() {
 			p.logged = append(p.logged, i)
@@ -112,12 +115,11 @@ type batch struct {
 	of    []*part // who found each of fresh first
 	moves []move
 	names map[int64]string
-	moved map[int64]bool // hosts with pages to be moved forward
 }
 
 // merge joins what parts found. A URL found by several counts for the first.
 func merge(parts []*part) *batch {
-	b := &batch{names: map[int64]string{}, moved: map[int64]bool{}}
+	b := &batch{names: map[int64]string{}}
 	type found struct {
 		row row
 		of  *part
@@ -144,9 +146,9 @@ func merge(parts []*part) *batch {
 	slices.SortFunc(b.moves, func(a, c move) int { return cmp.Or(cmp.Compare(a.host, c.host), cmp.Compare(a.url, c.url)) })
 	once := b.moves[:0]
 	for _, m := range b.moves {
-		b.moved[m.host] = true
 		if n := len(once) - 1; n >= 0 && once[n].host == m.host && once[n].url == m.url {
 			once[n].ord, once[n].due = first(once[n].ord, m.ord), first(once[n].due, m.due)
+			once[n].refetch, once[n].mark = once[n].refetch || m.refetch, once[n].mark || m.mark
 			continue
 		}
 		once = append(once, m)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -87,12 +88,16 @@ type row struct {
 	ord, due        int64
 	address, origin string
 	record          []byte
+	refetch         bool
+	asked, version  int64
+
+	changed bool // no column: of a visit, whether the page changed
 }
 
-const rowColumns = "host, url, state, depth, ord, due, address, origin, record"
+const rowColumns = "host, url, state, depth, ord, due, address, origin, record, refetch, asked, version"
 
 func (r *row) fields() []any {
-	return []any{&r.host, &r.url, &r.state, &r.depth, &r.ord, &r.due, &r.address, &r.origin, &r.record}
+	return []any{&r.host, &r.url, &r.state, &r.depth, &r.ord, &r.due, &r.address, &r.origin, &r.record, &r.refetch, &r.asked, &r.version}
 }
 
 // page makes the record of a row. What has a column is not in the JSON.
@@ -106,27 +111,33 @@ func (r *row) page() (store.Page, error) {
 	if int(r.state) >= len(states) || r.state < 0 {
 		return p, fmt.Errorf("page %s: state %d: %w", r.address, r.state, errInput)
 	}
-	p.URL, p.State, p.Depth, p.From, p.Slot = r.address, states[r.state], int(r.depth), r.origin, slotOf(r.ord, r.due)
+	p.Key, p.URL, p.State, p.Depth, p.From, p.Slot = join(r.host, r.url), r.address, states[r.state], int(r.depth), r.origin, slotOf(r.ord, r.due)
+	p.Version = r.version
+	p.AddReason()
+	if r.refetch {
+		p.ForgetBody()
+	}
 	return p, nil
 }
 
 // rowOf is the other way round.
 func rowOf(p store.Page) (r row, err error) {
-	u, err := weburl.Parse(p.URL)
-	if err != nil {
-		return r, fmt.Errorf("page %q: %w: %w", p.URL, errInput, err)
-	}
-	r.host, r.url = split(u.Key())
+	r.host, r.url = split(p.Key)
 	if r.state, err = stateCode(p.State); err != nil {
 		return r, fmt.Errorf("page %s: %w", p.URL, err)
 	}
 	r.ord, r.due = columns(p.Slot)
-	r.depth, r.address, r.origin = int32(min(p.Depth, math.MaxInt32)), p.URL, p.From
+	r.depth, r.address, r.origin = int32(min(p.Depth, math.MaxInt32)), plainText(p.URL), plainText(p.From)
 	p.URL, p.State, p.Depth, p.From, p.Slot = "", "", 0, "", store.Slot{}
 	if r.record, err = json.Marshal(&p); err != nil {
 		return r, fmt.Errorf("page %s: %w: %w", r.address, errInput, err)
 	}
 	return r, nil
+}
+
+// plainText makes a string one that a text column takes: UTF-8 without NUL.
+func plainText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
 // known remembers keys of URLs that are in the database for certain: a page is

@@ -32,7 +32,7 @@ func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl ti
 		return err
 	}
 	until := now.Add(ttl)
-	r := &renewal{held: h, until: until.UnixMilli(), now: now.UnixMilli()}
+	r := &renewal{held: h, until: s.databaseMillis(until), now: s.databaseMillis(now)}
 	if err = s.renewals.do(ctx, r, false); err == nil && !r.done {
 		err = store.ErrLease
 	}
@@ -77,8 +77,7 @@ func (s *Store) renewAll(ctx context.Context, all []*renewal) error {
 	return err
 }
 
-// Two statements, so that the second sees what was queued by those who held a
-// shared lock of the row when the first came.
+// Two statements: rows are locked in the order of their keys.
 const (
 	lockHosts    = "select host from hosts where host = any($1) order by host for update"
 	releaseHosts = `
@@ -115,15 +114,20 @@ func (s *Store) releaseAll(ctx context.Context, all []held) error {
 	hosts := column(all, func(h *held) int64 { return h.host })
 	tokens := column(all, func(h *held) int64 { return int64(h.token) })
 	released := int64(0)
+	woken := &toWake{random(), hosts}
 	err := s.tx(ctx, func(tx pgx.Tx) error {
 		var b pgx.Batch
 		b.Queue(lockHosts, hosts)
+		b.Queue(insertWake, woken.id, time.Now().UnixMilli(), hosts)
 		b.Queue(releaseHosts, hosts, tokens, turn(), int64(never)).Exec(func(tag pgconn.CommandTag) error {
 			released = tag.RowsAffected()
 			return nil
 		})
 		return tx.SendBatch(ctx, &b).Close()
 	})
+	if err == nil {
+		s.settle(ctx, woken)
+	}
 	if err == nil && released < int64(len(all)) {
 		err = store.ErrLease
 	}

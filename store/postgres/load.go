@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -17,6 +18,9 @@ var (
 	_ store.Source = (*Store)(nil)
 	_ store.Target = (*Store)(nil)
 )
+
+// ownSettings belong to a database and are not copied.
+var ownSettings = []string{idName, checkedSetting, loadingSetting}
 
 // ErrAlive is the error of an order that living nodes forbid.
 var ErrAlive = errors.New("nodes work on this database: stop them first")
@@ -48,7 +52,7 @@ func (s *Snapshot) Close(ctx context.Context) error { return s.tx.Rollback(ctx) 
 func (s reader) Settings(ctx context.Context, f func(string, []byte) error) error {
 	var all []store.Setting
 	err := s.retry(ctx, func() error {
-		rows, err := s.q.Query(ctx, "select name, value from settings order by name")
+		rows, err := s.q.Query(ctx, "select name, value from settings where not (name = any($1)) order by name", ownSettings)
 		if err != nil {
 			return err
 		}
@@ -81,8 +85,8 @@ func (s *Store) Idle(ctx context.Context, now int64) error {
 const (
 	loadHosts = "insert into hosts (host, name, record, next, fresh, ready) select host, name, record, next, false, $5 from unnest($1::bigint[], $2::text[], $3::bytea[], $4::bigint[]) as t (host, name, record, next)"
 	loadPages = `
-insert into pages (host, url, state, depth, ord, due, address, origin, record)
-select host, url, state, depth, ord, due, address, origin, record
+insert into pages (host, url, state, depth, ord, due, address, origin, record, version)
+select host, url, state, depth, ord, due, address, origin, record, case when state = 0 then 0 else 1 end
 from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::integer[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bytea[])
 	as t (host, url, state, depth, ord, due, address, origin, record)`
 	loadLinks  = "insert into links (host, url, targets) select host, url, targets from unnest($1::bigint[], $2::bigint[], $3::bytea[]) as t (host, url, targets)"
@@ -99,6 +103,18 @@ from (select h2.host, exists (select 1 from pages p where p.host = h2.host and p
 where h.host = q.host`
 )
 
+// loadingSetting is there from the first part of a copy to its end.
+const loadingSetting = "loading"
+
+// whole fails for a database into which a copy was begun and not finished.
+func (s *Store) whole(ctx context.Context) error {
+	v, err := s.Get(ctx, loadingSetting)
+	if err == nil && v != nil {
+		err = fmt.Errorf("%w: make the database anew and restore or migrate again", store.ErrPartial)
+	}
+	return err
+}
+
 // Load implements store.Target.
 func (s *Store) Load(ctx context.Context, p *store.Part) error {
 	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
@@ -108,6 +124,7 @@ func (s *Store) Load(ctx context.Context, p *store.Part) error {
 			return err
 		}
 		sum.hosts = int64(len(p.Hosts))
+		q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", loadingSetting, []byte("1"))
 		if l := p.Links; len(l) > 0 {
 			q.Queue(loadLinks, column(l, func(l *store.PageLinks) int64 { return Half(l.From[:8]) }), column(l, func(l *store.PageLinks) int64 { return Half(l.From[8:]) }),
 				column(l, func(l *store.PageLinks) []byte {
@@ -119,6 +136,9 @@ func (s *Store) Load(ctx context.Context, p *store.Part) error {
 				}))
 		}
 		for _, v := range p.Settings {
+			if slices.Contains(ownSettings, v.Name) {
+				continue
+			}
 			q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", v.Name, append([]byte{}, v.Value...))
 		}
 		sum.count(&q)
@@ -157,7 +177,7 @@ func queuePages(q *pgx.Batch, pages []store.Page, sum *tally) error {
 	for i := range pages {
 		var err error
 		if rows[i], err = rowOf(pages[i]); err != nil {
-			return err
+			return fmt.Errorf("page %q: %w", pages[i].URL, err)
 		}
 		r := &rows[i]
 		sum.urls++
@@ -170,10 +190,27 @@ func queuePages(q *pgx.Batch, pages []store.Page, sum *tally) error {
 			sum.states[r.state]++
 		}
 	}
+	queueAliases(q, pages)
 	q.Queue(loadPages, column(rows, func(r *row) int64 { return r.host }), column(rows, func(r *row) int64 { return r.url }), column(rows, func(r *row) int16 { return r.state }),
 		column(rows, func(r *row) int32 { return r.depth }), column(rows, func(r *row) int64 { return r.ord }), column(rows, func(r *row) int64 { return r.due }),
 		column(rows, func(r *row) string { return r.address }), column(rows, func(r *row) string { return r.origin }), column(rows, func(r *row) []byte { return r.record }))
 	return nil
+}
+
+// queueAliases notes which pages name others as canonical.
+func queueAliases(q *pgx.Batch, pages []store.Page) {
+	type alias struct{ target, page weburl.Key }
+	var all []alias
+	for i := range pages {
+		if target, ok := pages[i].AliasOf(); ok {
+			all = append(all, alias{target, pages[i].Key})
+		}
+	}
+	if len(all) == 0 {
+		return
+	}
+	q.Queue(insertAliases, column(all, func(a *alias) int64 { return Half(a.target[:8]) }), column(all, func(a *alias) int64 { return Half(a.target[8:]) }),
+		column(all, func(a *alias) int64 { return Half(a.page[:8]) }), column(all, func(a *alias) int64 { return Half(a.page[8:]) }))
 }
 
 func queueVisits(q *pgx.Batch, visits []store.VisitLog) error {
@@ -196,6 +233,12 @@ func queueVisits(q *pgx.Batch, visits []store.VisitLog) error {
 
 // Loaded implements store.Target: hosts are woken a slice at a time.
 func (s *Store) Loaded(ctx context.Context) error {
+	if err := s.Put(ctx, idName, []byte(store.NewID())); err != nil {
+		return err
+	}
+	if err := s.loadID(ctx); err != nil {
+		return fmt.Errorf("store: loaded: %w", err)
+	}
 	after := int64(math.MinInt64)
 	for {
 		rows, err := s.pool.Query(ctx, "select host from hosts where host > $1 order by host limit $2", after, slice)
@@ -207,6 +250,9 @@ func (s *Store) Loaded(ctx context.Context) error {
 			return fmt.Errorf("store: loaded: %w", err)
 		}
 		if len(hosts) == 0 {
+			if _, err := s.pool.Exec(ctx, "delete from settings where name = $1", loadingSetting); err != nil {
+				return fmt.Errorf("store: loaded: %w", err)
+			}
 			return nil
 		}
 		if _, err := s.pool.Exec(ctx, wakeHosts, hosts, 0, int64(never)); err != nil {

@@ -97,7 +97,7 @@ func (s *Store) mendLeases(ctx context.Context, now time.Time) error {
 
 const (
 	lateRows    = "select " + rowColumns + " from pages where (host, url) > ($1, $2) and due > $3 order by host, url limit $4"
-	thesePages  = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from pages p join unnest($1::bigint[], $2::bigint[]) as t (host, url) on p.host = t.host and p.url = t.url where p.due > 0"
+	thesePages  = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record, p.refetch, p.asked, p.version from pages p join unnest($1::bigint[], $2::bigint[]) as t (host, url) on p.host = t.host and p.url = t.url where p.due > 0"
 	wakeEarlier = `
 update hosts h set ready = greatest(h.next, t.due)
 from (select host, min(due) as due from unnest($1::bigint[], $2::bigint[]) as u (host, due) group by host) t
@@ -149,7 +149,7 @@ func planAnew(rows []row, now time.Time) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.host, r.url = host, url
+		r.host, r.url, r.asked = host, url, rows[i].asked
 		out = append(out, r)
 	}
 	return out, nil
@@ -175,6 +175,7 @@ func mendRows(ctx context.Context, tx pgx.Tx, late []row, now time.Time) error {
 	q.Queue(
 		updatePages, hosts, column(late, func(r *row) int64 { return r.url }), column(late, func(r *row) int16 { return r.state }),
 		column(late, func(r *row) int64 { return r.ord }), dues, column(late, func(r *row) []byte { return r.record }),
+		column(late, func(*row) bool { return false }), column(late, func(r *row) int64 { return r.asked }),
 	)
 	q.Queue(wakeEarlier, hosts, dues)
 	return tx.SendBatch(ctx, &q).Close()

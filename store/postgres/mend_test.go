@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/store/storetest"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -16,25 +16,12 @@ import (
 // the process itself and by the next one: visits, rests, and leases of who died.
 func TestPlansOfClockAhead(t *testing.T) {
 	t.Parallel()
-	const year = 365 * 24 * time.Hour
+	const year = storetest.Year
 	for _, again := range []string{"same process", "next process"} {
 		t.Run(again, func(t *testing.T) {
 			t.Parallel()
 			address, ctx, now := cluster.Database(t), context.Background(), time.Now()
 			s := open(t, address, Config{Node: "n"})
-			plans := []struct {
-				at    time.Time // of the visit
-				state store.State
-				wait  time.Duration
-				want  time.Duration // from now
-			}{
-				{now.Add(-time.Hour), store.OK, 3 * time.Hour, 2 * time.Hour},
-				{now.Add(-time.Hour), store.Failed, 3 * time.Hour, 2 * time.Hour},
-				{now.Add(year), store.OK, 5 * 24 * time.Hour, 5 * 24 * time.Hour},
-				{now.Add(year), store.Gone, time.Hour, time.Hour},
-				{now.Add(year), store.Failed, time.Hour, store.LongestRetry},
-				{now.Add(year), store.Blocked, 24 * time.Hour, store.LongestRetry},
-			}
 			page := func(i int) weburl.URL {
 				u, err := weburl.Parse(fmt.Sprintf("http://h%d/", i))
 				if err != nil {
@@ -62,25 +49,7 @@ func TestPlansOfClockAhead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for i, p := range plans {
-				if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
-					t.Fatal(err)
-				}
-				l := claim(p.at)
-				pages, err := s.Take(ctx, l, 1, p.at)
-				if err != nil || len(pages) != 1 {
-					t.Fatal(pages, err)
-				}
-				v := store.Visit{Page: pages[0], Arrived: p.at}
-				v.Page.State, v.Page.Slot = p.state, store.Slot{Due: p.at.Add(p.wait)}
-				if p.state != store.Failed && p.state != store.Blocked {
-					v.Page.History.Observe(p.at, true, change.Prior{})
-				}
-				_, err = s.Commit(ctx, l, &store.Batch{Host: l.Host, Visits: []store.Visit{v}})
-				if err := errors.Join(err, s.Release(ctx, l)); err != nil {
-					t.Fatal(err)
-				}
-			}
+			mended := storetest.PlanAhead(t, s, now)
 			// One host rests, one is leased by an agent that is gone, as are its slot, its
 			// place at an address and the time it took from a budget.
 			for i := range 2 {
@@ -111,18 +80,7 @@ func TestPlansOfClockAhead(t *testing.T) {
 				t.Errorf("claimed %+v", l)
 			}
 			done(l)
-			for i, plan := range plans {
-				p, err := s.Page(ctx, page(i))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if got := p.Slot.Due.Sub(now).Round(10 * time.Second); got != plan.want || p.History.Last.After(time.Now()) || p.History.Changed.After(time.Now()) {
-					t.Errorf("%d: due in %v, want %v; history %+v", i, got, plan.want, p.History)
-				}
-			}
-			if err := s.Visits(ctx, now.Add(store.ClockAhead), func(v *store.VisitLog) error { return fmt.Errorf("visit of the future: %+v", v) }); err != nil {
-				t.Error(err)
-			}
+			mended(s, time.Now(), 10*time.Second)
 			if _, ok, err := s.Enter(ctx, "::1", 1, time.Second); !ok || err != nil {
 				t.Errorf("place at an address: %v, %v", ok, err)
 			}

@@ -12,19 +12,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/store"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Membership are the options of Join.
 type Membership struct {
-	// Instance tells this process from another that was given the same name; a
-	// process that starts again on the same data directory keeps it.
+	// Instance tells this process from another that was given the same name.
 	Instance string
+	// Before are the instances of earlier processes of the same data directory, whose
+	// name this one takes over though it may seem alive. If an earlier process lives,
+	// in a copy of the directory, its next sign of life fails with ErrName.
+	Before []string
 	// Address, if not nil, is that of the console, "" without one.
 	Address func() string
 	// TTL is after what time without a sign of life the node is dead and its
-	// slots are others'. Default 15 s.
+	// slots are others'. Default store.DefaultLease.
 	TTL time.Duration
 	// Agents tells of the agents at work.
 	Agents func() []Agent
@@ -69,6 +73,7 @@ type Member struct {
 	beating sync.Mutex // one sign of life at a time; before mu
 	joined  time.Time
 	orders  *Orders // as of the last sign of life
+	seen    bool    // a sign of life was given
 
 	mu     sync.Mutex
 	slots  int       // agents allowed, unlimited without a global limit
@@ -89,7 +94,7 @@ var ErrName = errors.New("another living process has the same node name")
 // Join puts this process into the registry. Run keeps it there.
 func (s *Store) Join(ctx context.Context, m Membership) (*Member, error) {
 	if m.TTL <= 0 {
-		m.TTL = 15 * time.Second
+		m.TTL = store.DefaultLease
 	}
 	if m.Log == nil {
 		m.Log = slog.New(slog.DiscardHandler)
@@ -178,7 +183,7 @@ const (
 	putNode = `
 insert into nodes (name, instance, since, until, address, wanted, working, agents) values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (name) do update set instance = excluded.instance, until = excluded.until, address = excluded.address, wanted = excluded.wanted,
-	working = excluded.working, agents = excluded.agents where nodes.instance = excluded.instance or nodes.until < $3`
+	working = excluded.working, agents = excluded.agents where nodes.instance = excluded.instance or nodes.instance = any($9) or nodes.until < $3`
 	liveNodes  = "select name, since, until, address, wanted, agents from nodes where until >= $1 order by name"
 	makeSlots  = "insert into slots (n) select n from generate_series(1, $1::integer) as t (n) on conflict (n) do nothing"
 	dropSlots  = "delete from slots where n > $1 and (node = '' or until < $2)"
@@ -200,6 +205,11 @@ func (n *Member) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if skew, took, err := n.store.measureClock(ctx); err != nil {
+		return err
+	} else if skew.Abs() > maxSkew+took {
+		n.m.Log.Warn("registry: this machine's clock and the database's are apart: set both by NTP", "by", skew.Abs().Round(time.Millisecond))
+	}
 	var agents []Agent
 	if n.m.Agents != nil {
 		agents = n.m.Agents()
@@ -220,7 +230,7 @@ func (n *Member) beat(ctx context.Context) error {
 	var nodes []Node
 	slots := Unlimited
 	err = n.store.tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, putNode, name, n.m.Instance, now, until.UnixMilli(), address, wanted, len(agents), lines)
+		tag, err := tx.Exec(ctx, putNode, name, n.m.Instance, now, until.UnixMilli(), address, wanted, len(agents), lines, n.before())
 		if err != nil {
 			return err
 		}
@@ -236,6 +246,7 @@ func (n *Member) beat(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	n.seen = true
 	n.obey(orders)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -247,6 +258,15 @@ func (n *Member) beat(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// before are the instances that this process takes the place of: none after the
+// first sign of life.
+func (n *Member) before() []string {
+	if n.seen || n.m.Before == nil {
+		return []string{}
+	}
+	return n.m.Before
 }
 
 // told reads what holds for all nodes.

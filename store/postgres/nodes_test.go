@@ -164,3 +164,34 @@ func TestFair(t *testing.T) {
 		}
 	}
 }
+
+// A process that starts again takes the place of its predecessor at once; of two that
+// work in copies of one data directory one is refused or ends.
+func TestCopiesOfOneNode(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	address := cluster.Database(t)
+	join := func(instance string, before ...string) (*Member, error) {
+		return open(t, address, Config{Node: "n"}).Join(ctx, Membership{Instance: instance, Before: before, TTL: time.Hour})
+	}
+	first, err := join("run2", "run1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := join("copy", "run1"); !errors.Is(err, ErrName) {
+		t.Errorf("a copy made before the start joined: %v, want ErrName", err)
+	}
+	if err := first.beat(ctx); err != nil {
+		t.Errorf("the first process: %v", err)
+	}
+	second, err := join("run3", "run1", "run2")
+	if err != nil {
+		t.Fatalf("the successor: %v", err)
+	}
+	if err := first.beat(ctx); !errors.Is(err, ErrName) {
+		t.Errorf("the first, if it lives still: %v, want ErrName", err)
+	}
+	if err := second.beat(ctx); err != nil {
+		t.Errorf("the successor's next sign of life: %v", err)
+	}
+}

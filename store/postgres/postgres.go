@@ -9,8 +9,9 @@
 // claimed like any other.
 //
 // Commits of different hosts share no row that they write: URLs found on a
-// foreign host take a shared lock of its row, counters and the feed of changes
-// are tables that commits append to and readers fold together. Links are mostly
+// foreign host are inserted without a lock of its row, which is looked at afterwards
+// (wake.go); counters and the feed of changes are tables that commits append to and
+// readers fold together. Links are mostly
 // to pages known already; each process remembers the keys it has seen stored
 // and sends only the others.
 //
@@ -35,6 +36,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -81,10 +83,15 @@ type Store struct {
 	leaving  *together[Place]
 	ahead    ahead
 
-	mu    sync.Mutex
-	held  map[held]*work
-	clock time.Time // the latest that a host was asked for at
-	close sync.Once
+	offset atomic.Int64 // milliseconds by which the database's clock is ahead
+
+	mu       sync.Mutex
+	id       string
+	settled  []int64 // rows of wakes that are done with
+	held     map[held]*work
+	adopting map[string][2]int64 // how far the lanes of dead nodes were looked through
+	clock    time.Time           // the latest that a host was asked for at
+	close    sync.Once
 }
 
 // held names a lease of this process.
@@ -104,6 +111,7 @@ type work struct {
 type place struct {
 	slot  store.Slot
 	state store.State
+	asked int64 // by the column
 }
 
 var (
@@ -111,8 +119,8 @@ var (
 	_ store.Finisher = (*Store)(nil)
 )
 
-// maxSkew is how far the clocks of two nodes may be apart: leases and
-// politeness are judged by the clock of whoever asks.
+// maxSkew is how far the clock of a node may be from the database's. Leases and
+// politeness go by the database's.
 const maxSkew = 5 * time.Second
 
 // startPatience is for how long a server that does not answer is waited for when
@@ -185,7 +193,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	if c.Patience <= 0 {
 		c.Patience = 2 * time.Minute
 	}
-	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}}
+	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}, adopting: map[string][2]int64{}}
 	s.commits = newTogether(c.Gather, groupParts, groupWriters, s.writeAll)
 	s.renewals = newTogether(c.Gather, groupRenewals, 1, s.renewAll)
 	s.leaving = newTogether(c.Gather, groupRenewals, 1, s.leaveAll)
@@ -198,6 +206,22 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 			return err
 		}
 		if err := s.checkClock(ctx); err != nil {
+			return err
+		}
+		if err := s.whole(ctx); err != nil {
+			return err
+		}
+		if err := s.checkPages(ctx); err != nil {
+			return err
+		}
+		if err := s.loadID(ctx); err != nil {
+			return err
+		}
+		// Rows of the queue of renders that earlier programs emptied instead of deleting.
+		if _, err := s.pool.Exec(ctx, "delete from settings where name like 'render-wait/%' and length(value) = 0"); err != nil {
+			return err
+		}
+		if err := s.settleOld(ctx, time.Now().Add(-wakesAfter)); err != nil {
 			return err
 		}
 		return s.mendAhead(ctx, time.Now())
@@ -223,18 +247,67 @@ func where(pool *pgxpool.Pool) string {
 	return fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)
 }
 
-// checkClock compares this machine's clock with the database's.
+// checkClock measures how far this machine's clock is from the database's, and
+// refuses a difference that nobody should have.
 func (s *Store) checkClock(ctx context.Context) error {
+	skew, took, err := s.measureClock(ctx)
+	if err == nil && skew.Abs() > maxSkew+took {
+		err = fmt.Errorf("this machine's clock and the database's are %v apart: set both by NTP, leases depend on it", skew.Abs().Round(time.Millisecond))
+	}
+	return err
+}
+
+// clockNoise is what clocks that are set by NTP, and a query, may differ by.
+const clockNoise = 50 * time.Millisecond
+
+// measureClock keeps how far the database's clock is ahead of this machine's, for
+// the times that are written.
+func (s *Store) measureClock(ctx context.Context) (skew, took time.Duration, err error) {
 	var theirs time.Time
 	asked := time.Now()
 	if err := s.pool.QueryRow(ctx, "select now()").Scan(&theirs); err != nil {
+		return 0, 0, err
+	}
+	took = time.Since(asked)
+	if skew = theirs.Sub(asked.Add(took / 2)); skew.Abs() <= clockNoise+took {
+		s.offset.Store(0)
+	} else {
+		s.offset.Store(skew.Milliseconds())
+	}
+	return skew, took, nil
+}
+
+// databaseMillis is a time of this machine as the database's clock shows it.
+func (s *Store) databaseMillis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(1, t.UnixMilli()+s.offset.Load())
+}
+
+// idName is the setting with the store's ID.
+const idName = "store-id"
+
+// loadID reads the store's ID, which whoever comes first has made.
+func (s *Store) loadID(ctx context.Context) error {
+	if _, err := s.pool.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", idName, []byte(store.NewID())); err != nil {
 		return err
 	}
-	took := time.Since(asked)
-	if skew := theirs.Sub(asked.Add(took / 2)).Abs(); skew > maxSkew+took {
-		return fmt.Errorf("this machine's clock and the database's are %v apart: set both by NTP, leases depend on it", skew.Round(time.Millisecond))
+	var id []byte
+	if err := s.pool.QueryRow(ctx, "select value from settings where name = $1", idName).Scan(&id); err != nil {
+		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.id = string(id)
 	return nil
+}
+
+// ID implements store.Store.
+func (s *Store) ID() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
 }
 
 // Pool returns the connections, for parts that live in the same database.
@@ -260,6 +333,9 @@ func (s *Store) Close() error {
 		s.commits.done.Wait()
 		s.renewals.done.Wait()
 		s.leaving.done.Wait()
+		if ids := s.takeSettled(); len(ids) > 0 { // who finds them does no harm
+			_, _ = s.pool.Exec(ctx, deleteWake, ids)
+		}
 		s.pool.Close()
 	})
 	return nil

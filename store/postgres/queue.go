@@ -1,179 +1,159 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// locked is a host's row under a lock.
+// locked is a leased host's row under a lock.
 type locked struct {
-	fresh        bool
-	leased       int64
-	ready, next  int64
-	token        int64
-	batch, added int64
+	leased, token, batch, added int64
 }
 
-const (
-	hostColumns = "host, fresh, leased, ready, next, token, batch, added"
-	lockShared  = "select " + hostColumns + " from hosts where host = any($1) order by host for share"
-	lockWrite   = "select " + hostColumns + " from hosts where host = any($1) order by host for update"
-	isFresh     = "select host, fresh from hosts where host = any($1)"
-)
+const lockLeased = "select host, leased, token, batch, added from hosts where host = any($1) order by host for update"
 
-// lock locks the rows of all hosts of the batch in the order of their keys: the
-// leased ones and those that may have to be woken against everybody, the others
-// only against their own agent, who must not take them for exhausted while
-// pages are being queued.
+// lock locks the rows of the leased hosts in the order of their keys. Rows of other
+// hosts are not locked: who queues pages there has the hosts looked at afterwards
+// (settle), so that no host's agent waits for those who find URLs on it.
 func (w *writer) lock(ctx context.Context) error {
-	hosts := w.b.hosts()
-	before := map[int64]bool{} // host -> fresh, as it was a moment ago
-	if foreign := slices.DeleteFunc(slices.Clone(hosts), func(h int64) bool { return w.leased[h] != nil }); len(foreign) > 0 {
-		rows, err := w.tx.Query(ctx, isFresh, foreign)
-		if err != nil {
-			return err
-		}
-		var host int64
-		var fresh bool
-		if _, err := pgx.ForEachRow(rows, []any{&host, &fresh}, func() error { before[host] = fresh; return nil }); err != nil {
-			return err
-		}
-	}
-	for h := range w.leased {
-		if _, also := w.b.names[h]; !also {
-			hosts = append(hosts, h)
-		}
-	}
-	slices.Sort(hosts)
 	w.hosts = map[int64]*locked{}
-	var q pgx.Batch
-	var run []int64
-	var strong bool
-	flush := func() {
-		if len(run) == 0 {
-			return
-		}
-		statement := lockShared
-		if strong {
-			statement = lockWrite
-		}
-		q.Queue(statement, run).Query(w.locked(strong))
-		run = nil
-	}
-	for _, h := range hosts {
-		fresh, known := before[h]
-		own := w.leased[h] != nil
-		if !known && !own {
-			continue
-		}
-		if want := own || !fresh || w.b.moved[h]; want != strong {
-			flush()
-			strong = want
-		}
-		run = append(run, h)
-	}
-	flush()
-	if q.Len() == 0 {
+	if len(w.leased) == 0 {
 		return nil
 	}
-	return w.tx.SendBatch(ctx, &q).Close()
-}
-
-// locked reads rows of hosts; a host that fell idle before a shared lock was
-// had needs the other kind.
-func (w *writer) locked(strong bool) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		var host int64
-		var l locked
-		_, err := pgx.ForEachRow(rows, []any{&host, &l.fresh, &l.leased, &l.ready, &l.next, &l.token, &l.batch, &l.added}, func() error {
-			if !strong && !l.fresh {
-				return errAgain
-			}
-			row := l
-			w.hosts[host] = &row
-			return nil
-		})
+	hosts := make([]int64, 0, len(w.leased))
+	for h := range w.leased {
+		hosts = append(hosts, h)
+	}
+	slices.Sort(hosts)
+	rows, err := w.tx.Query(ctx, lockLeased, hosts)
+	if err != nil {
 		return err
 	}
+	var host int64
+	var l locked
+	_, err = pgx.ForEachRow(rows, []any{&host, &l.leased, &l.token, &l.batch, &l.added}, func() error {
+		row := l
+		w.hosts[host] = &row
+		return nil
+	})
+	return err
 }
 
 const (
 	insertHosts = `
 insert into hosts (host, name, fresh, ready, turn)
 select host, name, true, 0, $3 from unnest($1::bigint[], $2::text[]) as t (host, name)
-on conflict (host) do nothing`
+on conflict (host) do nothing
+returning host`
 	insertPages = `
 insert into pages (host, url, depth, ord, address, origin)
 select host, url, depth, ord, address, origin
 from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::text[], $6::text[]) as t (host, url, depth, ord, address, origin)
 on conflict (host, url) do nothing
 returning host, url`
+	lockPages = `
+select from pages p join unnest($1::bigint[], $2::bigint[]) as t (host, url) on p.host = t.host and p.url = t.url
+order by p.host, p.url for update of p`
+	// hastenPages moves revisits forward. Pages of a leased host may be out: the commit
+	// of their visit sees by asked that they were asked for after they were taken.
 	hastenPages = `
-update pages p set due = t.due from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as t (host, url, due)
-where p.host = t.host and p.url = t.url and t.due > 0 and p.due > t.due and p.ord = 0
-returning p.host, p.due`
+update pages p set refetch = p.refetch or t.refetch and p.ord = 0, asked = case when t.mark then greatest(t.due, p.asked + 1) else p.asked end,
+	due = case when p.ord = 0 and (p.due = 0 or p.due > t.due) then t.due else p.due end
+from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::boolean[], $5::boolean[]) as t (host, url, due, refetch, mark)
+where p.host = t.host and p.url = t.url and t.due > 0 and (p.ord = 0 and (p.due > t.due or t.refetch)
+	or t.mark and (p.ord > 0 or p.due > 0) and exists (select 1 from hosts h where h.host = t.host and h.leased > 0))`
 	promotePages = `
 update pages p set ord = t.ord from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as t (host, url, ord)
 where p.host = t.host and p.url = t.url and t.ord > 0 and p.ord > t.ord`
 )
 
-// queue inserts what is new and moves what is known, and tells from when on
-// idle hosts have something to visit: 0 for new pages.
-func (w *writer) queue(ctx context.Context) (wake map[int64]int64, err error) {
-	wake = map[int64]int64{}
+// queue inserts what is new and moves what is known, and notes the hosts that are to
+// be looked at when the transaction has ended.
+func (w *writer) queue(ctx context.Context) error {
+	w.touched = map[int64]bool{}
 	var q pgx.Batch
-	w.insertHosts(&q)
-	w.insertPages(&q, wake)
+	made := w.insertHosts(&q)
+	w.insertPages(&q)
 	if m := w.b.moves; len(m) > 0 {
+		w.lockPages(&q)
 		h, u := column(m, func(m *move) int64 { return m.host }), column(m, func(m *move) int64 { return m.url })
-		q.Queue(hastenPages, h, u, column(m, func(m *move) int64 { return m.due })).Query(func(rows pgx.Rows) error {
-			var host, due int64
-			_, err := pgx.ForEachRow(rows, []any{&host, &due}, func() error {
-				if before, ok := wake[host]; !ok || due < before {
-					wake[host] = due
-				}
-				return nil
-			})
-			return err
-		})
+		q.Queue(hastenPages, h, u, column(m, func(m *move) int64 { return m.due }), column(m, func(m *move) bool { return m.refetch }), column(m, func(m *move) bool { return m.mark }))
 		q.Queue(promotePages, h, u, column(m, func(m *move) int64 { return m.ord }))
+		for _, host := range h {
+			w.touched[host] = true
+		}
 	}
-	if q.Len() == 0 {
-		return wake, nil
+	if q.Len() > 0 {
+		if err := w.tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
 	}
-	return wake, w.tx.SendBatch(ctx, &q).Close()
+	for host := range made { // it can be claimed with all its pages
+		delete(w.touched, host)
+	}
+	for host, p := range w.leased {
+		if p.err != nil || p.done {
+			continue
+		}
+		if delete(w.touched, host); p.release {
+			w.touched[host] = true
+		}
+	}
+	return nil
 }
 
-// insertHosts queues the hosts that are new.
-func (w *writer) insertHosts(q *pgx.Batch) {
+// lockPages locks the pages that are moved or were visited in the order of their
+// keys, in which other transactions lock them, too.
+func (w *writer) lockPages(q *pgx.Batch) {
+	type key struct{ host, url int64 }
+	var keys []key
+	for _, m := range w.b.moves {
+		keys = append(keys, key{m.host, m.url})
+	}
+	for _, p := range w.parts {
+		for i := range p.visits {
+			keys = append(keys, key{p.visits[i].host, p.visits[i].url})
+		}
+	}
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.url, b.url)) })
+	q.Queue(lockPages, column(keys, func(k *key) int64 { return k.host }), column(keys, func(k *key) int64 { return k.url }))
+}
+
+// insertHosts queues the hosts that may be new; made holds those that are, once the
+// batch was sent.
+func (w *writer) insertHosts(q *pgx.Batch) (made map[int64]bool) {
+	made = map[int64]bool{}
 	var hosts []int64
 	var names []string
 	for _, h := range w.b.hosts() {
 		// A host with nothing but moves has nothing to move if it is not known.
-		if w.hosts[h] == nil && w.b.queues(h) {
+		if w.leased[h] == nil && w.b.queues(h) {
 			hosts, names = append(hosts, h), append(names, w.b.names[h])
 		}
 	}
 	if len(hosts) == 0 {
-		return
+		return made
 	}
-	w.sum.hosts = int64(len(hosts))
-	q.Queue(insertHosts, hosts, names, turn()).Exec(func(tag pgconn.CommandTag) error {
-		if tag.RowsAffected() < int64(len(hosts)) {
-			return errAgain // another queued pages of the same new host first
-		}
-		return nil
+	q.Queue(insertHosts, hosts, names, turn()).Query(func(rows pgx.Rows) error {
+		var host int64
+		_, err := pgx.ForEachRow(rows, []any{&host}, func() error {
+			made[host] = true
+			w.sum.hosts++
+			return nil
+		})
+		return err
 	})
+	return made
 }
 
 // insertPages queues the pages that may be new and counts those that are, for
 // who found them.
-func (w *writer) insertPages(q *pgx.Batch, wake map[int64]int64) {
+func (w *writer) insertPages(q *pgx.Batch) {
 	f := w.b.fresh
 	if len(f) == 0 {
 		return
@@ -191,38 +171,11 @@ func (w *writer) insertPages(q *pgx.Batch, wake map[int64]int64) {
 			p.added++
 			w.sum.urls++
 			w.sum.fresh++
-			wake[host] = 0
+			w.touched[host] = true
 			return nil
 		})
 		return err
 	})
-}
-
-const wakeHost = "update hosts set fresh = $2, ready = $3 where host = $1"
-
-// wake lets idle hosts be claimed.
-func (w *writer) wake(q *pgx.Batch, wake map[int64]int64) {
-	hosts := make([]int64, 0, len(wake))
-	for host := range wake {
-		hosts = append(hosts, host)
-	}
-	slices.Sort(hosts)
-	for _, host := range hosts {
-		due, l := wake[host], w.hosts[host]
-		if p := w.leased[host]; p != nil && p.err == nil { // its own record follows
-			continue
-		}
-		if l == nil || l.fresh && l.leased == 0 { // inserted by this batch, or awake
-			continue
-		}
-		fresh, ready := l.fresh || due == 0, l.ready
-		if l.leased == 0 {
-			ready = min(ready, max(l.next, due))
-		}
-		if fresh != l.fresh || ready != l.ready {
-			q.Queue(wakeHost, host, fresh, ready)
-		}
-	}
 }
 
 // turn is a host's place among equals from now on.

@@ -35,7 +35,28 @@ func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
 	return &p, nil
 }
 
-const readRecords = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record from pages p join (select distinct host, url from unnest($1::bigint[], $2::bigint[]) as u (host, url)) t on p.host = t.host and p.url = t.url"
+// Host implements store.HostReader.
+func (s *Store) Host(ctx context.Context, name string) (*store.Host, error) {
+	h := &store.Host{Name: name}
+	err := s.retry(ctx, func() error {
+		var record []byte
+		err := s.pool.QueryRow(ctx, "select record from hosts where host = $1", hostKey(name)).Scan(&record)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return store.ErrNotFound
+		}
+		if err == nil && record != nil {
+			err = json.Unmarshal(record, h)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("store: host %s: %w", name, err)
+	}
+	h.AddReason()
+	return h, nil
+}
+
+const readRecords = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.address, p.origin, p.record, p.refetch, p.asked, p.version from pages p join (select distinct host, url from unnest($1::bigint[], $2::bigint[]) as u (host, url)) t on p.host = t.host and p.url = t.url"
 
 // Records implements store.Store.
 func (s *Store) Records(ctx context.Context, keys []weburl.Key) (out []store.Page, err error) {
@@ -166,6 +187,7 @@ func (s reader) Hosts(ctx context.Context, f func(*store.Host) error) error {
 						return fmt.Errorf("host %s: %w: %w", name, errInput, err)
 					}
 				}
+				h.AddReason()
 				h.Name = name
 				hosts = append(hosts, h)
 				return nil
@@ -296,10 +318,11 @@ func (s *Store) Get(ctx context.Context, name string) (value []byte, err error) 
 
 // Put implements store.Store.
 func (s *Store) Put(ctx context.Context, name string, value []byte) error {
-	if value == nil {
-		value = []byte{}
-	}
 	err := s.retry(ctx, func() error {
+		if len(value) == 0 {
+			_, err := s.pool.Exec(ctx, "delete from settings where name = $1", name)
+			return err
+		}
 		_, err := s.pool.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", name, value)
 		return err
 	})

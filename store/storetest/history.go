@@ -23,7 +23,7 @@ func testAtomic(t *testing.T, open Opener) {
 	l := claim(t, s, start)
 	p := take(t, s, l, 1, start)
 	foreign := p[0]
-	foreign.URL = "http://c/1"
+	foreign.Key, foreign.URL = parse(t, "http://c/1").Key(), "http://c/1"
 	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visited(p[0], start, true), visited(foreign, start, true)}, Found: found(t, "http://d/")}
 	if _, err := s.Commit(ctx, l, b); err == nil {
 		t.Fatal("a page of another host was committed")

@@ -27,6 +27,8 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		"AddOnce": testAddOnce, "Visit": testVisit, "Lease": testLease, "Politeness": testPoliteness, "Order": testOrder,
 		"Revisit": testRevisit, "Hasten": testHasten, "Promote": testPromote, "Feed": testFeed, "Atomic": testAtomic, "Restart": testRestart,
 		"Concurrent": testConcurrent, "Model": testModel, "Meta": testMeta, "NotFound": testNotFound,
+		"Key": testKey, "BadInput": testBadInput, "BadHost": testBadHost, "BadOrigin": testBadOrigin, "Reindex": testReindex,
+		"ID": testID, "Refetch": testRefetch, "Postpone": testPostpone, "HostRecord": testHostRecord,
 	}
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -451,6 +453,17 @@ func testMeta(t *testing.T, open Opener) {
 	if v, err := s.Get(ctx, "x"); err != nil || string(v) != "žodis" {
 		t.Errorf("%q, %v", v, err)
 	}
+	for _, empty := range [][]byte{nil, {}} {
+		if err := s.Put(ctx, "x", []byte("again")); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Put(ctx, "x", empty); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := s.Get(ctx, "x"); err != nil || v != nil {
+			t.Errorf("after an empty value was put: got %q, %v, want none", v, err)
+		}
+	}
 }
 
 func testNotFound(t *testing.T, open Opener) {
@@ -470,4 +483,124 @@ func testNotFound(t *testing.T, open Opener) {
 	if pages, err = s.Records(context.Background(), nil); err != nil || len(pages) != 0 {
 		t.Errorf("records of nothing: %+v, %v", pages, err)
 	}
+}
+
+// A store has an ID of its own for as long as it lives, and another one after a
+// copy was loaded into it.
+func testID(t *testing.T, open Opener) {
+	ctx := context.Background()
+	id := func(s store.Store) string {
+		t.Helper()
+		if s.ID() == "" {
+			t.Fatal("the store has no ID")
+		}
+		return s.ID()
+	}
+	s := open(t)
+	first := id(s)
+	closeStore(t, s)
+	s = open(t)
+	if got := id(s); got != first {
+		t.Errorf("after a restart the ID is %s, want %s", got, first)
+	}
+	part := store.Part{Settings: []store.Setting{{Name: "x", Value: []byte("1")}}}
+	if from, ok := s.(store.Source); ok { // the settings of a store hold no ID to be copied
+		err := from.Settings(ctx, func(name string, value []byte) error {
+			part.Settings = append(part.Settings, store.Setting{Name: name, Value: value})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range part.Settings {
+		if string(v.Value) == first {
+			t.Errorf("the ID would be copied as %s", v.Name)
+		}
+	}
+	if to, ok := s.(store.Target); ok {
+		if err := errors.Join(to.Load(ctx, &part), to.Loaded(ctx)); err != nil {
+			t.Fatal(err)
+		}
+		second := id(s)
+		if second == first {
+			t.Errorf("after a copy was loaded the ID is still %s", first)
+		}
+		closeStore(t, s)
+		s = open(t)
+		if got := id(s); got != second {
+			t.Errorf("after another restart the ID is %s, want %s", got, second)
+		}
+	}
+	closeStore(t, s)
+}
+
+// What tells a page's content from another is forgotten when its body is asked for
+// again, also while a visit is under way that brings none.
+func testRefetch(t *testing.T, open Opener) {
+	s := open(t)
+	ctx := context.Background()
+	add(t, s, "http://a/rests", "http://a/out", "http://a/brings", "http://a/new")
+	ask := func(now time.Time, urls ...string) {
+		t.Helper()
+		var f []store.Found
+		for _, u := range urls {
+			f = append(f, store.Found{URL: parse(t, u), Due: now, Refetch: true})
+		}
+		if n, err := s.Add(ctx, f); n != 0 || err != nil {
+			t.Fatalf("added %d, %v", n, err)
+		}
+	}
+	visit := func(p store.Page, now time.Time, changed bool) store.Visit {
+		v := visited(p, now, changed)
+		v.Page.Digest, v.Page.Simhash, v.Page.ETag, v.Page.LastModified = [16]byte{1}, 7, `"e"`, "Mon"
+		return v
+	}
+	check := func(url string, forgotten bool, due time.Time) {
+		t.Helper()
+		p, err := s.Page(ctx, parse(t, url))
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := p.Digest == [16]byte{} && p.Simhash == 0 && p.ETag == "" && p.LastModified == ""
+		not := p.Digest == [16]byte{1} && p.Simhash == 7 && p.ETag == `"e"` && p.LastModified == "Mon"
+		if forgotten && !is || !forgotten && !not || p.Slot.Due.After(due) {
+			t.Errorf("%s: %+v, want its body forgotten: %v, and due by %v", url, p, forgotten, due)
+		}
+	}
+	l := claim(t, s, start)
+	b := &store.Batch{}
+	for _, p := range take(t, s, l, 9, start) {
+		if p.URL != "http://a/new" {
+			b.Visits = append(b.Visits, visit(p, start, true))
+		}
+	}
+	commit(t, s, l, b)
+	release(t, s, l)
+	ask(start.Add(time.Minute), "http://a/rests", "http://a/new", "http://a/rests")
+	check("http://a/rests", true, start.Add(time.Minute))
+	closeStore(t, s)
+	s = open(t)
+	defer func() { closeStore(t, s) }()
+	check("http://a/rests", true, start.Add(time.Minute))
+
+	later := start.Add(2 * time.Hour)
+	l = claim(t, s, later)
+	pages := take(t, s, l, 9, later)
+	if len(pages) != 4 {
+		t.Fatalf("took %s, want all", urls(pages))
+	}
+	ask(later, "http://a/out", "http://a/brings")
+	b = &store.Batch{}
+	for _, p := range pages {
+		if p.URL == "http://a/rests" && (p.Digest != [16]byte{} || p.ETag != "") {
+			t.Errorf("taken with %+v, want its body forgotten", p)
+		}
+		b.Visits = append(b.Visits, visit(p, later, p.URL != "http://a/out"))
+	}
+	commit(t, s, l, b)
+	release(t, s, l)
+	check("http://a/rests", false, later.Add(time.Hour))
+	check("http://a/brings", false, later.Add(time.Hour))
+	check("http://a/out", true, later.Add(time.Hour))
 }
