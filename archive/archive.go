@@ -24,6 +24,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -85,6 +86,9 @@ type Writer struct {
 	name string // without .open
 	size int64
 	seq  int
+	// failed is why the writer cannot go on: which of the records that were written
+	// since the last Sync are on the disk is not known, so that no later Sync may succeed.
+	failed error
 
 	syncing sync.Mutex // before mu
 	durable Position   // up to where the last Sync got; guarded by syncing
@@ -120,10 +124,13 @@ func Open(c Config) (*Writer, error) {
 			continue
 		}
 		damage, err := repair(name)
-		if err != nil {
+		mended = append(mended, damage...)
+		if err != nil && Passing(err) {
 			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
 		}
-		mended = append(mended, damage...)
+		if err != nil { // it is no file that this process could write: what can be read of it stays readable
+			mended = append(mended, fmt.Sprintf("%s: left as it is: %v", filepath.Base(name), err))
+		}
 	}
 	return &Writer{config: c, mended: mended}, nil
 }
@@ -313,15 +320,21 @@ func (p *packer) pack() error {
 func (w *Writer) append(m *packer) error {
 	n, err := w.buf.Write(m.packed)
 	w.size += int64(n)
-	return err
+	if err != nil {
+		return w.fail(err)
+	}
+	return nil
 }
 
 // ready opens a file if there is none, or the present one is full.
 func (w *Writer) ready() error {
-	if w.f != nil && w.size >= w.config.FileSize {
+	if w.failed == nil && w.f != nil && w.size >= w.config.FileSize {
 		if err := w.finish(); err != nil {
 			return err
 		}
+	}
+	if w.failed != nil {
+		return w.failed
 	}
 	if w.f != nil {
 		return nil
@@ -336,6 +349,9 @@ func (w *Writer) ready() error {
 		f, err := os.OpenFile(path+openSuffix, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
 		if errors.Is(err, fs.ErrExist) {
 			continue
+		}
+		if err == nil {
+			err = syncFolder(w.config.Dir) // or a crash of the machine could leave synced records under no name
 		}
 		if err != nil {
 			return err
@@ -365,15 +381,41 @@ func (w *Writer) finish() error {
 		path := filepath.Join(w.config.Dir, w.name)
 		err = os.Rename(path+openSuffix, path)
 	}
+	if err == nil {
+		err = syncFolder(w.config.Dir)
+	}
 	w.f = nil
-	return err
+	return w.fail(err)
+}
+
+// fail keeps the first error after which records may be lost. The caller holds mu.
+func (w *Writer) fail(err error) error {
+	if err != nil && w.failed == nil {
+		w.failed = fmt.Errorf("%s was not written whole: %w; check the disk and start again", w.name, err)
+	}
+	return w.failed
+}
+
+// syncFolder makes names that were made or changed in a folder survive a crash of
+// the machine. File systems that cannot sync folders need not.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
 }
 
 // Flush makes what was written readable by ReadAt, Sync makes it survive a
 // crash of the machine.
 func (w *Writer) Flush() error { return w.flush(false) }
 
-// Sync flushes and waits for the disk.
+// Sync flushes and waits for the disk. Once writing, syncing or finishing a file
+// has failed, every Sync fails: all who shared the file learn of it.
 func (w *Writer) Sync() error { return w.flush(true) }
 
 func (w *Writer) flush(sync bool) error {
@@ -394,7 +436,14 @@ func (w *Writer) flush(sync bool) error {
 	}
 	// Without mu: others write on meanwhile. A file that was finished in between
 	// was synced then.
-	if err := f.Sync(); err != nil && !errors.Is(err, os.ErrClosed) {
+	err = f.Sync()
+	w.mu.Lock()
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		_ = w.fail(err)
+	}
+	err = w.failed
+	w.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
 	w.durable = Position{File: name, Offset: upTo}
@@ -406,11 +455,14 @@ func (w *Writer) flush(sync bool) error {
 func (w *Writer) written() (f *os.File, name string, upTo int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.failed != nil {
+		return nil, "", 0, fmt.Errorf("archive: %w", w.failed)
+	}
 	if w.f == nil {
 		return nil, "", 0, nil
 	}
 	if err := w.buf.Flush(); err != nil {
-		return nil, "", 0, fmt.Errorf("archive: %w", err)
+		return nil, "", 0, fmt.Errorf("archive: %w", w.fail(err))
 	}
 	return w.f, w.name, w.size, nil
 }

@@ -115,22 +115,29 @@ func TestReopenedAtOnce(t *testing.T) {
 	}
 }
 
+// unfinished returns the records of a file that is not closed, and its bytes.
+func unfinished(t *testing.T, how Packing) (pos []Position, whole []byte) {
+	t.Helper()
+	dir := t.TempDir()
+	w := open(t, dir, 0, how)
+	pos = write(t, w, 6)
+	if err := w.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(filepath.Join(dir, pos[0].File+openSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pos, whole
+}
+
 // A file cut at any byte loses only the records behind the cut.
 func TestRepair(t *testing.T) {
 	t.Parallel()
 	for _, how := range []Packing{Fast, Small, Plain} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			w := open(t, dir, 0, how)
-			pos := write(t, w, 6)
-			if err := w.Sync(); err != nil {
-				t.Fatal(err)
-			}
-			whole, err := os.ReadFile(filepath.Join(dir, pos[0].File+openSuffix))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pos, whole := unfinished(t, how)
 			for cut := 0; cut <= len(whole); cut += 37 {
 				dir := t.TempDir()
 				name := filepath.Join(dir, pos[0].File+openSuffix)
@@ -162,17 +169,7 @@ func TestRepairKeepsWhatIsBehindDamage(t *testing.T) {
 	for _, how := range []Packing{Fast, Small, Plain} {
 		t.Run(string(how), func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
-			w := open(t, dir, 0, how)
-			pos := write(t, w, 6)
-			if err := w.Sync(); err != nil {
-				t.Fatal(err)
-			}
-			name := filepath.Join(dir, pos[0].File+openSuffix)
-			whole, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			pos, whole := unfinished(t, how)
 			for hit := range pos {
 				b := bytes.Clone(whole[:len(whole)-3]) // the last record is not whole
 				at := pos[hit].Offset

@@ -2,16 +2,19 @@ package archive
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/textproto"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -211,30 +214,159 @@ func (r *Reader) line() (string, error) {
 // maxExchange bounds a body read back into memory.
 const maxExchange = 256 << 20
 
-// Read returns the exchange at a position of the archive in dir.
+// ErrDamaged is the error of a record that cannot be read back as it was written:
+// cut off, overwritten, or of a file that holds something else.
+var ErrDamaged = errors.New("the record is damaged")
+
+// Passing reports whether reading a body failed for a reason that lies in this
+// machine, the network or the caller and not in the file or record: it is tried
+// again, while every other error excludes the one body that it is about.
+//
+// A read error of the disk (EIO) is the file's: bad sectors take single records.
+// A disk that fails altogether shows by what is written to it.
+func Passing(err error) bool {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	var network net.Error
+	if errors.As(err, &network) {
+		if _, system := network.(syscall.Errno); !system { // which has the methods of a net.Error, too
+			return true
+		}
+	}
+	for _, own := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EINTR, syscall.EAGAIN,
+		syscall.ESTALE, syscall.ENOTCONN, syscall.ETIMEDOUT, syscall.EHOSTDOWN, // of a file system elsewhere
+	} {
+		if errors.Is(err, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// Damage names the kind of an error that excludes a body: "missing" where there
+// is no such file, "unreadable" where the system refuses to read it, "damaged"
+// where it holds something else. It is "" for nil and for errors that pass.
+func Damage(err error) string {
+	var path *fs.PathError
+	switch {
+	case err == nil || Passing(err):
+		return ""
+	case errors.Is(err, fs.ErrNotExist):
+		return "missing"
+	case errors.As(err, &path):
+		return "unreadable"
+	}
+	return "damaged"
+}
+
+// Read returns the exchange at a position of the archive in dir. The error is
+// fs.ErrNotExist without the file, ErrDamaged where no whole record lies there.
 func Read(dir string, p Position) (*Exchange, error) {
 	if p.File != filepath.Base(p.File) || p.IsZero() {
 		return nil, fmt.Errorf("archive: %q is no file of the archive: %w", p.File, fs.ErrNotExist)
 	}
 	path := filepath.Join(dir, p.File)
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err = os.Open(path + openSuffix)
+		f, err = openRegular(path + openSuffix)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	defer f.Close()
+	if p.Offset < 0 {
+		return nil, fmt.Errorf("archive %s at %d: %w", p.File, p.Offset, ErrDamaged)
+	}
 	if _, err := f.Seek(p.Offset, io.SeekStart); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	rec, err := newReader(f).Next()
+	x, err := ReadRecord(f)
 	if err != nil {
 		return nil, fmt.Errorf("archive %s at %d: %w", p.File, p.Offset, err)
 	}
-	x, err := rec.Exchange()
+	return x, nil
+}
+
+// Has reports whether a file lies in the archive in dir.
+func Has(dir, file string) bool {
+	if file == "" || file != filepath.Base(file) {
+		return false
+	}
+	for _, name := range []string{file, file + openSuffix} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
+// IsEmpty reports whether the archive in dir has no files.
+func IsEmpty(dir string) bool {
+	files, err := filepath.Glob(filepath.Join(dir, "*.warc*"))
+	return err == nil && len(files) == 0
+}
+
+// openRegular opens a file, and nothing else that may stand in its place: opening a
+// named pipe would wait for its writer.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("archive %s at %d: %w", p.File, p.Offset, err)
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return os.Open(path)
+}
+
+// ReadRecord reads the exchange with which r begins, as this package has written
+// it, and compares record and body with their checksums. Every error that is not
+// r's own is ErrDamaged.
+func ReadRecord(r io.Reader) (*Exchange, error) {
+	in := &sourceReader{r: r}
+	x, err := readRecord(in)
+	if in.err != nil {
+		return nil, in.err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return x, nil
+}
+
+// sourceReader remembers the error of its reader that is not its end.
+type sourceReader struct {
+	r   io.Reader
+	err error
+}
+
+func (s *sourceReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+func readRecord(r io.Reader) (*Exchange, error) {
+	in := newReader(r)
+	rec, err := in.Next()
+	if err != nil {
+		return nil, unexpected(err) // a position is never that of a file's end
+	}
+	x, err := rec.Exchange()
+	if err == nil {
+		err = in.skip() // which checks the sum of a packed record
+	}
+	if err != nil {
+		return nil, unexpected(err)
+	}
+	if want := rec.Header.Get("WARC-Payload-Digest"); strings.HasPrefix(want, "sha1:") {
+		if got := digest(x.Body); got != want {
+			return nil, fmt.Errorf("the body's digest is %s, not %s", got, want)
+		}
 	}
 	return x, nil
 }

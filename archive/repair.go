@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,10 @@ import (
 // disk, stays where it is, so that the records behind it keep their places; it is
 // told of.
 func repair(name string) (damage []string, err error) {
+	final := strings.TrimSuffix(name, openSuffix)
+	if _, err := os.Lstat(final); err == nil {
+		return nil, fmt.Errorf("there is a finished %s", filepath.Base(final))
+	}
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
@@ -29,13 +34,19 @@ func repair(name string) (damage []string, err error) {
 		damage = append(damage, fmt.Sprintf("%s: damaged between bytes %d and %d: bodies that lie there are lost, those behind it are not", strings.TrimSuffix(filepath.Base(name), openSuffix), whole, next))
 		whole = end
 	}
-	if err = errors.Join(err, f.Truncate(whole), f.Sync(), f.Close()); err != nil {
+	if err != nil { // of the disk: what cannot be read now must not be cut off
+		return damage, errors.Join(err, f.Close())
+	}
+	if err = errors.Join(f.Truncate(whole), f.Sync(), f.Close()); err != nil {
 		return damage, err
 	}
 	if whole == 0 {
 		return damage, os.Remove(name)
 	}
-	return damage, os.Rename(name, strings.TrimSuffix(name, openSuffix))
+	if err := os.Rename(name, final); err != nil {
+		return damage, err
+	}
+	return damage, syncFolder(filepath.Dir(name))
 }
 
 // wholeRecords is where the last of the records ends that lie one after the other
@@ -48,13 +59,23 @@ func wholeRecords(f *os.File, from int64) (end int64, err error) {
 	r := newReader(f)
 	for {
 		if _, err := r.Next(); err != nil {
-			return end, nil
+			return end, ofDisk(err)
 		}
 		if err := r.skip(); err != nil {
-			return end, nil
+			return end, ofDisk(err)
 		}
 		end = from + r.offset()
 	}
+}
+
+// ofDisk returns err if a file could not be read, and nil if what was read is no
+// whole record.
+func ofDisk(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return err
+	}
+	return nil
 }
 
 // starts are what records begin with, packed and not.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -205,8 +206,8 @@ func (b *Bucket) Has(ctx context.Context, file string) bool {
 	return err == nil
 }
 
-// Read returns the exchange at a position, or fs.ErrNotExist when its file has
-// not arrived.
+// Read returns the exchange at a position, fs.ErrNotExist when its file has not
+// arrived, or archive.ErrDamaged.
 func (b *Bucket) Read(ctx context.Context, p archive.Position) (*archive.Exchange, error) {
 	if p.IsZero() || p.File != filepath.Base(p.File) || p.Offset < 0 {
 		return nil, fmt.Errorf("archive: %q is no file of the archive: %w", p.File, fs.ErrNotExist)
@@ -221,19 +222,46 @@ func (b *Bucket) Read(ctx context.Context, p archive.Position) (*archive.Exchang
 	defer cancel()
 	body, _, _, err := (&minio.Core{Client: b.client}).GetObject(ctx, b.name, b.key(p.File), opt)
 	if err != nil {
-		if minio.ToErrorResponse(err).Code == minio.NoSuchKey {
-			err = fmt.Errorf("%w: %w", fs.ErrNotExist, err)
-		}
-		return nil, fmt.Errorf("archive %s in the bucket: %w", p.File, err)
+		return nil, fmt.Errorf("archive %s in the bucket: %w", p.File, ofObject(err))
 	}
 	defer body.Close()
-	rec, err := archive.NewReader(body).Next()
-	if err != nil {
-		return nil, fmt.Errorf("archive %s in the bucket at %d: %w", p.File, p.Offset, err)
-	}
-	x, err := rec.Exchange()
+	x, err := archive.ReadRecord(bodyReader{body})
 	if err != nil {
 		return nil, fmt.Errorf("archive %s in the bucket at %d: %w", p.File, p.Offset, err)
 	}
 	return x, nil
+}
+
+// ofObject tells errors of one object from those of the bucket, which pass.
+func ofObject(err error) error {
+	switch minio.ToErrorResponse(err).Code {
+	case minio.NoSuchKey:
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	case minio.InvalidRange: // the object ends before the record
+		return fmt.Errorf("%w: %w", archive.ErrDamaged, err)
+	case "InvalidObjectState": // it was moved to a class from which nothing is read
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return &bucketError{err}
+}
+
+// bucketError is an error of the bucket or the way to it.
+type bucketError struct{ err error }
+
+func (e *bucketError) Error() string { return e.err.Error() }
+func (e *bucketError) Unwrap() error { return e.err }
+
+// Timeout and Temporary make it a net.Error: it passes.
+func (e *bucketError) Timeout() bool   { return false }
+func (e *bucketError) Temporary() bool { return true }
+
+// bodyReader reads an answer; what cuts it off is the connection, not the object.
+type bodyReader struct{ io.Reader }
+
+func (b bodyReader) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &bucketError{err}
+	}
+	return n, err
 }
