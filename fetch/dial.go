@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"time"
 )
 
@@ -14,19 +15,20 @@ import (
 // it connects to, not names: a name that is given another address between two
 // requests (DNS rebinding) gains nothing.
 type dialer struct {
-	private bool
-	names   *resolver
-	net     net.Dialer
+	names *resolver
+	net   net.Dialer
 }
 
 // headStart is how long an address is waited for alone.
 const headStart = 250 * time.Millisecond
 
 func newDialer(c Config) *dialer {
-	return &dialer{private: c.AllowPrivate, names: newResolver(c.Resolver), net: net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}}
+	return &dialer{names: newResolver(c.Resolver), net: net.Dialer{Timeout: 15 * time.Second, KeepAlive: 30 * time.Second}}
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+// dial connects to a host and port. permitted lets it use private addresses of that
+// host.
+func (d *dialer) dial(ctx context.Context, network, address string, permitted bool) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -35,9 +37,9 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	order := d.order(addrs)
+	order := dialOrder(addrs, host, permitted)
 	if len(order) == 0 {
-		return nil, fmt.Errorf("%s is %v: %w", host, addrs[:min(len(addrs), mostAddrs)], errPrivate)
+		return nil, privateError(host, addrs)
 	}
 	return d.race(ctx, network, port, order)
 }
@@ -46,11 +48,17 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 // licence to knock at all of them.
 const mostAddrs = 8
 
-// order returns the addresses that may be dialled as they are.
-func (d *dialer) order(addrs []netip.Addr) []netip.Addr {
+// privateError says that none of a host's addresses may be dialled.
+func privateError(host string, addrs []netip.Addr) error {
+	return fmt.Errorf("%s is %v: %w", host, addrs[:min(len(addrs), mostAddrs)], errPrivate)
+}
+
+// dialOrder returns the addresses of a host that may be dialled, in the order of
+// trying.
+func dialOrder(addrs []netip.Addr, host string, permitted bool) []netip.Addr {
 	var allowed []netip.Addr
 	for _, a := range addrs {
-		if d.private || Public(a) {
+		if mayDial(a, host, permitted) {
 			allowed = append(allowed, a)
 		}
 	}
@@ -58,33 +66,70 @@ func (d *dialer) order(addrs []netip.Addr) []netip.Addr {
 	return out[:min(len(out), mostAddrs)]
 }
 
-// Dial connects as the client does for its own requests, with the check of
-// addresses, for a proxy through which another program's requests go. private
-// tells a refusal from a failure.
-func (c *Client) Dial(ctx context.Context, network, address string) (conn net.Conn, private bool, err error) {
-	dial := c.dialer.dial
-	if c.config.Dial != nil {
-		dial = c.config.Dial
+// Permits reports whether Dial may use private addresses of a host and port.
+func (c *Client) Permits(address string) bool {
+	if c.config.AllowPrivate || address == c.proxy {
+		return true
 	}
-	conn, err = dial(ctx, network, address)
+	host, port, err := net.SplitHostPort(address)
+	return err == nil && c.config.Permit != nil && c.config.Permit(host, port)
+}
+
+// Dial connects as the client does for its own requests, with the check of
+// addresses, for a proxy through which another program's requests go. Config.Permit
+// decides on private addresses. private tells a refusal from a failure.
+func (c *Client) Dial(ctx context.Context, network, address string) (conn net.Conn, private bool, err error) {
+	if c.config.Dial != nil {
+		conn, err = c.config.Dial(ctx, network, address)
+	} else {
+		conn, err = c.dialer.dial(ctx, network, address, c.Permits(address))
+	}
 	return conn, errors.Is(err, errPrivate), err
 }
 
-// Address returns the address of a host name that is dialled first, found in the
-// cache or by asking, or "" where there is none: the name does not resolve, no
-// address is allowed, or another dials.
-func (c *Client) Address(ctx context.Context, host string) string {
+// CheckTarget refuses a host and port that is written as an address which Dial would
+// refuse: all that can be known of a request that goes through a forward proxy.
+func (c *Client) CheckTarget(address string) error {
+	return checkWritten(address, c.Permits(address))
+}
+
+func checkWritten(address string, permitted bool) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if a, err := netip.ParseAddr(host); err == nil && !mayDial(a, host, permitted) {
+		return privateError(host, []netip.Addr{a})
+	}
+	if isLoopbackName(host) && !permitted {
+		return fmt.Errorf("%s is this machine: %w", host, errPrivate)
+	}
+	return nil
+}
+
+// isLoopbackName reports whether a name means this machine (RFC 6761).
+func isLoopbackName(host string) bool {
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return host == "localhost" || strings.HasSuffix(host, ".localhost")
+}
+
+// Addresses returns the addresses of a host name that a request with or without
+// permission may dial, in the order of trying, found in the cache or by asking. There
+// are none where the name does not resolve or another dials.
+func (c *Client) Addresses(ctx context.Context, host string, permitted bool) []string {
 	if c.config.Dial != nil || c.config.Proxy != "" {
-		return ""
+		return nil
 	}
 	addrs, err := c.dialer.names.lookup(ctx, host)
 	if err != nil {
-		return ""
+		return nil
 	}
-	if order := c.dialer.order(addrs); len(order) > 0 {
-		return order[0].String()
+	order := dialOrder(addrs, host, permitted || c.config.AllowPrivate)
+	out := make([]string, len(order))
+	for i, a := range order {
+		out[i] = a.String()
 	}
-	return ""
+	return out
 }
 
 // alternate orders addresses so that the two families take turns, beginning with
@@ -165,32 +210,4 @@ func (d *dialer) race(ctx context.Context, network, port string, addrs []netip.A
 			}
 		}
 	}
-}
-
-// notPublic are networks that are neither loopback, private nor link-local by
-// name but not on the internet either: carrier-grade NAT, documentation,
-// benchmarking, reserved; and of IPv6 those in which an address of IPv4 is embedded
-// that may be any (6to4, Teredo, NAT64, IPv4-compatible), and the old site-local ones.
-// See IANA's special-purpose address registries.
-var notPublic = []netip.Prefix{
-	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("192.0.2.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("240.0.0.0/4"),
-	netip.MustParsePrefix("192.88.99.0/24"),
-	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("64:ff9b:1::/48"), netip.MustParsePrefix("100::/64"),
-	netip.MustParsePrefix("2001::/23"), netip.MustParsePrefix("2001:db8::/32"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("3fff::/20"),
-	netip.MustParsePrefix("5f00::/16"), netip.MustParsePrefix("fec0::/10"),
-}
-
-// Public reports whether an address can belong to a server on the internet.
-func Public(a netip.Addr) bool {
-	a = a.Unmap()
-	if !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() {
-		return false
-	}
-	for _, p := range notPublic {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
 }

@@ -22,6 +22,7 @@ const (
 	Timeout   Kind = "timeout"
 	TLS       Kind = "tls"
 	Private   Kind = "private"  // the address is not public
+	Port      Kind = "port"     // the port is of a service that is not the web
 	Slow      Kind = "slow"     // the body drips
 	Bomb      Kind = "bomb"     // the body unpacks to far more than its size
 	Encoding  Kind = "encoding" // the body is not what Content-Encoding says
@@ -49,7 +50,7 @@ var (
 	errSlow     = errors.New("the body comes too slowly")
 	errBomb     = errors.New("the body unpacks to more than a hundred times its size")
 	errEncoding = errors.New("the body cannot be unpacked")
-	errPrivate  = errors.New("the address is not public (allow private addresses to fetch it)")
+	errPrivate  = errors.New("the address is not public and no source with allow_private covers this host")
 )
 
 // classify finds the kind of a transport's error.

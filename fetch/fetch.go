@@ -5,7 +5,9 @@
 // Redirects are answers, not followed: the robot treats them as records with a
 // link. Addresses that are not public (loopback, private, link-local) are
 // refused at the moment of dialling, after name resolution, so that a name that
-// resolves to them (DNS rebinding) is refused as well.
+// resolves to them (DNS rebinding) is refused as well. Permission to reach them is
+// carried by each request, never by the process: connections made under a permission
+// are kept apart from the others and serve only requests that carry it, too.
 //
 // A connection is kept for one host name and port. What comes on it unasked while it
 // is idle ends it; what comes after the next request was sent cannot be told from the
@@ -30,26 +32,33 @@ import (
 
 // Config are the options of a Client. The zero value is usable.
 type Config struct {
-	UserAgent    string
-	Timeout      time.Duration // of a whole request; default 30 s
-	MaxBody      int64         // after decompression; default 16 MiB
-	MinRate      int           // bytes a second below which a body is given up; default 64
-	Patience     time.Duration // how long a body may stay below MinRate; default 10 s
-	AllowPrivate bool          // loopback and private addresses may be dialled
-	Resolver     string        // DNS server address:port; "" is the system's
-	Proxy        string        // forward proxy URL; "" is none
-	Insecure     bool          // accept certificates that do not verify (tests)
-	Connections  int           // idle connections kept in all; default 512
+	UserAgent string
+	Timeout   time.Duration // of a whole request; default 30 s
+	MaxBody   int64         // after decompression; default 16 MiB
+	MinRate   int           // bytes a second below which a body is given up; default 64
+	Patience  time.Duration // how long a body may stay below MinRate; default 10 s
+	// Permit says for which hosts and ports Dial may use private addresses; nil is
+	// none. Get does not ask it: a Request carries its permission.
+	Permit func(host, port string) bool
+	// AllowPrivate permits all requests private addresses, whatever they carry: for
+	// tests and measurements on this machine.
+	AllowPrivate bool
+	Resolver     string // DNS server address:port; "" is the system's
+	Proxy        string // forward proxy URL; "" is none
+	Insecure     bool   // accept certificates that do not verify (tests)
+	Connections  int    // idle connections kept in all; default 512
 	// Dial replaces dialling and with it the check of addresses.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Client fetches. It is safe for concurrent use.
 type Client struct {
-	config Config
-	http   *http.Transport
-	wire   *wire // nil if all requests go by http
-	dialer *dialer
+	config  Config
+	public  *http.Transport
+	private *http.Transport // of requests with permission for private addresses
+	wire    *wire           // nil if all requests go by http
+	dialer  *dialer
+	proxy   string // host and port of Config.Proxy
 }
 
 // Request is what to get.
@@ -59,6 +68,9 @@ type Request struct {
 	LastModified string // of the last answer, for If-Modified-Since
 	Accept       string // default: HTML first
 	Head         bool   // only the header is asked for
+	// Private permits private addresses of the URL's host: it is covered by a source
+	// that may reach them.
+	Private bool
 	// Room, if not nil, is an earlier answer that nobody needs any more: the answer
 	// is put in it, with its header and body where those of the earlier one are.
 	Room *Response
@@ -122,39 +134,64 @@ func New(c Config) (*Client, error) {
 	if c.Connections <= 0 {
 		c.Connections = 512
 	}
-	d := newDialer(c)
+	client := &Client{config: c, dialer: newDialer(c)}
+	var proxy *url.URL
+	if c.Proxy != "" {
+		var err error
+		if proxy, err = url.Parse(c.Proxy); err != nil || proxy.Host == "" {
+			return nil, fmt.Errorf("proxy %q is no URL such as http://127.0.0.1:3128", c.Proxy)
+		}
+		client.proxy = proxyAddress(proxy)
+	}
+	client.public, client.private = client.transport(proxy, false), client.transport(proxy, true)
+	if c.Proxy == "" && c.Dial == nil {
+		client.wire = &wire{dial: client.dialer.dial, most: c.Connections, agent: c.UserAgent, timeout: c.Timeout, patience: c.Patience, minRate: c.MinRate}
+	}
+	return client, nil
+}
+
+// proxyAddress returns the host and port that are dialled for a forward proxy.
+func proxyAddress(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
+	}
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// transport returns the transport of requests with or without permission for private
+// addresses. Each has connections of its own.
+func (c *Client) transport(proxy *url.URL, permitted bool) *http.Transport {
 	t := &http.Transport{
-		DialContext:            d.dial,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			return c.dialer.dial(ctx, network, address, permitted || address == c.proxy)
+		},
 		DisableCompression:     true, // decoded here, with bounds
-		MaxIdleConns:           c.Connections,
+		MaxIdleConns:           c.config.Connections,
 		MaxIdleConnsPerHost:    idlePerHost,
 		IdleConnTimeout:        idleTime,
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
-		TLSClientConfig:        &tls.Config{InsecureSkipVerify: c.Insecure}, //nolint:gosec // only where a test asks for it
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: c.config.Insecure}, //nolint:gosec // only where a test asks for it
 		ReadBufferSize:         readBuffer,
 	}
-	if c.Dial != nil {
-		t.DialContext = c.Dial
+	if c.config.Dial != nil {
+		t.DialContext = c.config.Dial
 	}
-	if c.Proxy != "" {
-		u, err := url.Parse(c.Proxy)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("proxy %q is no URL such as http://127.0.0.1:3128", c.Proxy)
-		}
-		t.Proxy = http.ProxyURL(u)
+	if proxy != nil {
+		t.Proxy = http.ProxyURL(proxy)
 	}
-	client := &Client{config: c, http: t, dialer: d}
-	if c.Proxy == "" && c.Dial == nil {
-		client.wire = &wire{dial: d.dial, most: c.Connections, agent: c.UserAgent, timeout: c.Timeout, patience: c.Patience, minRate: c.MinRate}
-	}
-	return client, nil
+	return t
 }
 
 // Close ends idle connections.
 func (c *Client) Close() {
-	c.http.CloseIdleConnections()
+	c.public.CloseIdleConnections()
+	c.private.CloseIdleConnections()
 	if c.wire != nil {
 		c.wire.close()
 	}
@@ -169,6 +206,7 @@ const acceptEncoding = "gzip, br, zstd"
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	out := r.Room.again()
 	out.Head = r.Head
+	r.Private = r.Private || c.config.AllowPrivate
 	var err error
 	if !r.Head && c.wire.takes(r.URL) {
 		err = c.byWire(ctx, &r, out)
@@ -217,9 +255,18 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 	if r.Head {
 		method = http.MethodHead
 	}
+	transport := c.public
+	if r.Private {
+		transport = c.private
+	}
+	if c.proxy != "" {
+		if err := checkWritten(address(r.URL), r.Private); err != nil {
+			return err
+		}
+	}
 	start := time.Now()
 	req := &http.Request{Method: method, URL: c.target(r.URL), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	res, err := c.http.RoundTrip(req.WithContext(ctx))
+	res, err := transport.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -235,6 +282,19 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 	err = c.body(counted, res.ContentLength, out)
 	out.Elapsed = time.Since(start)
 	return err
+}
+
+// address returns the host and port that a URL is asked at.
+func address(u weburl.URL) string {
+	host := u.Host()
+	if _, _, err := net.SplitHostPort(host); err == nil {
+		return host
+	}
+	port := "80"
+	if u.Scheme() == "https" {
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // target is an address for net/http, whose own parser knows RFC 3986 only: what it

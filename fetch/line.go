@@ -21,8 +21,8 @@ import (
 // for each request cost more than all else that is not a system call.
 type line struct {
 	wire    *wire
-	next    *line // idle one of the same address
-	address string
+	next    *line // idle one of the same peer
+	peer    peer
 	remote  string
 	conn    net.Conn
 	raw     syscall.RawConn

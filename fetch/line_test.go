@@ -167,7 +167,7 @@ func TestContexts(t *testing.T) {
 			t.Fatal(kind)
 		}
 	}
-	used := c.wire.idle[base[len("http://"):]]
+	used := c.wire.idle[peer{base[len("http://"):], true}]
 	end()
 	time.Sleep(20 * time.Millisecond)
 	if kind := kindOf(first, t, c, base+"/ok"); kind != Canceled {
@@ -180,12 +180,12 @@ func TestContexts(t *testing.T) {
 	if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" {
 		t.Fatal(kind)
 	}
-	fresh := c.wire.idle[base[len("http://"):]]
+	fresh := c.wire.idle[peer{base[len("http://"):], true}]
 	if fresh == nil || fresh == used || fresh.answers != 2 {
 		t.Errorf("the connection that a request was refused on is used again, or another is not: %+v", fresh)
 	}
 	end() // the context of the request before
-	if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" || c.wire.idle[base[len("http://"):]] != fresh || fresh.answers != 3 {
+	if kind := kindOf(t.Context(), t, c, base+"/ok"); kind != "" || c.wire.idle[peer{base[len("http://"):], true}] != fresh || fresh.answers != 3 {
 		t.Errorf("%q on %d", kind, fresh.answers)
 	}
 	for _, path := range []string{"/silent", "/begun"} {

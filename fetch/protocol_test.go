@@ -92,7 +92,7 @@ func TestHappyEyeballs(t *testing.T) {
 }
 
 // Families take turns, that of the first address first, and not all addresses of a
-// name that has many are dialled. What Address tells is the first that is.
+// name that has many are dialled. Addresses returns those that are.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -105,7 +105,7 @@ func TestOrder(t *testing.T) {
 		{false, "10.0.0.1 ::1", ""},
 		{false, "1.0.0.1 1.0.0.2 1.0.0.3 1.0.0.4 1.0.0.5 1.0.0.6 1.0.0.7 1.0.0.8 1.0.0.9", "1.0.0.1 1.0.0.2 1.0.0.3 1.0.0.4 1.0.0.5 1.0.0.6 1.0.0.7 1.0.0.8"},
 	} {
-		c, err := New(Config{AllowPrivate: tt.private})
+		c, err := New(Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,13 +113,12 @@ func TestOrder(t *testing.T) {
 		for s := range strings.FieldsSeq(tt.in) {
 			in = append(in, netip.MustParseAddr(s))
 		}
-		if got := strings.Trim(fmt.Sprint(c.dialer.order(in)), "[]"); got != tt.want {
+		if got := strings.Trim(fmt.Sprint(dialOrder(in, "host.test", tt.private)), "[]"); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.in, got, tt.want)
 		}
 		c.dialer.names.cache["host.test"] = answer{addrs: in, until: time.Now().Add(time.Hour)}
-		first, _, _ := strings.Cut(tt.want, " ")
-		if got := c.Address(t.Context(), "host.test"); got != first {
-			t.Errorf("%s: address %q, want %q", tt.in, got, first)
+		if got := strings.Join(c.Addresses(t.Context(), "host.test", tt.private), " "); got != tt.want {
+			t.Errorf("%s: addresses %q, want %q", tt.in, got, tt.want)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func TestRebinding(t *testing.T) {
 	z.address.Store("127.0.0.1")
 	d := newDialer(Config{Resolver: z.serve(t)})
 	d.names.cache["host.test"] = answer{addrs: []netip.Addr{netip.MustParseAddr("8.8.8.8")}, until: time.Now().Add(-time.Second)}
-	if _, err := d.dial(t.Context(), "tcp", "host.test:80"); !errors.Is(err, errPrivate) {
+	if _, err := d.dial(t.Context(), "tcp", "host.test:80", false); !errors.Is(err, errPrivate) {
 		t.Errorf("dial after the name moved to 127.0.0.1: %v, want %v", err, errPrivate)
 	}
 	if z.asked.Load() != 1 {

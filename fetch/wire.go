@@ -18,7 +18,7 @@ import (
 // writes and reads, which takes half the time. What needs more (TLS, HTTP/2,
 // a proxy, dialling of others) is left to the Transport.
 type wire struct {
-	dial     func(ctx context.Context, network, address string) (net.Conn, error)
+	dial     func(ctx context.Context, network, address string, permitted bool) (net.Conn, error)
 	most     int // idle connections in all
 	agent    string
 	timeout  time.Duration
@@ -26,15 +26,22 @@ type wire struct {
 	minRate  int
 
 	mu     sync.Mutex
-	idle   map[string]*line // by address, the one used last first
+	idle   map[peer]*line // the one used last first
 	kept   int
 	sweep  *time.Timer // runs while there are idle ones
 	closed bool
 }
 
+// peer is what a connection is kept for: a host and port, and requests with or
+// without permission for private addresses.
+type peer struct {
+	address   string
+	permitted bool
+}
+
 // Bounds of connections and headers.
 const (
-	idlePerHost = 4
+	idlePerHost = 64 // the most connections that a source may permit
 	idleTime    = 60 * time.Second
 	maxHeader   = 256 << 10
 	readBuffer  = 16 << 10
@@ -62,13 +69,13 @@ func (w *wire) get(ctx context.Context, r *Request, start time.Time, out *Respon
 			return nil, errors.New("a line end in a field of the request")
 		}
 	}
-	address := r.URL.Host()
-	if host := r.URL.Hostname(); host == address || "["+host+"]" == address {
-		address = net.JoinHostPort(host, "80")
+	to := peer{r.URL.Host(), r.Private}
+	if host := r.URL.Hostname(); host == to.address || "["+host+"]" == to.address {
+		to.address = net.JoinHostPort(host, "80")
 	}
 	deadline := start.Add(w.timeout)
 	for {
-		l, err := w.line(ctx, deadline, address)
+		l, err := w.line(ctx, deadline, to)
 		if err != nil {
 			return nil, err
 		}
@@ -118,14 +125,14 @@ func appendField(b []byte, name, value string) []byte {
 
 // line returns an idle connection, or a new one. Whether an idle one is still good
 // is seen when the request is sent.
-func (w *wire) line(ctx context.Context, deadline time.Time, address string) (*line, error) {
+func (w *wire) line(ctx context.Context, deadline time.Time, to peer) (*line, error) {
 	w.mu.Lock()
-	l := w.idle[address]
+	l := w.idle[to]
 	if l != nil {
 		if w.kept--; l.next == nil {
-			delete(w.idle, address)
+			delete(w.idle, to)
 		} else {
-			w.idle[address], l.next = l.next, nil
+			w.idle[to], l.next = l.next, nil
 		}
 	}
 	w.mu.Unlock()
@@ -134,11 +141,11 @@ func (w *wire) line(ctx context.Context, deadline time.Time, address string) (*l
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	conn, err := w.dial(ctx, "tcp", address)
+	conn, err := w.dial(ctx, "tcp", to.address, to.permitted)
 	if err != nil {
 		return nil, err
 	}
-	l = &line{wire: w, address: address, conn: conn}
+	l = &line{wire: w, peer: to, conn: conn}
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		l.remote = a.IP.String()
 	}
@@ -169,7 +176,7 @@ func (w *wire) keep(l *line) bool {
 	if w.closed || !reusable || l.raw == nil || w.kept >= w.most {
 		return false
 	}
-	others := w.idle[l.address]
+	others := w.idle[l.peer]
 	n := 0
 	for o := others; o != nil; o = o.next {
 		n++
@@ -178,9 +185,9 @@ func (w *wire) keep(l *line) bool {
 		return false
 	}
 	if w.idle == nil {
-		w.idle = map[string]*line{}
+		w.idle = map[peer]*line{}
 	}
-	l.next, w.idle[l.address] = others, l
+	l.next, w.idle[l.peer] = others, l
 	if w.kept++; w.sweep == nil {
 		w.sweep = time.AfterFunc(idleTime, w.expire)
 	}
@@ -202,13 +209,13 @@ func (w *wire) close() {
 func (w *wire) shut(since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for address, l := range w.idle {
+	for to, l := range w.idle {
 		var last *line // that stays
 		for l != nil && !l.since.Before(since) {
 			last, l = l, l.next
 		}
 		if last == nil {
-			delete(w.idle, address)
+			delete(w.idle, to)
 		} else {
 			last.next = nil
 		}

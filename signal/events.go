@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
+	"time"
 )
 
 // Headers of signed events.
@@ -23,12 +25,17 @@ const maxEvents = 8 << 20 // bytes of one request
 // Events receives signed events, one JSON object a line, of sensors that share
 // a secret with the server. It answers 401 for a wrong signature, 413 for too
 // much, 429 for too often, 400 with the line for what is no event, and 200 with
-// the number taken when the sink has them.
+// the number taken when the sink has them. Events that say that they were seen more
+// than a day ago, or will be, are left out and counted as stale.
 type Events struct {
 	Secrets map[string]string // by name of the sensor
 	Sink    Sink
+	// Client names the sender of a request for limits; nil takes the connection's
+	// address.
+	Client func(*http.Request) string
 
 	flood  flood
+	bodies bodyGate
 	recent recent
 }
 
@@ -39,15 +46,19 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "events are posted", http.StatusMethodNotAllowed)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxEvents))
-	if err != nil {
-		http.Error(w, fmt.Sprintf("a request holds at most %d bytes", maxEvents), http.StatusRequestEntityTooLarge)
+	sensor := r.Header.Get(SensorHeader)
+	secret := h.Secrets[sensor]
+	given := strings.TrimPrefix(r.Header.Get(SignatureHeader), "sha256=")
+	if secret == "" || len(given) != hex.EncodedLen(sha256.Size) { // before the body is read
+		http.Error(w, "unknown sensor or wrong signature", http.StatusUnauthorized)
 		return
 	}
-	sensor := r.Header.Get(SensorHeader)
-	secret, known := h.Secrets[sensor]
-	given := strings.TrimPrefix(r.Header.Get(SignatureHeader), "sha256=")
-	if right := hmac.Equal([]byte(given), []byte(Sign(secret, body))); !known || secret == "" || !right {
+	client := clientOf(r, h.Client)
+	body, ok := h.bodies.read(w, r, client, maxEvents)
+	if !ok {
+		return
+	}
+	if !hmac.Equal([]byte(given), []byte(Sign(secret, body))) {
 		http.Error(w, "unknown sensor or wrong signature", http.StatusUnauthorized)
 		return
 	}
@@ -65,20 +76,26 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many events: wait", http.StatusTooManyRequests)
 		return
 	}
-	fresh := events[:0]
+	now := time.Now()
+	fresh, stale := events[:0], 0
+	var keys [][16]byte
 	for i := range events {
-		if h.recent.fresh(&events[i]) {
-			fresh = append(fresh, events[i])
+		if age := now.Sub(events[i].Seen); !events[i].Seen.IsZero() && (age > maxEventAge || age < -maxEventAge) {
+			stale++
+			continue
+		}
+		if key, ok := h.recent.fresh(&events[i], now); ok {
+			fresh, keys = append(fresh, events[i]), append(keys, key)
 		}
 	}
 	taken, err := h.Sink.Changed(r.Context(), "sensor "+sensor, fresh)
 	if err != nil {
-		h.recent.forget() // the sender will repeat them
+		h.recent.forget(keys) // the sender will repeat them
 		http.Error(w, "the events could not be stored: send them again", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, "{\"taken\":%d}\n", taken)
+	_, _ = fmt.Fprintf(w, "{\"taken\":%d,\"stale\":%d}\n", taken, stale)
 }
 
 // parseEvents reads NDJSON; an empty line is nothing.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
+	"github.com/freshet/freshet/ratelimit"
 )
 
 // Event says that a page changed.
@@ -41,12 +41,6 @@ func Sign(secret string, body []byte) string {
 	return hex.EncodeToString(m.Sum(nil))
 }
 
-// flood allows each sender so many notices a second, with a burst.
-type flood struct {
-	mu sync.Mutex
-	of map[string]*rate.Limiter
-}
-
 // Bounds of what one sender may send, and of the memory for telling senders apart.
 const (
 	perSecond  = 200
@@ -54,51 +48,68 @@ const (
 	maxSenders = 10_000
 )
 
-func (f *flood) allow(sender string, n int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.of == nil || len(f.of) >= maxSenders {
-		f.of = map[string]*rate.Limiter{}
-	}
-	l := f.of[sender]
-	if l == nil {
-		l = rate.NewLimiter(perSecond, burst)
-		f.of[sender] = l
-	}
-	return l.AllowN(time.Now(), n)
+// flood allows each sender an average number of notices a second, with a burst.
+type flood struct {
+	once    sync.Once
+	limiter *ratelimit.Limiter
 }
 
-// recent remembers the last events, to pass each on once: two generations of a
-// bounded set.
+func (f *flood) allow(sender string, n int) bool {
+	f.once.Do(func() { f.limiter = ratelimit.New(perSecond, burst, maxSenders) })
+	return f.limiter.AllowN(sender, n)
+}
+
+// Times of signed events that say when the change was seen.
+const (
+	// maxEventAge is how old an event may be, so that a recorded request is of no
+	// use for ever, also after a restart.
+	maxEventAge = 24 * time.Hour
+	// repeatAge is for how long an event is known as a repetition.
+	repeatAge  = 10 * time.Minute
+	remembered = 100_000
+)
+
+// recent remembers the events of the last minutes, to pass each on once: two
+// generations of a bounded set.
 type recent struct {
 	mu       sync.Mutex
 	now, old map[[16]byte]struct{}
+	since    time.Time // of now
 }
 
-const remembered = 100_000
-
-// fresh reports whether an event was not seen lately, and remembers it.
-func (r *recent) fresh(e *Event) bool {
+// fresh reports whether an event is not a repetition, and remembers it under the
+// key that it returns. Without a time nothing tells a repetition from the next
+// change of the page: such an event is always fresh.
+func (r *recent) fresh(e *Event, now time.Time) (key [16]byte, ok bool) {
+	if e.Seen.IsZero() {
+		return key, true
+	}
 	sum := sha256.Sum256([]byte(e.URL + "\x00" + e.Event + "\x00" + e.Digest + "\x00" + e.ETag + "\x00" + e.Seen.UTC().Format(time.RFC3339Nano)))
-	k := [16]byte(sum[:16])
+	key = [16]byte(sum[:16])
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, ok := r.now[k]; ok {
-		return false
+	if r.now == nil || len(r.now) >= remembered || now.Sub(r.since) > repeatAge {
+		if now.Sub(r.since) > 2*repeatAge {
+			r.now = nil
+		}
+		r.old, r.now, r.since = r.now, map[[16]byte]struct{}{}, now
 	}
-	if _, ok := r.old[k]; ok {
-		return false
+	if _, ok := r.now[key]; ok {
+		return key, false
 	}
-	if r.now == nil || len(r.now) >= remembered {
-		r.old, r.now = r.now, map[[16]byte]struct{}{}
+	if _, ok := r.old[key]; ok {
+		return key, false
 	}
-	r.now[k] = struct{}{}
-	return true
+	r.now[key] = struct{}{}
+	return key, true
 }
 
 // forget takes events out again, whose delivery failed.
-func (r *recent) forget() {
+func (r *recent) forget(keys [][16]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now, r.old = nil, nil
+	for _, k := range keys {
+		delete(r.now, k)
+		delete(r.old, k)
+	}
 }

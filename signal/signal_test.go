@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sink remembers events, or fails.
@@ -62,7 +65,14 @@ func TestIndexNow(t *testing.T) {
 		{"outside its folder", `{"host":"h.example","key":"` + key + `","keyLocation":"http://h.example/shop/k.txt","urlList":["http://h.example/a"]}`, 422, "urlList[0]"},
 		{"another host", `{"host":"h.example","key":"` + key + `","urlList":["http://h.example/a","http://evil.example/"]}`, 422, "urlList[1]"},
 		{"key location on another host", `{"host":"h.example","key":"` + key + `","keyLocation":"http://evil.example/k.txt","urlList":["http://h.example/a"]}`, 400, "is not on h.example"},
-		{"wrong key", `{"host":"h.example","key":"zzzzzzzzzz","urlList":["http://h.example/a"]}`, 403, "does not hold the key"},
+		{"host is another", `{"host":"g.example","key":"` + key + `","urlList":["http://h.example/a"]}`, 400, "is not the host of"},
+		{"key location with a query", `{"key":"` + key + `","keyLocation":"http://h.example/k.txt?x=1","urlList":["http://h.example/a"]}`, 400, "no plain path"},
+		{"key location of an action", `{"key":"` + key + `","keyLocation":"http://h.example/admin/search","urlList":["http://h.example/a"]}`, 400, "no plain path"},
+		{"key location with a fragment", `{"key":"` + key + `","keyLocation":"http://h.example/k.txt#a","urlList":["http://h.example/a"]}`, 400, "no plain path"},
+		{"key location with dots", `{"key":"` + key + `","keyLocation":"http://h.example/a/../k.txt","urlList":["http://h.example/a"]}`, 400, "no plain path"},
+		{"key location with escaped dots", `{"key":"` + key + `","keyLocation":"http://h.example/a/%2e%2e/k.txt","urlList":["http://h.example/a"]}`, 400, "no plain path"},
+		{"key location with a user", `{"key":"` + key + `","keyLocation":"http://u:p@h.example/k.txt","urlList":["http://h.example/a"]}`, 400, "no http or https URL"},
+		{"key location at another port", `{"key":"` + key + `","keyLocation":"http://h.example:81/k.txt","urlList":["http://h.example/a"]}`, 400, "is not on"},
 		{"no key", `{"host":"h.example","urlList":["http://h.example/a"]}`, 400, "key"},
 		{"no URL", `{"host":"h.example","key":"` + key + `"}`, 400, "no URL"},
 		{"too many", `{"host":"h.example","key":"` + key + `","urlList":[` + many + `]}`, 400, "10001 URLs"},
@@ -74,23 +84,189 @@ func TestIndexNow(t *testing.T) {
 		h := &IndexNow{Keys: &keys{files: map[string]string{"http://h.example/" + key + ".txt": key + "\n", "http://h.example/shop/k.txt": key}}, Sink: s}
 		code, body := post(h, "/indexnow", tt.body)
 		if code != tt.code || !strings.Contains(body, tt.want) {
-			t.Errorf("%s: %d %s", tt.name, code, body)
+			t.Errorf("%s: %d %s, want %d %s", tt.name, code, body, tt.code, tt.want)
 		}
+		if len(s.events) > 0 {
+			t.Errorf("%s: taken before the proof: %v", tt.name, s.events)
+		}
+		proveAll(t, h)
 		if took := len(s.events) > 0; took != (tt.code == 202) {
 			t.Errorf("%s: took %v", tt.name, s.events)
 		}
 	}
 	k := &keys{files: map[string]string{"http://h.example/" + key + ".txt": key}}
-	h := &IndexNow{Keys: k, Sink: &sink{}}
+	s := &sink{}
+	h := &IndexNow{Keys: k, Sink: s}
 	for range 3 {
 		r := httptest.NewRequest(http.MethodGet, "/indexnow?url=http://h.example/a&key="+key, nil)
 		w := httptest.NewRecorder()
 		if h.ServeHTTP(w, r); w.Code != 202 {
 			t.Errorf("GET: %d %s", w.Code, w.Body)
 		}
+		proveAll(t, h)
 	}
-	if k.asked != 1 {
-		t.Errorf("the key file was asked for %d times", k.asked)
+	if k.asked != 1 || len(s.events) != 3 {
+		t.Errorf("the key file was asked for %d times, want 1; %d notices, want 3", k.asked, len(s.events))
+	}
+}
+
+// proveAll does what Run does until nothing waits.
+func proveAll(t *testing.T, h *IndexNow) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { _ = h.Run(ctx); close(done) }()
+	for {
+		h.init()
+		h.mu.Lock()
+		left := len(h.hosts)
+		h.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		runtime.Gosched()
+	}
+	cancel()
+	<-done
+}
+
+// Strangers cannot make the robot ask a site: not by many keys, not by many
+// addresses of theirs, and not through somebody's browser.
+func TestKeyFilesAreFetchedRarely(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name   string
+		sender func(i int) string
+		key    func(i int) string
+	}{
+		{"one key", func(int) string { return "192.0.2.1:1" }, func(int) string { return "abcdefgh" }},
+		{"many keys", func(int) string { return "192.0.2.1:1" }, func(i int) string { return fmt.Sprintf("abcdefgh%d", i) }},
+		{"many senders", func(i int) string { return fmt.Sprintf("192.0.%d.%d:1", i/250, i%250) }, func(i int) string { return fmt.Sprintf("abcdefgh%d", i) }},
+	} {
+		k, s := &keys{}, &sink{}
+		h := &IndexNow{Keys: k, Sink: s}
+		for i := range 2000 {
+			r := httptest.NewRequest(http.MethodGet, "/indexnow?url=http://h.example/&key="+tt.key(i), nil)
+			r.RemoteAddr = tt.sender(i)
+			h.ServeHTTP(httptest.NewRecorder(), r)
+			if i%10 == 0 {
+				proveAll(t, h)
+			}
+		}
+		proveAll(t, h)
+		if k.asked > keysAMinute+1 || len(s.events) > 0 {
+			t.Errorf("%s: %d key files were asked for, want %d at most; %d notices were taken", tt.name, k.asked, keysAMinute+1, len(s.events))
+		}
+	}
+	for name, value := range map[string]string{"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Referer": "http://evil.example/", "Cookie": "a=b"} {
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			h := &IndexNow{Keys: &keys{}, Sink: &sink{}}
+			r := httptest.NewRequest(method, "/indexnow?url=http://h.example/&key=abcdefgh", strings.NewReader("{}"))
+			r.Header.Set(name, value)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusForbidden || len(h.queue) != 0 {
+				t.Errorf("%s with %s from a page: %d, %d wait, want 403 and none", method, name, w.Code, len(h.queue))
+			}
+		}
+	}
+}
+
+// unreadable fails a test in which a body is read.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body was read")
+	return 0, io.EOF
+}
+
+// Who sends, and how often, is looked at before a body is read.
+func TestSendersAreCheckedBeforeBodies(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("0", 64)
+	for name, header := range map[string][2]string{"unknown sensor": {"nobody", sum}, "no sensor": {"", sum}, "no signature": {"www", ""}, "half a signature": {"www", sum[1:]}} {
+		r := httptest.NewRequest(http.MethodPost, "/api/signals", unreadable{t})
+		r.Header.Set(SensorHeader, header[0])
+		r.Header.Set(SignatureHeader, header[1])
+		w := httptest.NewRecorder()
+		if (&Events{Secrets: map[string]string{"www": "s"}, Sink: &sink{}}).ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
+			t.Errorf("%s: %d, want 401", name, w.Code)
+		}
+	}
+	h := &IndexNow{Keys: &keys{}, Sink: &sink{}}
+	for range 100 {
+		post(h, "/indexnow", "{}")
+	}
+	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/indexnow", unreadable{t})); w.Code != http.StatusTooManyRequests {
+		t.Errorf("after a hundred notices: %d, want 429", w.Code)
+	}
+	var g bodyGate
+	leave, _ := g.enter("a")
+	if _, ok := g.enter("a"); !ok {
+		t.Error("a second body of a client was refused")
+	}
+	if _, ok := g.enter("a"); ok {
+		t.Error("a third body of a client is read")
+	}
+	for i := range maxBodies - 2 {
+		if _, ok := g.enter(fmt.Sprint(i)); !ok {
+			t.Errorf("body %d was refused", i+3)
+		}
+	}
+	if _, ok := g.enter("z"); ok {
+		t.Error("one body too many is read")
+	}
+	leave()
+	if _, ok := g.enter("z"); !ok {
+		t.Error("a place that was left is not free")
+	}
+}
+
+// Every change that a sensor tells of reaches the robot, a repetition after a lost
+// answer does not, and a request that somebody recorded is of no use later.
+func TestRepeatedEvents(t *testing.T) {
+	t.Parallel()
+	s := &sink{}
+	secrets := map[string]string{"a": "s"}
+	h := &Events{Secrets: secrets, Sink: s}
+	send := func(h *Events, body string) string {
+		_, answer := post(h, "/", body, SensorHeader, "a", SignatureHeader, Sign("s", []byte(body)))
+		return answer
+	}
+	at := func(age time.Duration) string {
+		return fmt.Sprintf(`{"url":"http://h.example/x","seen":%q}`, time.Now().Add(-age).UTC().Format(time.RFC3339Nano))
+	}
+	for i := range 3 {
+		if got := send(h, `{"url":"http://h.example/x"}`); !strings.Contains(got, `"taken":1`) {
+			t.Errorf("change %d without a time: %s", i+1, got)
+		}
+	}
+	now := at(0)
+	for i, want := range []string{`"taken":1`, `"taken":0`} {
+		if got := send(h, now); !strings.Contains(got, want) {
+			t.Errorf("the same event, time %d: %s, want %s", i+1, got, want)
+		}
+	}
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			h = &Events{Secrets: secrets, Sink: s}
+		}
+		for age, want := range map[time.Duration]string{25 * time.Hour: `"taken":0,"stale":1`, 6 * 365 * 24 * time.Hour: `"taken":0,"stale":1`, -25 * time.Hour: `"taken":0,"stale":1`, 23 * time.Hour: `"taken":1,"stale":0`} {
+			if got := send(h, at(age)); !strings.Contains(got, want) {
+				t.Errorf("an event %v old, restarted %t: %s, want %s", age, restarted, got, want)
+			}
+		}
+	}
+	var r recent
+	start := time.Now()
+	e := &Event{URL: "http://h.example/x", Seen: start}
+	for _, tt := range []struct {
+		after time.Duration
+		fresh bool
+	}{{0, true}, {time.Minute, false}, {repeatAge - time.Second, false}, {3 * repeatAge, true}} {
+		if _, ok := r.fresh(e, start.Add(tt.after)); ok != tt.fresh {
+			t.Errorf("after %v fresh is %t, want %t", tt.after, ok, tt.fresh)
+		}
 	}
 }
 
@@ -106,7 +282,7 @@ func TestEvents(t *testing.T) {
 		want                          string
 	}{
 		{"good", "www", Sign("secret", []byte(good)), good, 200, `"taken":2`},
-		{"again", "www", "sha256=" + Sign("secret", []byte(good)), good, 200, `"taken":0`},
+		{"again", "www", "sha256=" + Sign("secret", []byte(good)), good, 200, `"taken":2`},
 		{"forged", "www", Sign("other", []byte(good)), good, 401, ""},
 		{"changed on the way", "www", Sign("secret", []byte(good)), good + " ", 401, ""},
 		{"unknown sensor", "nobody", Sign("", []byte(good)), good, 401, ""},
@@ -121,7 +297,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.name, code, body)
 		}
 	}
-	if len(s.events) != 2 {
+	if len(s.events) != 4 {
 		t.Errorf("events %+v", s.events)
 	}
 	third := `{"url":"http://h.example/c"}`
@@ -130,7 +306,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("a failing sink: %d", code)
 	}
 	s.fail = false
-	if code, _ := post(h, "/", third, SensorHeader, "www", SignatureHeader, Sign("secret", []byte(third))); code != 200 || len(s.events) != 3 {
+	if code, _ := post(h, "/", third, SensorHeader, "www", SignatureHeader, Sign("secret", []byte(third))); code != 200 || len(s.events) != 5 {
 		t.Errorf("sent again after a failure: %d, %d events", code, len(s.events))
 	}
 }

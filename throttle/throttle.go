@@ -9,7 +9,6 @@
 package throttle
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,27 +33,49 @@ func New(thresholds, modes []int) (*Controller, error) {
 // more than thresholds. Both must not fall; no thresholds and no modes end the
 // control.
 func (c *Controller) Set(thresholds, modes []int) error {
-	if len(thresholds) == 0 && len(modes) == 0 {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.thresholds, c.modes, c.set = nil, nil, false
-		return nil
-	}
-	if len(modes) != len(thresholds)+1 {
-		return fmt.Errorf("throttle: %d modes for %d thresholds, need %d", len(modes), len(thresholds), len(thresholds)+1)
-	}
-	if !slices.IsSorted(thresholds) || !slices.IsSorted(modes) {
-		return errors.New("throttle: thresholds and modes must not fall")
-	}
-	if thresholds != nil && thresholds[0] < -1 {
-		return fmt.Errorf("throttle: threshold %d is below -1", thresholds[0])
-	}
-	if modes[0] < 0 {
-		return fmt.Errorf("throttle: %d agents", modes[0])
+	if err := Check(thresholds, modes); err != nil {
+		return fmt.Errorf("throttle.%w", err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.thresholds, c.modes, c.set = slices.Clone(thresholds), slices.Clone(modes), true
+	c.thresholds, c.modes, c.set = slices.Clone(thresholds), slices.Clone(modes), len(modes) > 0
+	return nil
+}
+
+// Bounds of a policy.
+const (
+	maxThresholds = 1000
+	maxModeAgents = 100_000
+)
+
+// Check returns what is wrong with a policy, nil if Set takes it. The error
+// begins with the key, "thresholds" or "modes".
+func Check(thresholds, modes []int) error {
+	if len(thresholds) == 0 && len(modes) == 0 {
+		return nil
+	}
+	if len(thresholds) > maxThresholds {
+		return fmt.Errorf("thresholds: %d values, at most %d are allowed", len(thresholds), maxThresholds)
+	}
+	if len(modes) != len(thresholds)+1 {
+		return fmt.Errorf("modes: %d values for %d thresholds, want %d", len(modes), len(thresholds), len(thresholds)+1)
+	}
+	for i, v := range thresholds {
+		if v < -1 {
+			return fmt.Errorf("thresholds[%d]: %d is below -1", i, v)
+		}
+		if i > 0 && v < thresholds[i-1] {
+			return fmt.Errorf("thresholds[%d]: %d is below the value before it, %d", i, v, thresholds[i-1])
+		}
+	}
+	for i, v := range modes {
+		if v < 0 || v > maxModeAgents {
+			return fmt.Errorf("modes[%d]: %d agents is not in 0 to %d", i, v, maxModeAgents)
+		}
+		if i > 0 && v < modes[i-1] {
+			return fmt.Errorf("modes[%d]: %d is below the value before it, %d", i, v, modes[i-1])
+		}
+	}
 	return nil
 }
 
