@@ -242,7 +242,7 @@ func FuzzHTML(f *testing.F) {
 	f.Add([]byte(`<meta http-equiv=refresh content=";url=">`), "application/xhtml+xml")
 	f.Fuzz(func(t *testing.T, body []byte, contentType string) {
 		b, _ := weburl.Parse("http://h.example/")
-		p := Document(body, contentType, b, Options{Traits: true, Images: true})
+		p := Document(t.Context(), body, contentType, b, Options{Traits: true, Images: true})
 		for _, l := range p.Links {
 			if l.URL.IsZero() {
 				t.Fatal("a link without URL")

@@ -42,7 +42,12 @@ var ErrNotXML = errors.New("neither a sitemap nor a feed")
 // feed, or a plain list of URLs, gzip-compressed or not. What follows a syntax
 // error is lost, what stands before it is returned with the error. Entries of
 // other hosts are the caller's to judge.
-func Entries(body []byte, base weburl.URL) ([]Entry, error) {
+func Entries(body []byte, base weburl.URL) (entries []Entry, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("%s: %v", ParserFailed, v)
+		}
+	}()
 	r := entryReader{base: base, most: maxXML}
 	if err := r.read(bytes.NewReader(body)); err != nil {
 		return r.entries, fmt.Errorf("sitemap %s: %w", base, err)

@@ -22,7 +22,7 @@ func TestValuesInStores(t *testing.T) {
 	}
 	check := func(name, contentType, want string, body []byte) {
 		for _, o := range []Options{{Brief: true}, {}, {Traits: true, Brief: true}} {
-			p := Document(body, contentType, base(t), o)
+			p := Document(t.Context(), body, contentType, base(t), o)
 			if got := fmt.Sprintf("%x %016x %s %d bytes, %d links", p.Digest, p.Simhash, p.Lang, p.Length, len(p.Links)); got != want {
 				t.Errorf("%s, %+v:\n%s, want\n%s", name, o, got, want)
 			}

@@ -115,7 +115,7 @@ func TestDocumentKinds(t *testing.T) {
 		{"SVG first", "text/html", `<svg></svg><a href="/a">x</a>`, false},
 		{"text", "text/plain", "see http://h.example/a", false},
 	} {
-		p := Document([]byte(tt.body), tt.contentType, base(t), Options{})
+		p := Document(t.Context(), []byte(tt.body), tt.contentType, base(t), Options{})
 		if got := links(p); p.Sitemap != tt.list || got != "http://h.example/a" {
 			t.Errorf("%s: list %v, links %s", tt.name, p.Sitemap, got)
 		}

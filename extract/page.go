@@ -12,6 +12,7 @@ package extract
 import (
 	"strings"
 
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/weburl"
 )
@@ -58,6 +59,11 @@ type Page struct {
 	// Simhash of the text's word triples: pages that differ in few words differ
 	// in few bits (Charikar 2002; Manku, Jain, Das Sarma 2007).
 	Simhash uint64
+	// Problem, if not "", says why the content was not read, or not wholly.
+	Problem Problem
+	// Incomplete is set where reading was given up because the context ended: the
+	// page says nothing of the document.
+	Incomplete bool
 	// Skipped counts links beyond MaxLinks.
 	Skipped int
 	// Traits tell whether a browser might see more; only with Options.Traits.
@@ -90,6 +96,12 @@ type Options struct {
 	Images   bool   // also image addresses
 	Traits   bool
 	Brief    bool // of HTML not the text itself is wanted, but what is computed from it
+
+	PDF *pdftext.Pool // reads PDF documents; nil leaves them out
+	// Refused is the digest of a document that had the Problem RefusedFor, a final
+	// one: if the body is still the same it is not read again.
+	Refused    [16]byte
+	RefusedFor Problem
 }
 
 func (o Options) withDefaults() Options {

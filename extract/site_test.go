@@ -1,6 +1,7 @@
 package extract_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"net/url"
@@ -9,7 +10,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/extract"
-	"github.com/freshet/freshet/lab/bench"
+	bench "github.com/freshet/freshet/lab/bench/crawl"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -41,7 +42,7 @@ func BenchmarkTrack(b *testing.B) {
 		b.ReportAllocs()
 		defer cpu(b)()
 		for i := range b.N {
-			p := extract.Document(bodies[i%pages], "text/html; charset=utf-8", addresses[i%pages], extract.Options{Token: "freshet", Brief: true})
+			p := extract.Document(context.Background(), bodies[i%pages], "text/html; charset=utf-8", addresses[i%pages], extract.Options{Token: "freshet", Brief: true})
 			links = p.Links
 		}
 	})

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"regexp"
 	"strings"
@@ -53,8 +54,14 @@ func Type(contentType string) string {
 }
 
 // Document reads a body by its content type, sniffed where it is missing.
-// Types that hold no text give a page with links of none and no text.
-func Document(body []byte, contentType string, base weburl.URL, o Options) *Page {
+// Types that hold no text give a page with links of none and no text. It returns
+// within the limits of o whatever the body is: a document that exceeds them, or on
+// which a parser panics, is a page with a Problem.
+func Document(ctx context.Context, body []byte, contentType string, base weburl.URL, o Options) *Page {
+	return guarded(body, o, func() *Page { return document(ctx, body, contentType, base, o) })
+}
+
+func document(ctx context.Context, body []byte, contentType string, base weburl.URL, o Options) *Page {
 	if contentType == "" {
 		contentType = http.DetectContentType(body[:min(len(body), 512)])
 	}
@@ -77,11 +84,9 @@ func Document(body []byte, contentType string, base weburl.URL, o Options) *Page
 	case "text":
 		return Text(body, contentType, base, o)
 	case "pdf":
-		return PDF(body, base, o)
+		return PDF(ctx, body, base, o)
 	}
-	p := &Page{}
-	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
-	return p
+	return emptyPage()
 }
 
 // isList reports whether a body begins as a sitemap or feed does.
