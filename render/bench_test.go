@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func BenchmarkRender(b *testing.B) {
 	defer client.Close()
 	for _, hosts := range []int{1, 20} {
 		b.Run(fmt.Sprint("hosts=", hosts), func(b *testing.B) {
-			p := NewPool(Config{Tabs: 1, Client: client})
+			p := NewPool(Config{Tabs: 1, Client: client, NoSandbox: os.Geteuid() == 0})
 			defer p.Close()
 			one := func(i int) {
 				page := s.page(b, "/fetch")

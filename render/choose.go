@@ -3,11 +3,15 @@ package render
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"iter"
 	"math"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/extract"
 )
 
 // Rules are what decides beside the pages themselves.
@@ -28,13 +32,16 @@ type Rules struct {
 // page's features and what its scripts can do (each text examined once) make
 // its class, and the page is rendered if pages of its template gain often
 // enough by what was seen so far: the posterior mean of a Bernoulli variable
-// with a Beta prior, whose mean is that of all pages of the class. The second
-// and third page of an unknown template wait for the first. A template that is
+// with a Beta prior, whose mean is that of all pages of the class. It is asked
+// twice: when a page was fetched, to queue it, and when its turn in the browser
+// has come, by what was learned meanwhile. Then the second and third page of an
+// unknown template wait for the first. A template that is
 // not rendered is looked at again after 3, 30, 300 ... pages.
 type Chooser struct {
 	rules   Rules
 	scripts *scripts
 	tallies *tallies
+	known   templateText
 }
 
 // NewChooser returns a chooser.
@@ -117,7 +124,7 @@ const (
 func (c *Chooser) classify(ctx context.Context, f *crawl.Fetched) (class, string) {
 	t := &f.Page.Traits
 	bare := f.Page.Length < littleText && len(f.Page.Links) < fewLinks
-	few := c.tallies.note(f.URL.Host(), len(f.Page.Links))
+	few := c.tallies.note(f.URL.Host(), len(f.Page.Links), !f.Queued)
 	if t.Hydrated && !bare && !t.EmptyMount {
 		return classes["hydrated"], "rendered by the server, with state for its scripts"
 	}
@@ -166,19 +173,28 @@ func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what
 	}
 	p := chance(cl, all.Tally, l.Tally)
 	why := fmt.Sprintf("class %s (%s); %d of %d renders of its template gained, chance %.2f", cl.name, what, l.Gained, l.Tried, p)
-	if l.Tried < unproven && l.away > 0 {
-		return crawl.Decision{Wait: true, Why: why + ", the template's first render is under way"}
+	worth := p*c.rules.Cost >= 1
+	if !f.Queued {
+		l.Seen++
+		if !worth && explore(l.Tally, cl.mean(all.Tally)) {
+			l.owed++
+			why += ", looked at again"
+			worth = true
+		}
+		return crawl.Decision{Render: worth, Why: why}
 	}
-	l.Seen++
 	switch {
-	case p*c.rules.Cost >= 1:
-		l.away++
-		return crawl.Decision{Render: true, Why: why, Tag: names}
-	case explore(l.Tally, cl.mean(all.Tally)):
-		l.away++
-		return crawl.Decision{Render: true, Why: why + ", looked at again", Tag: names}
+	case l.Tried < unproven && l.away > 0:
+		return crawl.Decision{Wait: true, Why: why + ", the template's first render is under way"}
+	case worth:
+	case l.owed > 0:
+		l.owed--
+		why += ", looked at again"
+	default:
+		return crawl.Decision{Why: why}
 	}
-	return crawl.Decision{Why: why}
+	l.away++
+	return crawl.Decision{Render: true, Why: why, Tag: names}
 }
 
 // explore says at which pages of a template that is not worth it one is
@@ -208,9 +224,71 @@ func (c *Chooser) Learn(f *crawl.Fetched, r *crawl.Rendered, urls int) {
 		c.tallies.release(names.template)
 		return
 	}
-	gained := urls > 0 || (!c.rules.LinksOnly && textGained(f.Page.Length, r.Page.Length))
+	gained := urls > 0 || (!c.rules.LinksOnly && textGained(f.Page.Length, f.Page.Length+c.known.newText(names.template, r.Page.Text, extract.HTML(f.Answer.Body, f.Answer.Header.Get("Content-Type"), f.URL, extract.Options{}).Text)))
 	for _, name := range []string{names.class, names.template} {
 		_ = c.tallies.learn(context.Background(), name, gained, urls) // what is not learned is learned from the next
+	}
+}
+
+// Relearn implements crawl.Renderer.
+func (c *Chooser) Relearn(host string) { _ = c.tallies.reset(context.Background(), host) }
+
+// templateText remembers word sequences that renders of a template have shown, so that a menu
+// that scripts add to every page counts once.
+type templateText struct {
+	mu    sync.Mutex
+	shown map[string]map[uint64]bool
+}
+
+// Bounds of templateText: words of a sequence, sequences of a template, templates.
+const (
+	sequenceWords    = 4
+	maxSequences     = 4096
+	maxTextTemplates = 128
+)
+
+// newText returns about how many bytes of a rendered text are neither in the fetched one nor
+// shown by an earlier render of the template, and remembers them.
+func (k *templateText) newText(template, rendered, fetched string) (n int) {
+	own := map[uint64]bool{}
+	for h := range sequences(fetched) {
+		own[h] = true
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	shown := k.shown[template]
+	if shown == nil {
+		if k.shown == nil || len(k.shown) >= maxTextTemplates {
+			k.shown = map[string]map[uint64]bool{}
+		}
+		shown = map[uint64]bool{}
+		k.shown[template] = shown
+	}
+	for key, word := range sequences(rendered) {
+		if own[key] || shown[key] {
+			continue
+		}
+		n += len(word) + 1
+		if len(shown) < maxSequences {
+			shown[key] = true
+		}
+	}
+	return n
+}
+
+// sequences yields the hash of each sequence of words, with its first word.
+func sequences(text string) iter.Seq2[uint64, string] {
+	words := strings.Fields(text)
+	return func(yield func(uint64, string) bool) {
+		for i, word := range words {
+			h := fnv.New64a()
+			for _, w := range words[i:min(i+sequenceWords, len(words))] {
+				_, _ = h.Write([]byte(w + " "))
+			}
+			if !yield(h.Sum64(), word) {
+				return
+			}
+		}
 	}
 }
 

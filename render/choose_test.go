@@ -238,7 +238,11 @@ func TestLearning(t *testing.T) {
 			if d.Wait {
 				t.Fatal("nothing is under way")
 			}
-			if d.Render {
+			if !d.Render {
+				continue
+			}
+			f.Queued = true
+			if d = c.Wants(t.Context(), f); d.Render {
 				renders++
 				f.Tag = d.Tag
 				c.Learn(f, &crawl.Rendered{Page: f.Page}, urls)
@@ -262,13 +266,56 @@ func TestLearning(t *testing.T) {
 	}
 }
 
+// A menu that scripts add to every page is a gain once: rendering of its template ends. Text of
+// each page's own is a gain each time.
+func TestSameTextGainsOnce(t *testing.T) {
+	t.Parallel()
+	app := func(string) string { return "fetch(u).then(x=>{e.innerHTML=x})" }
+	for _, tt := range []struct {
+		name     string
+		added    func(i int) string
+		min, max int
+	}{
+		{"the same menu", func(int) string { return strings.Repeat("menu entry of the site ", 40) + words("menu", 150) }, 1, 12},
+		{"own text", func(i int) string { return words(fmt.Sprint("page", i, "x"), 150) }, 190, 200},
+	} {
+		c, renders := NewChooser(&memory{}, Rules{}), 0
+		for i := range 200 {
+			f := fetched(t, fmt.Sprintf("http://h/%d", i), long+`<div id=root></div><script src="/a.js"></script>`, app)
+			f.Queued, f.Answer.Body = true, []byte(long)
+			d := c.Wants(t.Context(), f)
+			if !d.Render {
+				continue
+			}
+			renders++
+			f.Tag = d.Tag
+			page := extract.HTML([]byte(long+"<p>"+tt.added(i)), "text/html", f.URL, extract.Options{})
+			c.Learn(f, &crawl.Rendered{Page: page}, 0)
+		}
+		if renders < tt.min || renders > tt.max {
+			t.Errorf("%s: %d renders of 200, want %d to %d", tt.name, renders, tt.min, tt.max)
+		}
+	}
+}
+
+// words is a text of n words that begin with prefix.
+func words(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d ", prefix, i)
+	}
+	return b.String()
+}
+
 // While the first render of a template is under way, its next pages wait.
 func TestWait(t *testing.T) {
 	t.Parallel()
 	app := func(string) string { return "fetch(u).then(x=>{e.innerHTML=x})" }
 	c := NewChooser(&memory{}, Rules{})
 	page := func(i int) *crawl.Fetched {
-		return fetched(t, fmt.Sprintf("http://h/%d", i), long+`<script src="/a.js"></script>`, app)
+		f := fetched(t, fmt.Sprintf("http://h/%d", i), long+`<script src="/a.js"></script>`, app)
+		f.Queued = true
+		return f
 	}
 	first := page(1)
 	d := c.Wants(t.Context(), first)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/remote"
 )
@@ -45,15 +46,17 @@ func Find(path string) (string, error) {
 
 // chromium is one running browser.
 type chromium struct {
-	ctx    context.Context // of its first tab; the parent of all others
-	cancel context.CancelFunc
-	guard  *guard
-	dir    string // profile, removed at the end; "" for a remote one
-	pid    int    // leader of its process group; 0 for a remote one
-	agent  string // User-Agent that it sends
+	ctx     context.Context // of its first tab; the parent of all others
+	cancel  context.CancelFunc
+	guard   *guard
+	foreign *foreignHosts
+	dir     string // profile, removed at the end; "" for a remote one
+	pid     int    // leader of its process group; 0 for a remote one
+	agent   string // User-Agent that it sends
 
 	started time.Time
 	pages   atomic.Int64
+	looked  atomic.Int64 // when its memory was looked at last, after started
 	once    sync.Once
 
 	// Guarded by the pool's mutex.
@@ -63,8 +66,8 @@ type chromium struct {
 
 // start starts a browser, or connects to the one whose debugging address is
 // given. The browser lives until close.
-func start(ctx context.Context, c *Config) (*chromium, error) {
-	b := &chromium{started: time.Now()}
+func start(ctx context.Context, c *Config, f *foreignHosts) (*chromium, error) {
+	b := &chromium{started: time.Now(), foreign: f}
 	if err := b.listen(c); err != nil {
 		return nil, err
 	}
@@ -89,7 +92,7 @@ func start(ctx context.Context, c *Config) (*chromium, error) {
 
 // listen opens the guard where the browser can reach it.
 func (b *chromium) listen(c *Config) (err error) {
-	own, peer := "127.0.0.1", net.IPv4(127, 0, 0, 1)
+	own := "127.0.0.1"
 	if c.Remote != "" {
 		u, err := url.Parse(c.Remote)
 		if err != nil || u.Hostname() == "" {
@@ -101,17 +104,25 @@ func (b *chromium) listen(c *Config) (err error) {
 			return fmt.Errorf("render: debugging address %s: %w", c.Remote, err)
 		}
 		defer probe.Close()
-		peer = probe.RemoteAddr().(*net.UDPAddr).IP
 		own = probe.LocalAddr().(*net.UDPAddr).IP.String()
 	}
-	b.guard, err = newGuard(c.Client, c.Proxy, net.JoinHostPort(own, "0"), peer)
+	b.guard, err = newGuard(c.Client, c.Proxy, net.JoinHostPort(own, "0"))
 	return err
 }
 
 // flags are what Chromium is started with beside chromedp's own.
 var flags = []string{
 	"disable-gpu", "disable-dev-shm-usage", "disable-back-forward-cache", "disable-background-networking", "disable-component-update", "disable-sync", "disable-extensions", "disable-quic",
-	"no-first-run", "no-pings", "mute-audio", "disable-domain-reliability", "disable-client-side-phishing-detection",
+	"disable-shared-workers", "disable-notifications", "disable-speech-api", "disable-breakpad", "no-first-run", "no-pings", "mute-audio", "disable-domain-reliability", "disable-client-side-phishing-detection",
+}
+
+// disabled are features of Chromium that send what no page asked for in a way that
+// could be judged, and one that shows pages by another scheme than the one at which
+// the robot has them. The first two are chromedp's own.
+var disabled = []string{
+	"Translate", "BlinkGenPropertyTrees", "HttpsUpgrades", "Prerender2", "SpeculationRulesPrefetchProxy", "PrefetchPrivacyChanges", "LoadingPredictorPrefetch", "NavigationPredictor", "FetchLaterAPI",
+	"WebTransport", "AttributionReportingCrossAppWeb", "ConversionMeasurement", "PrivateAggregationApi", "SharedStorageAPI", "Fledge", "InterestGroupStorage", "BrowsingTopics", "PrivacySandboxAdsAPIs", "FencedFrames",
+	"Reporting", "NetworkErrorLogging", "DocumentReporting", "OptimizationHints", "MediaRouter", "IsolateSandboxedIframes",
 }
 
 // profile is how names of profile folders begin; the process number follows.
@@ -133,8 +144,25 @@ func sweep(dir string) {
 	}
 }
 
+// ErrSandbox is why root starts no browser without Config.NoSandbox.
+var ErrSandbox = fmt.Errorf("%w: Chromium has no sandbox as root: run freshet as a user, or set render.no_sandbox: true (crawl: --render-no-sandbox) to render without it", ErrNoBrowser)
+
+// NeedsSandbox reports whether a pool of c would have to do without the sandbox
+// although it is wanted.
+func (c *Config) NeedsSandbox() bool {
+	return c.Remote == "" && !c.NoSandbox && os.Geteuid() == 0
+}
+
+// find returns the path of the Chromium that may be started.
+func (c *Config) find() (string, error) {
+	if c.NeedsSandbox() {
+		return "", ErrSandbox
+	}
+	return Find(c.Path)
+}
+
 func (b *chromium) launch(ctx context.Context, c *Config) error {
-	path, err := Find(c.Path)
+	path, err := c.find()
 	if err != nil {
 		return err
 	}
@@ -150,16 +178,14 @@ func (b *chromium) launch(ctx context.Context, c *Config) error {
 		opts,
 		chromedp.ProxyServer("http://"+b.guard.address()),
 		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
-		// A page is shown by the scheme at which the robot has it: links, and what its
-		// scripts ask for, are relative to it. The others are chromedp's own.
-		chromedp.Flag("disable-features", "Translate,BlinkGenPropertyTrees,HttpsUpgrades"),
+		chromedp.Flag("disable-features", strings.Join(disabled, ",")),
 		// WebRTC would go around the proxy.
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("js-flags", fmt.Sprintf("--max-old-space-size=%d", heapMB)),
 		chromedp.ModifyCmdFunc(group),
 	)
-	if os.Geteuid() == 0 { // Chromium refuses its sandbox to root
+	if c.NoSandbox {
 		opts = append(opts, chromedp.NoSandbox)
 	}
 	parent, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), opts...)
@@ -198,10 +224,27 @@ func (b *chromium) begin(ctx, parent context.Context, stopAllocator context.Canc
 	if !limit.Stop() && err == nil {
 		err = context.DeadlineExceeded
 	}
+	if err == nil {
+		err = chromedp.ListenBrowser(b.ctx, b.targetCreated)
+	}
 	if p := chromedp.FromContext(b.ctx).Browser; p != nil && p.Process() != nil {
 		b.pid = p.Process().Pid
 	}
 	return err
+}
+
+// targetCreated closes what is none of our tabs: windows that pages open, and
+// workers that outlive pages.
+func (b *chromium) targetCreated(ev any) {
+	e, ok := ev.(*target.EventTargetCreated)
+	if !ok || e.TargetInfo.OpenerID == "" && e.TargetInfo.Type != "shared_worker" && e.TargetInfo.Type != "service_worker" {
+		return
+	}
+	go func() { // ends with the browser, or its answer
+		ctx, cancel := context.WithTimeout(b.ctx, startTime)
+		defer cancel()
+		_, _ = cdp.Call(ctx, chromedp.FromContext(b.ctx).Browser, target.CloseTarget, target.CloseTargetParams{TargetID: e.TargetInfo.TargetID})
+	}()
 }
 
 // identify composes the User-Agent: the browser's own, since pages choose their

@@ -2,12 +2,16 @@ package render
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,40 +19,72 @@ import (
 	"github.com/freshet/freshet/fetch"
 )
 
-// guard is the proxy through which all traffic of the browser goes, so that
-// each connection, of whatever request, redirect or script, is made by the
-// robot's own dialler: it resolves the name once, looks at the address and
-// connects to that address. A name that is public when it is looked at and
-// private a moment later (DNS rebinding) gains nothing.
+// guard is the proxy through which all traffic of the browser goes. It is the last
+// line: it forwards for a tab that shows its credentials, while a page is being
+// rendered there, and only what the page's visit has permitted before (visit.judge).
+// Whatever else the browser wants to send, by a worker, a window, a WebSocket, a
+// prefetch, or after the page is done, ends here.
+//
+// Each connection is made by the robot's own dialler: it resolves the name once,
+// looks at the address and connects to that address. A name that is public when it
+// is looked at and private a moment later (DNS rebinding) gains nothing.
 type guard struct {
 	client   *fetch.Client
 	upstream *url.URL // forward proxy of the robot, nil for none
-	peer     net.IP   // the only address that may use the guard
 	http     *http.Transport
+	// private has the connections to hosts whose private addresses a source permits: they
+	// serve no request once it does not.
+	private  *http.Transport
 	server   *http.Server
 	listener net.Listener
 	tunnels  sync.WaitGroup
 	ctx      context.Context // ends with the guard
 	stop     context.CancelFunc
 
+	mu   sync.Mutex
+	tabs map[string]*tabTraffic // by name
+
 	refused atomic.Int64 // connections to private addresses
-	bytes   atomic.Int64 // sent to the browser
+	blocked atomic.Int64 // requests that no visit had permitted
 }
 
-// newGuard listens on address for a browser at peer.
-func newGuard(client *fetch.Client, upstream, address string, peer net.IP) (*guard, error) {
-	g := &guard{client: client, peer: peer}
+// tabTraffic is what one tab sends and receives through the guard.
+type tabTraffic struct {
+	name, password string
+
+	mu    sync.Mutex
+	visit *visit // nil between pages
+}
+
+func (t *tabTraffic) current() *visit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.visit
+}
+
+func (t *tabTraffic) set(v *visit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.visit = v
+}
+
+// newGuard listens on address for a browser.
+func newGuard(client *fetch.Client, upstream, address string) (*guard, error) {
+	g := &guard{client: client, tabs: map[string]*tabTraffic{}}
 	g.ctx, g.stop = context.WithCancel(context.Background())
-	g.http = &http.Transport{
-		DialContext: g.dial, DisableCompression: true, MaxIdleConns: 128, MaxIdleConnsPerHost: 6, IdleConnTimeout: 30 * time.Second,
-		ResponseHeaderTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
+	transport := func() *http.Transport {
+		return &http.Transport{
+			DialContext: g.dial, DisableCompression: true, MaxIdleConns: 128, MaxIdleConnsPerHost: 6, MaxConnsPerHost: 6, IdleConnTimeout: 30 * time.Second,
+			ResponseHeaderTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
+		}
 	}
+	g.http, g.private = transport(), transport()
 	if upstream != "" {
 		u, err := url.Parse(upstream)
 		if err != nil || u.Host == "" {
 			return nil, fmt.Errorf("render: proxy %q is no URL such as http://127.0.0.1:3128", upstream)
 		}
-		g.upstream, g.http.Proxy = u, http.ProxyURL(u)
+		g.upstream, g.http.Proxy, g.private.Proxy = u, http.ProxyURL(u), http.ProxyURL(u)
 	}
 	var err error
 	if g.listener, err = net.Listen("tcp", address); err != nil {
@@ -67,6 +103,69 @@ func (g *guard) close() {
 	_ = g.server.Close()
 	g.tunnels.Wait()
 	g.http.CloseIdleConnections()
+	g.private.CloseIdleConnections()
+}
+
+// register makes credentials for a tab.
+func (g *guard) register() *tabTraffic {
+	t := &tabTraffic{name: rand.Text(), password: rand.Text()}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.tabs[t.name] = t
+	return t
+}
+
+// unregister lets a tab's credentials be valid no more.
+func (g *guard) unregister(t *tabTraffic) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.tabs, t.name)
+}
+
+// tabOf returns the tab whose credentials a request shows, or nil.
+func (g *guard) tabOf(r *http.Request) *tabTraffic {
+	code, ok := strings.CutPrefix(r.Header.Get("Proxy-Authorization"), "Basic ")
+	if !ok {
+		return nil
+	}
+	b, err := base64.StdEncoding.DecodeString(code)
+	if err != nil {
+		return nil
+	}
+	name, password, _ := strings.Cut(string(b), ":")
+	g.mu.Lock()
+	t := g.tabs[name]
+	g.mu.Unlock()
+	if t == nil || subtle.ConstantTimeCompare([]byte(t.password), []byte(password)) != 1 {
+		return nil
+	}
+	return t
+}
+
+// checkUpstream refuses targets that are written as private addresses where another
+// proxy would dial them.
+func (g *guard) checkUpstream(r *http.Request) error {
+	if g.upstream == nil {
+		return nil
+	}
+	target := r.Host
+	if r.Method != http.MethodConnect {
+		target = hostPort(r.URL)
+	}
+	if err := g.client.CheckTarget(target); err != nil {
+		g.refused.Add(1)
+		return &refusal{err}
+	}
+	return nil
+}
+
+// hostPort returns the host and port of a URL of plain HTTP.
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
 }
 
 func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -86,45 +185,89 @@ func (r *refusal) Unwrap() error { return r.error }
 
 // ServeHTTP forwards one request.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err != nil || !net.ParseIP(host).Equal(g.peer) {
-		http.Error(w, "this proxy serves one browser only", http.StatusForbidden)
+	tab := g.tabOf(r)
+	if tab == nil {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="freshet"`)
+		http.Error(w, "this proxy serves the browser of one process only", http.StatusProxyAuthRequired)
 		return
 	}
+	if err := g.checkUpstream(r); err != nil {
+		g.fail(w, err)
+		return
+	}
+	v := tab.current()
+	if v == nil || !v.permitted(r) {
+		g.blocked.Add(1)
+		http.Error(w, "the page may not ask for this", http.StatusForbidden)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	unhook := context.AfterFunc(v.ctx, cancel) // nothing goes on after the page
+	defer unhook()
+	r = r.WithContext(ctx)
 	if r.Method == http.MethodConnect {
-		g.tunnel(w, r)
+		g.tunnel(w, r, v)
 		return
 	}
-	if r.URL.Scheme != "http" || r.URL.Host == "" {
-		http.Error(w, "not a proxy request", http.StatusBadRequest)
-		return
-	}
+	g.forward(w, r, v)
+}
+
+// forward sends a request of plain HTTP on.
+func (g *guard) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
 	for _, h := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade"} {
 		out.Header.Del(h)
 	}
-	res, err := g.http.RoundTrip(out)
+	if r.ContentLength != 0 {
+		out.Body = io.NopCloser(&counted{r.Body, v})
+	}
+	transport := g.http
+	if g.client.Permits(hostPort(r.URL)) {
+		transport = g.private
+	}
+	res, err := transport.RoundTrip(out)
 	if err != nil {
 		g.fail(w, err)
 		return
 	}
 	defer res.Body.Close()
-	for k, v := range res.Header {
-		w.Header()[k] = v
+	for k, h := range res.Header {
+		w.Header()[k] = h
 	}
-	w.Header().Del("Connection")
+	for _, h := range []string{"Connection", "Alt-Svc", "Proxy-Authenticate"} {
+		w.Header().Del(h)
+	}
 	w.WriteHeader(res.StatusCode)
-	g.copy(w, res.Body)
+	g.copy(w, &counted{res.Body, v})
 }
 
-// copy flushes what it copies: events of a stream must not wait for more.
+// counted is a stream whose bytes count for a page; it fails when those are too
+// many.
+type counted struct {
+	io.Reader
+	visit *visit
+}
+
+var errTooMuch = errors.New("the page has loaded its share")
+
+// Read reads and counts.
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.Reader.Read(b)
+	if n > 0 && !c.visit.transferred(int64(n)) {
+		return 0, errTooMuch
+	}
+	return n, err
+}
+
+// copy flushes what it copies. A stream that fails must not look whole.
 func (g *guard) copy(w http.ResponseWriter, r io.Reader) {
 	buf := make([]byte, 32<<10)
 	flusher, _ := w.(http.Flusher)
 	for {
 		n, err := r.Read(buf)
 		if n > 0 {
-			g.bytes.Add(int64(n))
 			if _, err := w.Write(buf[:n]); err != nil {
 				return
 			}
@@ -132,8 +275,11 @@ func (g *guard) copy(w http.ResponseWriter, r io.Reader) {
 				flusher.Flush()
 			}
 		}
-		if err != nil {
+		if err == io.EOF {
 			return
+		}
+		if err != nil {
+			panic(http.ErrAbortHandler)
 		}
 	}
 }
@@ -147,8 +293,9 @@ func (g *guard) fail(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
 
-// tunnel serves CONNECT: TLS and WebSockets.
-func (g *guard) tunnel(w http.ResponseWriter, r *http.Request) {
+// tunnel serves CONNECT, which is TLS to a host that the visit has permitted. What
+// is asked for inside was judged by the visit; here bytes are counted.
+func (g *guard) tunnel(w http.ResponseWriter, r *http.Request, v *visit) {
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
 	server, err := g.connect(ctx, r.Host)
@@ -171,21 +318,24 @@ func (g *guard) tunnel(w http.ResponseWriter, r *http.Request) {
 	defer g.tunnels.Done()
 	both := func() { browser.Close(); server.Close() }
 	defer both()
-	unhook := context.AfterFunc(g.ctx, both)
-	defer unhook()
+	for _, end := range []context.Context{g.ctx, v.ctx} {
+		unhook := context.AfterFunc(end, both)
+		defer unhook()
+	}
 	if _, err := io.WriteString(browser, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
 	done := make(chan struct{})
 	go func() { // ends when either side closes
 		defer close(done)
-		_, _ = io.Copy(server, buf)
-		if c, ok := server.(interface{ CloseWrite() error }); ok {
+		_, err := io.Copy(server, &counted{buf, v})
+		if c, ok := server.(interface{ CloseWrite() error }); ok && err == nil {
 			_ = c.CloseWrite()
+		} else {
+			both()
 		}
 	}()
-	n, _ := io.Copy(browser, server)
-	g.bytes.Add(n)
+	_, _ = io.Copy(browser, &counted{server, v})
 	both()
 	<-done
 }

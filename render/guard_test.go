@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net"
@@ -21,59 +22,161 @@ import (
 	"github.com/freshet/freshet/fetch"
 )
 
-func newTestGuard(t *testing.T, c fetch.Config, upstream string, peer net.IP) (*guard, *http.Client) {
+// newTestGuard returns a guard and a client that asks through it, with the
+// credentials of a tab whose page may ask for the addresses.
+func newTestGuard(t *testing.T, c fetch.Config, upstream string, permitted ...string) (*guard, *http.Client) {
 	t.Helper()
 	client, err := fetch.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := newGuard(client, upstream, "127.0.0.1:0", peer)
+	g, err := newGuard(client, upstream, "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.close(); client.Close() })
-	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.address()})}
+	tab := g.register()
+	limits := Config{MaxBytes: 1 << 20}.withDefaults()
+	v := newVisit(t.Context(), &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
+	for _, u := range permitted {
+		v.permit(u, parse(t, u))
+	}
+	tab.set(v)
+	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.address(), User: url.UserPassword(tab.name, tab.password)})}
 	t.Cleanup(through.CloseIdleConnections)
 	return g, &http.Client{Transport: through, Timeout: 10 * time.Second}
 }
 
-var loopback = net.IPv4(127, 0, 0, 1)
-
+// The guard forwards what the page's visit has permitted, nothing to private
+// addresses, and no more bytes than a page may have.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, "plain ", r.Header.Get("Proxy-Connection"))
+		if r.URL.Path == "/endless" {
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 64<<10))
+			}
+		}
+		fmt.Fprint(w, "plain ", r.Header.Get("Proxy-Connection"), r.Header.Get("Proxy-Authorization"))
 	}))
 	t.Cleanup(plain.Close)
-	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "secure") }))
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/endless" {
+			for r.Context().Err() == nil {
+				_, _ = w.Write(make([]byte, 64<<10))
+			}
+		}
+		fmt.Fprint(w, "secure")
+	}))
 	t.Cleanup(secure.Close)
 	for _, tt := range []struct {
-		name    string
-		private bool
-		peer    net.IP
-		url     string
-		want    string
+		name      string
+		private   bool
+		permitted string
+		url       string
+		want      string
+		blocked   int64
 	}{
-		{"plain", true, loopback, plain.URL, "200 plain "},
-		{"tls", true, loopback, secure.URL, "200 secure"},
-		{"private", false, loopback, plain.URL, "403"},
-		{"private tls", false, loopback, secure.URL, "Forbidden"},
-		{"stranger", true, net.IPv4(192, 0, 2, 1), plain.URL, "403"},
-		{"nobody there", true, loopback, "http://127.0.0.1:1/", "502"},
+		{"plain", true, plain.URL + "/", plain.URL + "/", "200 plain ", 0},
+		{"tls", true, secure.URL + "/", secure.URL + "/", "200 secure", 0},
+		{"private", false, plain.URL + "/", plain.URL + "/", "403", 0},
+		{"private tls", false, secure.URL + "/", secure.URL + "/", "Forbidden", 0},
+		{"nobody there", true, "http://127.0.0.1:1/", "http://127.0.0.1:1/", "502", 0},
+		{"another address", true, plain.URL + "/", plain.URL + "/other", "403", 1},
+		{"another host by tls", true, plain.URL + "/", secure.URL + "/", "Forbidden", 1},
+		{"endless", true, plain.URL + "/endless", plain.URL + "/endless", "EOF", 0},
+		{"endless by tls", true, secure.URL + "/", secure.URL + "/endless", "EOF", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g, client := newTestGuard(t, fetch.Config{AllowPrivate: tt.private}, "", tt.peer)
+			g, client := newTestGuard(t, fetch.Config{AllowPrivate: tt.private}, "", tt.permitted)
 			client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
-			got := ask(client, tt.url)
-			if !strings.Contains(got, tt.want) {
-				t.Errorf("%s", got)
+			if got := ask(client, tt.url); !strings.Contains(got, tt.want) {
+				t.Errorf("got %.100q, want %q", got, tt.want)
 			}
 			if !tt.private && g.refused.Load() != 1 {
-				t.Errorf("%d refusals counted", g.refused.Load())
+				t.Errorf("%d refusals counted, want 1", g.refused.Load())
+			}
+			if n := g.blocked.Load(); n != tt.blocked {
+				t.Errorf("%d requests blocked, want %d", n, tt.blocked)
 			}
 		})
 	}
+}
+
+// Nobody but a tab of our browser is served, and no tab between two pages.
+func TestGuardCredentials(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	t.Cleanup(server.Close)
+	g, client := newTestGuard(t, fetch.Config{AllowPrivate: true}, "", server.URL+"/")
+	user := func(name, password string) *url.Userinfo { return url.UserPassword(name, password) }
+	var tab *tabTraffic
+	for _, tab = range g.tabs {
+	}
+	for _, tt := range []struct {
+		name string
+		user *url.Userinfo
+		want string
+	}{
+		{"none", nil, "407"},
+		{"another name", user("nobody", tab.password), "407"},
+		{"another password", user(tab.name, "x"), "407"},
+		{"no password", user(tab.name, ""), "407"},
+		{"its own", user(tab.name, tab.password), "200"},
+	} {
+		for _, address := range []string{server.URL + "/", "https://" + strings.TrimPrefix(server.URL, "http://") + "/"} {
+			through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.address(), User: tt.user})}
+			got := ask(&http.Client{Transport: through}, address)
+			through.CloseIdleConnections()
+			want := tt.want
+			if strings.HasPrefix(address, "https") {
+				want = map[string]string{"407": "Proxy Authentication Required", "200": "Forbidden"}[want] // a tunnel was not permitted
+			}
+			if !strings.Contains(got, want) {
+				t.Errorf("%s, %.5s: got %q, want %q", tt.name, address, got, want)
+			}
+		}
+	}
+	tab.set(nil)
+	if got := ask(client, server.URL+"/"); !strings.HasPrefix(got, "403") {
+		t.Errorf("between pages: %q, want 403", got)
+	}
+	if n := asked.Load(); n != 1 {
+		t.Errorf("the server was asked %d times, want once", n)
+	}
+}
+
+// What a page still loads or holds open is cut off when it is done.
+func TestGuardEnds(t *testing.T) {
+	t.Parallel()
+	opened, closed := make(chan bool, 2), make(chan bool, 2)
+	wait := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.(http.Flusher).Flush()
+		opened <- true
+		<-r.Context().Done()
+		closed <- true
+	})
+	plain, secure := httptest.NewServer(wait), httptest.NewTLSServer(wait)
+	t.Cleanup(plain.Close)
+	t.Cleanup(secure.Close)
+	g, client := newTestGuard(t, fetch.Config{AllowPrivate: true}, "")
+	client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
+	limits := Config{}.withDefaults()
+	ctx, end := context.WithCancel(t.Context())
+	v := newVisit(ctx, &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
+	for _, tab := range g.tabs {
+		tab.set(v)
+	}
+	for _, u := range []string{plain.URL + "/", secure.URL + "/"} {
+		v.permit(u, parse(t, u))
+		go func() { _ = ask(client, u) }() // ends with the visit
+		<-opened
+	}
+	end()
+	<-closed
+	<-closed
 }
 
 func ask(client *http.Client, u string) string {
@@ -95,15 +198,33 @@ func TestGuardUpstream(t *testing.T) {
 	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "secure") }))
 	t.Cleanup(secure.Close)
 	var used atomic.Int64
-	inner, _ := newTestGuard(t, fetch.Config{AllowPrivate: true}, "", loopback)
-	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { used.Add(1); inner.ServeHTTP(w, r) }))
+	inner, err := fetch.New(fetch.Config{AllowPrivate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(inner.Close)
+	other, err := newGuard(inner, "", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(other.close)
+	tab := other.register()
+	limits := Config{}.withDefaults()
+	v := newVisit(t.Context(), &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
+	v.permit(secure.URL, parse(t, secure.URL))
+	tab.set(v)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		used.Add(1)
+		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(tab.name+":"+tab.password)))
+		other.ServeHTTP(w, r)
+	}))
 	t.Cleanup(proxy.Close)
-	_, client := newTestGuard(t, fetch.Config{AllowPrivate: true}, proxy.URL, loopback)
+	_, client := newTestGuard(t, fetch.Config{AllowPrivate: true}, proxy.URL, secure.URL)
 	client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
 	if got := ask(client, secure.URL); got != "200 secure" || used.Load() != 1 {
 		t.Errorf("%s, proxy used %d times", got, used.Load())
 	}
-	if _, err := newGuard(inner.client, "nonsense", "127.0.0.1:0", loopback); err == nil {
+	if _, err := newGuard(inner, "nonsense", "127.0.0.1:0"); err == nil {
 		t.Error("a proxy that is no URL is taken")
 	}
 }

@@ -13,9 +13,10 @@ import (
 // comes. It is safe for concurrent use. Make it with NewPool, end it with
 // Close.
 type Pool struct {
-	config Config
-	ctx    context.Context // ends with the pool
-	stop   context.CancelFunc
+	config  Config
+	foreign foreignHosts
+	ctx     context.Context // ends with the pool
+	stop    context.CancelFunc
 
 	mu      sync.Mutex
 	limit   int
@@ -57,6 +58,7 @@ const retryStart = 30 * time.Second
 func NewPool(c Config) *Pool {
 	p := &Pool{config: c.withDefaults(), change: make(chan struct{})}
 	p.limit = p.config.Tabs
+	p.foreign.rate = p.config.ForeignRate
 	if c.Tabs < 0 {
 		p.limit = 0
 	}
@@ -106,7 +108,7 @@ func (p *Pool) Available() error {
 		return p.problem
 	}
 	if p.config.Remote == "" {
-		_, err := Find(p.config.Path)
+		_, err := p.config.find()
 		return err
 	}
 	return nil
@@ -146,7 +148,7 @@ func (p *Pool) Close() {
 
 // Render builds a page, waiting for a tab if all are busy. A browser that
 // crashes or hangs is killed with its process group, and the page is tried once
-// more in a new one. The error is ErrNoBrowser where none can be had.
+// more in a new one; a page that costs its own tab is not. The error is ErrNoBrowser where none can be had.
 func (p *Pool) Render(ctx context.Context, page *Page) (*Document, error) {
 	if err := p.enter(ctx); err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (p *Pool) Render(ctx context.Context, page *Page) (*Document, error) {
 	unhook := context.AfterFunc(p.ctx, cancel)
 	defer unhook()
 	doc, err := p.try(ctx, page)
-	if errors.Is(err, errTab) && ctx.Err() == nil {
+	if errors.Is(err, errBrowser) && ctx.Err() == nil {
 		p.add(func(s *Stats) { s.Retried++ })
 		doc, err = p.try(ctx, page)
 	}
@@ -239,7 +241,9 @@ func (p *Pool) try(ctx context.Context, page *Page) (*Document, error) {
 	t.host = page.URL.Host()
 	doc, err := t.render(ctx, page)
 	t.browser.pages.Add(1)
-	p.done(ctx, t, err)
+	if p.done(ctx, t, err) {
+		err = fmt.Errorf("%w: %w", errBrowser, err)
+	}
 	return doc, err
 }
 
@@ -253,7 +257,7 @@ func (p *Pool) tab(ctx context.Context, host string) (*tab, error) {
 	if err != nil {
 		p.drop(b, true)
 		if ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", errTab, err)
+			err = fmt.Errorf("%w: %w", errBrowser, err)
 		}
 		return nil, err
 	}
@@ -285,7 +289,7 @@ func (p *Pool) browser(ctx context.Context, host string) (*chromium, *tab, error
 		return nil, nil, err
 	}
 	p.mu.Unlock()
-	b, err := start(ctx, &p.config)
+	b, err := start(ctx, &p.config, &p.foreign)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() == nil {
@@ -328,24 +332,29 @@ func (p *Pool) end(b *chromium) {
 	p.open.Go(b.close)
 }
 
-// memoryPages is after how many pages the memory of a browser is looked at.
-const memoryPages = 16
+// memoryPages and memoryTime are after how many pages, and after how long, the memory of a
+// browser is looked at when a page of it is done.
+const (
+	memoryPages = 16
+	memoryTime  = 5 * time.Second
+)
 
-// done takes a tab back.
-func (p *Pool) done(ctx context.Context, t *tab, err error) {
+// done takes a tab back. It reports whether the browser has died.
+func (p *Pool) done(ctx context.Context, t *tab, err error) (dead bool) {
 	b := t.browser
 	if errors.Is(err, errTab) {
 		// One tab's trouble is not the browser's, unless it does not answer.
-		dead := !b.alive(context.WithoutCancel(ctx), p.config.Answer)
+		dead = !b.alive(context.WithoutCancel(ctx), p.config.Answer)
 		if dead {
 			b.kill()
 		}
 		t.close()
 		p.drop(b, dead)
-		return
+		return dead
 	}
 	full := false
-	if b.pages.Load()%memoryPages == 0 {
+	looked, now := b.looked.Load(), int64(time.Since(b.started))
+	if b.pages.Load()%memoryPages == 0 || now-looked > int64(memoryTime) && b.looked.CompareAndSwap(looked, now) {
 		memory, _ := b.usage()
 		full = memory > p.config.MaxMemory
 	}
@@ -353,7 +362,7 @@ func (p *Pool) done(ctx context.Context, t *tab, err error) {
 	if p.current == b && !full && len(p.idle) < p.limit {
 		p.idle = append(p.idle, t)
 		p.mu.Unlock()
-		return
+		return false
 	}
 	if p.current == b && full {
 		p.retire()
@@ -361,6 +370,7 @@ func (p *Pool) done(ctx context.Context, t *tab, err error) {
 	p.mu.Unlock()
 	t.close()
 	p.drop(b, false)
+	return false
 }
 
 // drop counts a tab off its browser, that is not used again if it is dead.

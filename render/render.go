@@ -37,20 +37,28 @@ type Config struct {
 
 	Path   string // of Chromium; "" looks for it
 	Remote string // debugging address (ws:// or http://) of a running Chromium instead
+	// NoSandbox starts Chromium without its sandbox. Chromium refuses its sandbox to
+	// root, so that a pool of root starts no browser of its own without NoSandbox.
+	NoSandbox bool
 
-	Tabs      int           // pages rendered at the same time; default 2
-	Timeout   time.Duration // of one page; default 20 s
-	Stall     time.Duration // without any byte after which requests are given up; default 5 s
-	Budget    time.Duration // time by a page's own clock; default 5 s
-	Answer    time.Duration // for the browser to answer a command; default 5 s
-	MaxBytes  int64         // received for one page; default 16 MiB
-	MaxHTML   int           // length of the document; default 8 MiB
-	Requests  int           // of one page; default 300
-	Scrolls   int           // to the end of a page that grows; default 8, -1 for none
-	Routes    int           // hash routes of a page that are walked; default 16, -1 for none
-	MaxAge    time.Duration // of a browser; default 30 min
-	MaxPages  int           // of a browser; default 1000
-	MaxMemory int64         // of a browser, resident in all its processes; default 2 GiB
+	Tabs     int           // pages rendered at the same time; default 2
+	Timeout  time.Duration // of one page; default 20 s
+	Stall    time.Duration // without any byte after which requests are given up; default 5 s
+	Budget   time.Duration // time by a page's own clock; default 5 s
+	Answer   time.Duration // for the browser to answer a command; default 5 s
+	MaxBytes int64         // received for one page; default 16 MiB
+	MaxHTML  int           // length of the document; default 8 MiB
+	Requests int           // of one page; default 300
+	// ForeignRequests is how many of them may go to one host that is not the page's
+	// own; default 30. ForeignRate is how many a second such a host gets from all
+	// pages, beyond the first 30; default 5.
+	ForeignRequests int
+	ForeignRate     float64
+	Scrolls         int           // to the end of a page that grows; default 8, -1 for none
+	Routes          int           // hash routes of a page that are walked; default 16, -1 for none
+	MaxAge          time.Duration // of a browser; default 30 min
+	MaxPages        int           // of a browser; default 1000
+	MaxMemory       int64         // of a browser, resident in all its processes; default 2 GiB
 }
 
 func (c Config) withDefaults() Config {
@@ -65,13 +73,16 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		p *int
 		v int
-	}{{&c.Tabs, 2}, {&c.MaxHTML, 8 << 20}, {&c.Requests, 300}, {&c.Scrolls, 8}, {&c.Routes, 16}, {&c.MaxPages, 1000}} {
+	}{{&c.Tabs, 2}, {&c.MaxHTML, 8 << 20}, {&c.Requests, 300}, {&c.ForeignRequests, foreignBurst}, {&c.Scrolls, 8}, {&c.Routes, 16}, {&c.MaxPages, 1000}} {
 		if *d.p == 0 {
 			*d.p = d.v
 		}
 	}
 	if c.MaxBytes <= 0 {
 		c.MaxBytes = 16 << 20
+	}
+	if c.ForeignRate <= 0 {
+		c.ForeignRate = foreignRate
 	}
 	if c.MaxMemory <= 0 {
 		c.MaxMemory = 2 << 30
@@ -86,11 +97,12 @@ const startTime = 30 * time.Second
 type Page struct {
 	URL weburl.URL
 	// Header and Body are the answer that the robot has. The browser gets it
-	// instead of asking the server again; with a nil Body it asks.
+	// instead of asking the server again.
 	Header http.Header
 	Body   []byte
-	// Allowed, if not nil, is asked before each request that the page makes:
-	// robots.txt holds for a robot's browser, too.
+	// Allowed, if not nil, is asked before each request that the page makes, and may
+	// wait: the robots.txt of each host and the robot's budget hold for its browser,
+	// too.
 	Allowed func(ctx context.Context, u weburl.URL) bool
 }
 
@@ -104,9 +116,9 @@ type Document struct {
 	Links []string
 
 	Requests int   // that went out
-	Blocked  int   // images, fonts, media, frames, what Allowed refuses
+	Blocked  int   // images, fonts, media, frames, workers, methods that change things, what Allowed refuses
 	Refused  int   // beyond the bounds of bytes and requests
-	Bytes    int64 // received
+	Bytes    int64 // through the guard: what the page cost the network
 	Cut      string
 	Routes   int // hash routes walked
 	Scrolls  int

@@ -26,11 +26,17 @@ type Renderer struct {
 // Ready implements crawl.Renderer.
 func (r *Renderer) Ready() error { return r.Pool.Available() }
 
+// Slots implements crawl.Renderer.
+func (r *Renderer) Slots() int {
+	_, _, limit := r.Pool.Tabs()
+	return limit
+}
+
 // Render implements crawl.Renderer.
 func (r *Renderer) Render(ctx context.Context, f *crawl.Fetched) (*crawl.Rendered, error) {
 	doc, err := r.Pool.Render(ctx, &Page{
 		URL: f.URL, Header: f.Answer.Header, Body: f.Answer.Body,
-		Allowed: func(_ context.Context, u weburl.URL) bool { return f.Allowed == nil || f.Allowed(u) },
+		Allowed: f.Allowed,
 	})
 	if err != nil {
 		return nil, err
@@ -38,7 +44,7 @@ func (r *Renderer) Render(ctx context.Context, f *crawl.Fetched) (*crawl.Rendere
 	if len(doc.HTML) == 0 {
 		return nil, errors.New("the browser showed nothing")
 	}
-	return &crawl.Rendered{HTML: doc.HTML, Page: Read(f.Page, doc, f.URL, r.Token), Bytes: doc.Bytes}, nil
+	return &crawl.Rendered{HTML: doc.HTML, Page: Read(f.Page, doc, f.URL, r.Token), Bytes: doc.Bytes, Requests: doc.Requests}, nil
 }
 
 // Read extracts a rendered document, and adds what only the fetched page had:

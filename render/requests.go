@@ -2,7 +2,10 @@ package render
 
 import (
 	"context"
-	"regexp"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,16 +18,33 @@ import (
 
 // visit is one page in a tab.
 type visit struct {
-	page   *Page
-	config *Config
+	page    *Page
+	config  *Config
+	foreign *foreignHosts
+	ctx     context.Context // ends with the visit: what the page still loads is cut off
 
-	mu     sync.Mutex
-	doc    Document
-	served bool      // the document was asked for
-	last   time.Time // of the last sign of the network
-	links  map[string]bool
-	flight map[network.RequestID]bool // requests without an end yet
-	done   int                        // requests that ended
+	mu      sync.Mutex
+	doc     Document
+	served  bool      // the document was asked for
+	last    time.Time // of the last sign of the network
+	moves   int       // addresses that the page wanted to go to
+	links   map[string]bool
+	flight  map[network.RequestID]string // requests without an end yet, with the foreign host that they go to
+	done    int                          // requests that ended
+	decoded int64                        // bytes received, unpacked
+
+	// What the guard forwards: addresses of plain HTTP, and host:port of TLS.
+	addresses map[string]bool
+	secure    map[string]bool
+	hosts     map[string]int // requests to each foreign host
+	wire      int64          // bytes through the guard
+}
+
+func newVisit(ctx context.Context, p *Page, c *Config, f *foreignHosts) *visit {
+	return &visit{
+		page: p, config: c, foreign: f, ctx: ctx, last: time.Now(), links: map[string]bool{}, flight: map[network.RequestID]string{},
+		addresses: map[string]bool{}, secure: map[string]bool{}, hosts: map[string]int{},
+	}
 }
 
 // verdict on a request.
@@ -38,25 +58,118 @@ const (
 	plain // the browser tries HTTPS first: as if nobody listened there
 )
 
-// judge decides on a request and counts it.
+// judge decides on a request and counts it. It may wait: for a robots.txt, the
+// robot's budget, or the turn of a foreign host.
 func (v *visit) judge(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRequestPaused) verdict {
 	if e.ResourceType == network.ResourceTypeDocument && e.FrameID == main {
 		return v.navigation(e)
 	}
-	if d := v.bounds(e); d != pass {
-		return d
+	if strings.HasPrefix(e.Request.URL, "data:") || strings.HasPrefix(e.Request.URL, "blob:") {
+		return pass // within the browser
 	}
-	if v.page.Allowed != nil {
-		if u, err := weburl.Parse(e.Request.URL); err == nil && !v.page.Allowed(ctx, u) {
-			v.count(&v.doc.Blocked)
-			return block
-		}
+	u, err := weburl.Parse(e.Request.URL)
+	if err != nil || !needed[e.ResourceType] || !v.mayUse(e.Request.Method, u) {
+		v.count(&v.doc.Blocked)
+		return block
+	}
+	own := u.Host() == v.page.URL.Host()
+	if !v.reserve(u.Host(), own) {
+		return block
+	}
+	if v.page.Allowed != nil && !v.page.Allowed(ctx, u) || !own && !v.foreign.take(ctx, u.Host()) {
+		v.count(&v.doc.Blocked)
+		return block
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.doc.Requests++
-	v.flight[e.NetworkID] = true
+	v.last = time.Now()
+	host := u.Host()
+	if own {
+		host = ""
+	}
+	v.flight[e.NetworkID] = host
+	v.permit(e.Request.URL, u)
 	return pass
+}
+
+// needed are the kinds of requests that may bring text or links. Style sheets are
+// among them because loaders of scripts wait for them, and because what is drawn
+// decides on what pages load when it comes into view. All others are blocked:
+// images, fonts, media, frames (pages of their own to the robot), pings, beacons,
+// streams of events, prefetches, manifests, reports.
+var needed = map[network.ResourceType]bool{
+	network.ResourceTypeScript: true, network.ResourceTypeStylesheet: true, network.ResourceTypeXHR: true, network.ResourceTypeFetch: true, network.ResourceTypePreflight: true,
+}
+
+// mayUse reports whether a method may be used: reading anywhere, POST to the page's
+// own host alone, since many pages read by it (GraphQL); whatever else changes things.
+func (v *visit) mayUse(method string, u weburl.URL) bool {
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return true
+	case http.MethodPost:
+		return u.Host() == v.page.URL.Host()
+	}
+	return false
+}
+
+// reserve counts a request that is within the page's bounds.
+func (v *visit) reserve(host string, own bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	if v.doc.Requests >= v.config.Requests || max(v.decoded, v.wire) > v.config.MaxBytes || !own && v.hosts[host] >= v.config.ForeignRequests {
+		v.doc.Refused++
+		return false
+	}
+	if !own {
+		v.hosts[host]++
+	}
+	v.doc.Requests++
+	return true
+}
+
+// permit lets the guard forward a request. The caller holds mu.
+func (v *visit) permit(address string, u weburl.URL) {
+	if u.Scheme() == "http" {
+		v.addresses[address] = true
+		return
+	}
+	host := u.Host()
+	if _, _, err := net.SplitHostPort(host); err != nil {
+		host = net.JoinHostPort(strings.Trim(host, "[]"), "443")
+	}
+	v.secure[host] = true
+}
+
+// permitted reports whether the guard may forward a request.
+func (v *visit) permitted(r *http.Request) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	if r.Method == http.MethodConnect {
+		return v.secure[r.Host]
+	}
+	return r.URL.Scheme == "http" && v.addresses[r.RequestURI] && v.mayUseHTTP(r)
+}
+
+// mayUseHTTP is mayUse for a request at the guard.
+func (v *visit) mayUseHTTP(r *http.Request) bool {
+	u, err := weburl.Parse(r.RequestURI)
+	return err == nil && v.mayUse(r.Method, u)
+}
+
+// transferred counts bytes at the guard and reports whether there may be more.
+func (v *visit) transferred(n int64) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last = time.Now()
+	v.wire += n
+	if v.wire > v.config.MaxBytes {
+		v.doc.Refused++
+		return false
+	}
+	return true
 }
 
 // navigation judges a request for a document of the main frame. The first is
@@ -68,17 +181,21 @@ func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
 	if !v.served && v.upgraded(e.Request.URL) {
 		return plain
 	}
-	if v.served && (e.RedirectedRequestID == "" || v.page.Body != nil) {
-		v.links[e.Request.URL+e.Request.URLFragment] = true
+	if v.served {
+		if e.Request.Method == http.MethodGet && v.moves < maxMoves && len(e.Request.URL) <= maxAddress {
+			v.moves++
+			v.links[e.Request.URL+e.Request.URLFragment] = true
+		}
 		return leave
 	}
 	v.served = true
-	if v.page.Body != nil {
-		return serve
-	}
-	v.doc.Requests++
-	return pass
+	return serve
 }
+
+const (
+	maxMoves   = 200  // places that a page wants to go to; beyond, it is a loop
+	maxAddress = 4096 // bytes of an address that is taken from a page
+)
 
 // upgraded reports whether an address is that of the page, at HTTPS in place of
 // HTTP. Browsers that we do not start (Config.Remote) may ask for that first; then
@@ -89,44 +206,19 @@ func (v *visit) upgraded(address string) bool {
 	return err == nil && u.Scheme() == "https" && v.page.URL.Scheme() == "http" && u.Host() == v.page.URL.Host() && u.Target() == v.page.URL.Target()
 }
 
-// icon matches what browsers ask of every site unasked.
-var icon = regexp.MustCompile(`(?i)/[^/?]*icon[^/?]*(\?|$)|\.ico(\?|$)`)
-
-// bounds blocks what shows nothing to a robot, and what is too much.
-func (v *visit) bounds(e *cdpfetch.EventRequestPaused) verdict {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.last = time.Now()
-	switch e.ResourceType {
-	case network.ResourceTypeImage, network.ResourceTypeFont, network.ResourceTypeMedia, network.ResourceTypeTextTrack, network.ResourceTypePing,
-		network.ResourceTypePrefetch, network.ResourceTypeManifest, network.ResourceTypeCSPViolationReport,
-		network.ResourceTypeDocument: // a frame: a page of its own to the robot
-		v.doc.Blocked++
-		return block
-	}
-	if e.ResourceType == network.ResourceTypeOther && icon.MatchString(e.Request.URL) {
-		v.doc.Blocked++
-		return block
-	}
-	if v.doc.Requests >= v.config.Requests || v.doc.Bytes > v.config.MaxBytes {
-		v.doc.Refused++
-		return block
-	}
-	return pass
-}
-
 func (v *visit) count(n *int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.last = time.Now()
 	*n++
 }
 
-// received notes what came over the network.
+// received notes what the page got of an answer.
 func (v *visit) received(wire, length int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
-	v.doc.Bytes += max(wire, length)
+	v.decoded += max(wire, length)
 }
 
 // ended notes the end of a request.
@@ -134,9 +226,19 @@ func (v *visit) ended(id network.RequestID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
-	if v.flight[id] { // the document itself is none
+	if _, ok := v.flight[id]; ok { // the document itself is none
 		delete(v.flight, id)
 		v.done++
+	}
+}
+
+// cached notes that the browser had the answer to a request: it went nowhere.
+func (v *visit) cached(id network.RequestID) {
+	v.mu.Lock()
+	host := v.flight[id]
+	v.mu.Unlock()
+	if host != "" {
+		v.foreign.restore(host)
 	}
 }
 
@@ -147,7 +249,34 @@ func (v *visit) answers() int {
 	return v.done
 }
 
+// policy is what the page's own scripts may not open, beside what its server
+// forbids: workers of all kinds, WebSockets, plug-ins. Frames that a page makes
+// without a server (srcdoc, blob:, data:, about:blank) inherit it.
+const policy = "worker-src 'none'; connect-src http: https: data: blob:; object-src 'none'; webrtc 'block'"
+
 // answer is the robot's copy of the document.
 func (v *visit) answer(id cdpfetch.RequestID) cdpfetch.FulfillRequestParams {
-	return cdpfetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, ResponseHeaders: header(v.page), Body: v.page.Body}
+	headers := append(header(v.page), &cdpfetch.HeaderEntry{Name: "Content-Security-Policy", Value: policy})
+	return cdpfetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, ResponseHeaders: headers, Body: v.page.Body}
+}
+
+// left are header fields that the browser does not see: those of the transfer,
+// which is over, and those that make a browser send something by itself.
+var left = []string{
+	"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "refresh", "critical-ch", "link", "nel", "report-to", "reporting-endpoints", "speculation-rules",
+	"content-security-policy-report-only", "attribution-reporting-register-source", "attribution-reporting-register-trigger", "alt-svc",
+}
+
+// header lists the fields of the answer that the browser may see again.
+func header(p *Page) []*cdpfetch.HeaderEntry {
+	var out []*cdpfetch.HeaderEntry
+	for k, vs := range p.Header {
+		if slices.Contains(left, strings.ToLower(k)) {
+			continue
+		}
+		for _, v := range vs {
+			out = append(out, &cdpfetch.HeaderEntry{Name: k, Value: v})
+		}
+	}
+	return out
 }

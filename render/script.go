@@ -218,6 +218,9 @@ func (s *scripts) get(ctx context.Context, address string, fetchURL func(context
 				return e, err
 			}
 		}
+		if fetchURL == nil {
+			return Examined{Verdict: Inert}, errUnknown
+		}
 		return s.load(ctx, address, fetchURL)
 	})
 	e, _ := v.(Examined)

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,8 +25,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-//go:embed page.js
-var pageScript string
+// pageScript runs in the page's world, worldScript in one of its own.
+var (
+	//go:embed page.js
+	pageScript string
+	//go:embed world.js
+	worldScript string
+)
+
+// worldName names the isolated world.
+const worldName = "freshet"
 
 // tab is one page target, used for one page after the other. Each has a
 // browser context of its own: cookies and storage of a page are seen by no
@@ -36,11 +42,13 @@ var pageScript string
 type tab struct {
 	browser *chromium
 	config  *Config
+	traffic *tabTraffic // what the guard forwards
 	ctx     context.Context
 	cancel  context.CancelFunc
 	target  *chromedp.Target
-	frame   cdp.FrameID // the main frame
-	host    string      // whose page it showed last
+	frame   cdp.FrameID                // the main frame
+	world   runtime.ExecutionContextID // of worldScript, in the page that is shown
+	host    string                     // whose page it showed last
 	replies sync.WaitGroup
 
 	expired chan struct{} // the page's time is over
@@ -58,7 +66,7 @@ const (
 )
 
 func newTab(ctx context.Context, b *chromium, c *Config) (*tab, error) {
-	t := &tab{browser: b, config: c, expired: make(chan struct{}, 1), crashed: make(chan struct{})}
+	t := &tab{browser: b, config: c, traffic: b.guard.register(), expired: make(chan struct{}, 1), crashed: make(chan struct{})}
 	t.ctx, t.cancel = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
 		p.ProxyServer, p.ProxyBypassList = "http://"+b.guard.address(), "<-loopback>"
 	}))
@@ -105,6 +113,7 @@ func (t *tab) prepare() error {
 	if _, err := cdp.Call(t.ctx, cc.Browser, browser.SetDownloadBehavior, deny); err != nil {
 		return err
 	}
+	yes := true
 	for _, step := range []struct {
 		method string
 		params any
@@ -119,7 +128,11 @@ func (t *tab) prepare() error {
 		{emulation.SetUserAgentOverride.Method, emulation.SetUserAgentOverrideParams{UserAgent: t.browser.agent}},
 		{emulation.SetDeviceMetricsOverride.Method, emulation.SetDeviceMetricsOverrideParams{Width: viewWidth, Height: viewHeight, DeviceScaleFactor: 1}},
 		{page.AddScriptToEvaluateOnNewDocument.Method, page.AddScriptToEvaluateOnNewDocumentParams{Source: pageScript}},
-		{cdpfetch.Enable.Method, cdpfetch.EnableParams{}},
+		{page.AddScriptToEvaluateOnNewDocument.Method, page.AddScriptToEvaluateOnNewDocumentParams{Source: worldScript, WorldName: worldName}},
+		{cdpfetch.Enable.Method, cdpfetch.EnableParams{HandleAuthRequests: &yes}},
+		// Workers, frames in processes of their own and the like wait for a debugger
+		// that does not come.
+		{target.SetAutoAttach.Method, target.SetAutoAttachParams{AutoAttach: true, WaitForDebuggerOnStart: true, Flatten: &yes}},
 	} {
 		ctx, cancel := context.WithTimeout(t.ctx, t.config.Answer)
 		err := t.target.Call(ctx, step.method, step.params, nil)
@@ -132,6 +145,7 @@ func (t *tab) prepare() error {
 }
 
 func (t *tab) close() {
+	t.browser.guard.unregister(t.traffic)
 	t.cancel()
 	t.replies.Wait()
 }
@@ -142,6 +156,12 @@ func (t *tab) event(ev any) {
 	case *cdpfetch.EventRequestPaused:
 		v := t.current()
 		t.reply(func(ctx context.Context) { t.request(ctx, v, e) })
+	case *cdpfetch.EventAuthRequired:
+		t.reply(func(ctx context.Context) { t.authenticate(ctx, e) })
+	case *network.EventRequestServedFromCache:
+		if v := t.current(); v != nil {
+			v.cached(e.RequestID)
+		}
 	case *network.EventDataReceived:
 		if v := t.current(); v != nil {
 			v.received(e.EncodedDataLength, e.DataLength)
@@ -160,7 +180,8 @@ func (t *tab) event(ev any) {
 		}
 	case *page.EventJavascriptDialogOpening:
 		t.reply(func(ctx context.Context) {
-			_, _ = call(ctx, t, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})
+			leave := page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}
+			_, _ = call(ctx, t, page.HandleJavaScriptDialog, leave)
 		})
 	case *emulation.EventVirtualTimeBudgetExpired:
 		select {
@@ -188,9 +209,19 @@ func (t *tab) current() *visit {
 }
 
 func (t *tab) set(v *visit) {
+	t.traffic.set(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.visit = v
+}
+
+// authenticate shows the tab's credentials to the guard, and none to servers.
+func (t *tab) authenticate(ctx context.Context, e *cdpfetch.EventAuthRequired) {
+	answer := &cdpfetch.AuthChallengeResponse{Response: cdpfetch.AuthChallengeResponseResponseCancelAuth}
+	if e.AuthChallenge.Source == cdpfetch.AuthChallengeSourceProxy {
+		answer = &cdpfetch.AuthChallengeResponse{Response: cdpfetch.AuthChallengeResponseResponseProvideCredentials, Username: t.traffic.name, Password: t.traffic.password}
+	}
+	_, _ = call(ctx, t, cdpfetch.ContinueWithAuth, cdpfetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: answer})
 }
 
 // request decides on one request of the page.
@@ -220,11 +251,11 @@ func (t *tab) fail(ctx context.Context, e *cdpfetch.EventRequestPaused, why netw
 // errScript is the error of a call into the page that threw.
 var errScript = errors.New("script error")
 
-// eval calls a function of page.js and decodes its value.
+// eval calls a function of world.js and decodes its value.
 func eval[T any](ctx context.Context, t *tab, expression string) (T, error) {
 	var out T
 	yes := true
-	r, err := call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "window[Symbol.for('freshet')]." + expression, ReturnByValue: &yes, AwaitPromise: &yes})
+	r, err := call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "freshet." + expression, ContextID: t.world, ReturnByValue: &yes, AwaitPromise: &yes})
 	if err != nil {
 		return out, err
 	}
@@ -238,19 +269,4 @@ func eval[T any](ctx context.Context, t *tab, expression string) (T, error) {
 		return out, fmt.Errorf("%w: %.100s: %w", errScript, expression, err)
 	}
 	return out, nil
-}
-
-// header lists the fields of the answer that the browser may see again: not
-// those of the transfer, which is over.
-func header(p *Page) []*cdpfetch.HeaderEntry {
-	var out []*cdpfetch.HeaderEntry
-	for k, vs := range p.Header {
-		if slices.Contains([]string{"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "refresh"}, strings.ToLower(k)) {
-			continue
-		}
-		for _, v := range vs {
-			out = append(out, &cdpfetch.HeaderEntry{Name: k, Value: v})
-		}
-	}
-	return out
 }

@@ -115,6 +115,7 @@ type tallies struct {
 type line struct {
 	Tally
 	away int
+	owed int // renders that explore has asked for
 }
 
 // links is the mean number of links of a host's pages.
@@ -188,6 +189,27 @@ func (t *tallies) learn(ctx context.Context, name string, gained bool, urls int)
 	return t.keep.Put(ctx, tallyKey(name), b)
 }
 
+// reset forgets what renders of a host's templates in memory have gained, and takes
+// it back from nothing else: classes have the evidence of many hosts.
+func (t *tallies) reset(ctx context.Context, host string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for name, l := range t.of {
+		if !strings.HasPrefix(name, host+"/") || l.Tried == 0 {
+			continue
+		}
+		l.Tried, l.Gained, l.URLs = 0, 0, 0
+		b, err := json.Marshal(l.Tally)
+		if err == nil {
+			err = t.keep.Put(ctx, tallyKey(name), b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // release takes back a render that tells nothing.
 func (t *tallies) release(name string) {
 	t.mu.Lock()
@@ -197,9 +219,9 @@ func (t *tallies) release(name string) {
 	}
 }
 
-// note counts a page of a host and tells whether it has far fewer links than
-// the host's pages mostly have.
-func (t *tallies) note(host string, n int) (few bool) {
+// note tells whether a page has far fewer links than its host's pages mostly have,
+// and counts it among them if it is new.
+func (t *tallies) note(host string, n int, isNew bool) (few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.host[host]
@@ -211,6 +233,9 @@ func (t *tallies) note(host string, n int) (few bool) {
 		t.host[host] = h
 	}
 	few = h.pages >= 5 && float64(n) < .3*h.mean
+	if !isNew {
+		return few
+	}
 	h.pages++
 	h.mean += (float64(n) - h.mean) / math.Min(float64(h.pages), 50)
 	return few

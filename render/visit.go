@@ -20,25 +20,31 @@ import (
 // errTab is the error of a tab that cannot be used again.
 var errTab = errors.New("the tab does not answer")
 
+// errBrowser is the error of a browser that cannot be used again.
+var errBrowser = errors.New("the browser does not answer")
+
 // render builds one page. An error that is errTab means that the tab is lost.
 func (t *tab) render(ctx context.Context, p *Page) (*Document, error) {
 	start := time.Now()
-	v := &visit{page: p, config: t.config, last: start, links: map[string]bool{}, flight: map[network.RequestID]bool{}}
 	ctx, cancel := context.WithTimeout(ctx, t.config.Timeout)
 	defer cancel()
+	within, end := context.WithCancel(t.ctx) // not the time limit: what came until then counts
+	defer end()
+	v := newVisit(within, p, t.config, t.browser.foreign)
 	t.set(v)
-	defer t.set(nil)
 	select { // of the page before
 	case <-t.expired:
 	default:
 	}
 	err := t.build(ctx, v)
+	t.set(nil)
+	end() // connections of the page are cut
 	if cerr := t.clean(p); err == nil {
 		err = cerr
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.doc.Took = time.Since(start)
+	v.doc.Took, v.doc.Bytes = time.Since(start), v.wire
 	doc := v.doc
 	return &doc, err
 }
@@ -78,6 +84,11 @@ func (t *tab) navigate(ctx context.Context, v *visit) error {
 	case r.ErrorText != "":
 		return fmt.Errorf("render %s: %s", v.page.URL, r.ErrorText)
 	}
+	world, err := call(t.ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: worldName})
+	if err != nil {
+		return t.lost(err)
+	}
+	t.world = world.ExecutionContextID
 	return nil
 }
 
@@ -279,16 +290,22 @@ type collected struct {
 	Links []string
 }
 
-// maxLinks bounds what a page may list beside its HTML.
-const maxLinks = 100_000
+// Bounds of what a page may list beside its HTML.
+const (
+	maxLinks     = 100_000
+	maxLinkBytes = 4 << 20
+)
+
+// collect reads the document. What comes back is bounded in the browser, by code
+// that the page cannot change.
 
 func (t *tab) collect(v *visit) error {
-	text, err := eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d)", t.config.MaxHTML, maxLinks))
+	text, err := eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
 	if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil { // a script that never ends
 		if err := t.halt(v, CutHang); err != nil {
 			return err
 		}
-		text, err = eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d)", t.config.MaxHTML, maxLinks))
+		text, err = eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
 	}
 	if err != nil {
 		return t.page(err)
@@ -324,7 +341,7 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 	if v.cut() || t.config.Routes < 0 {
 		return nil
 	}
-	list, err := eval[[]string](t.ctx, t, "routes()")
+	list, err := eval[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
 	if err != nil {
 		return nil //nolint:nilerr // the page itself is had
 	}
@@ -344,7 +361,7 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 		if err := t.settle(ctx, v, scriptStep); err != nil {
 			return err
 		}
-		text, err := eval[string](t.ctx, t, fmt.Sprintf("body(%d)", max(0, t.config.MaxHTML-texts.Len())))
+		text, err := eval[string](t.ctx, t, fmt.Sprintf("body(%d, %d, %d)", max(0, t.config.MaxHTML-texts.Len()), maxLinks, maxLinkBytes))
 		if err != nil {
 			break
 		}
@@ -357,12 +374,12 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 		v.more(c.Links)
 		v.doc.Routes++
 		v.mu.Unlock()
-		further, err := eval[[]string](t.ctx, t, "routes()")
+		further, err := eval[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
 		if err != nil {
 			break
 		}
 		for _, r := range further {
-			if !known[r] && r != list[n] {
+			if !known[r] && r != list[n] && len(list) < t.config.Routes {
 				known[r] = true
 				list = append(list, r)
 			}
@@ -374,17 +391,24 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// clean forgets what the page left: cookies and storage. Its clock stands, so
-// it does nothing until the next page takes its place.
+// clean ends the page and forgets what it left: cookies and storage. It gets no
+// more requests through, not those that pages make when they are left either.
 func (t *tab) clean(p *Page) error {
 	if t.ctx.Err() != nil {
 		return t.lost(context.Cause(t.ctx))
+	}
+	r, err := call(t.ctx, t, page.Navigate, page.NavigateParams{URL: "about:blank"})
+	if err == nil && r.ErrorText != "" {
+		err = errors.New(r.ErrorText)
+	}
+	if err != nil {
+		return t.lost(fmt.Errorf("leave the page: %w", err))
 	}
 	if _, err := call(t.ctx, t, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
 		return t.lost(err)
 	}
 	types := "local_storage,session_storage,indexeddb,cache_storage,service_workers,websql,file_systems"
-	_, err := call(t.ctx, t, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.URL.Scheme() + "://" + p.URL.Host(), StorageTypes: types})
+	_, err = call(t.ctx, t, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.URL.Scheme() + "://" + p.URL.Host(), StorageTypes: types})
 	if err != nil {
 		return t.lost(err)
 	}
