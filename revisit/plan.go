@@ -25,11 +25,11 @@ import (
 // Item is one thing to plan for. Rates are in any unit of time, the same for
 // all items and the budget.
 type Item struct {
-	Importance float64 // > 0
+	Importance float64 // weight of its freshness, >= 0; 0 is for items that only uniform and proportional plans visit
 	Rate       float64 // changes per time, >= 0
 	Shape      float64 // of the belief of Rate (Uncertain), which fixed-optimal heeds; 0 where it is known
 	Host       string  // group that HostCap bounds; "" is none
-	HostCap    float64 // most visits per time of its host; 0 is no cap
+	HostCap    float64 // maximum number of visits per time of its host, whatever they cost; 0 is no cap
 	Signals    bool    // every change is signalled
 	Cost       float64 // of a visit, in the unit of the budget (bytes, say); 0 is 1
 }
@@ -61,143 +61,63 @@ type Plan struct {
 
 // errors of New.
 var (
-	ErrBudget = errors.New("the budget is not a positive number")
-	ErrNone   = errors.New("no items")
+	ErrBudget     = errors.New("the budget is not a positive number")
+	ErrNone       = errors.New("no items")
+	ErrImportance = errors.New("every item has importance 0: there is nothing to plan for")
 )
 
-// New divides a budget of visits per time among the items, or of what visits
-// cost where items have costs; caps of hosts are in the same unit. The error names an
-// item whose numbers make no sense by its place (from 0).
+// The plan multiplies and divides up to four input numbers. Numbers within
+// minNumber and maxNumber keep every product within the range of float64.
+const (
+	minNumber = 1e-60
+	maxNumber = 1e60
+)
+
+// checkRange returns an error unless v is 0 or a positive number that the plan
+// can compute with.
+func checkRange(what string, v float64) error {
+	switch {
+	case v == 0 || v >= minNumber && v <= maxNumber:
+		return nil
+	case v > 0:
+		return fmt.Errorf("%s %g is outside %g to %g: choose another unit", what, v, minNumber, maxNumber)
+	}
+	return fmt.Errorf("%s %g is not a number from 0 up", what, v)
+}
+
+// New divides a budget among the items: visits per time or, where items have
+// costs, what visits cost per time. Caps of hosts are visits per time. The error
+// names the first item with an invalid number by its place (from 0).
 func New(p Policy, items []Item, budget float64) (*Plan, error) {
-	if !(budget > 0) || math.IsInf(budget, 0) {
+	if !(budget > 0) {
 		return nil, fmt.Errorf("%w: %g", ErrBudget, budget)
+	}
+	if err := checkRange("budget", budget); err != nil {
+		return nil, err
 	}
 	if len(items) == 0 {
 		return nil, ErrNone
 	}
+	important := false
 	for i, it := range items {
-		switch {
-		case !(it.Importance > 0) || math.IsInf(it.Importance, 0):
-			return nil, fmt.Errorf("item %d: importance %g is not a positive number", i, it.Importance)
-		case !(it.Rate >= 0) || math.IsInf(it.Rate, 0):
-			return nil, fmt.Errorf("item %d: change rate %g is not a number from 0 up", i, it.Rate)
-		case !(it.Cost >= 0) || math.IsInf(it.Cost, 0):
-			return nil, fmt.Errorf("item %d: cost %g is not a number from 0 up", i, it.Cost)
-		case !(it.HostCap >= 0) || (it.HostCap > 0 && it.Host == ""):
-			return nil, fmt.Errorf("item %d: host cap %g needs a host and is not negative", i, it.HostCap)
+		err := errors.Join(checkRange("importance", it.Importance), checkRange("change rate", it.Rate), checkRange("cost", it.Cost), checkRange("host cap", it.HostCap))
+		if it.HostCap > 0 && it.Host == "" {
+			err = errors.Join(err, fmt.Errorf("host cap %g needs a host", it.HostCap))
 		}
+		if err != nil {
+			return nil, fmt.Errorf("item %d: %w", i, err)
+		}
+		important = important || it.Importance > 0
 	}
-	caps, err := capsOf(items)
+	if !important {
+		return nil, ErrImportance
+	}
+	groups, err := hostGroups(items)
 	if err != nil {
 		return nil, err
 	}
-	rates := polite(p, items, budget, caps)
-	return evaluate(p, items, rates), nil
-}
-
-func capsOf(items []Item) (map[string]float64, error) {
-	caps := map[string]float64{}
-	for i, it := range items {
-		if it.HostCap == 0 {
-			continue
-		}
-		if c, ok := caps[it.Host]; ok && c != it.HostCap {
-			return nil, fmt.Errorf("item %d: host %q has the cap %g here and %g before", i, it.Host, it.HostCap, c)
-		}
-		caps[it.Host] = it.HostCap
-	}
-	return caps, nil
-}
-
-// polite keeps the caps of hosts: solve for all, fix the hosts that would be
-// visited too often at their cap and solve inside them, and so on with the
-// rest; at most as many rounds as hosts (Kolobov et al. 2019).
-func polite(p Policy, items []Item, budget float64, caps map[string]float64) []float64 {
-	rates := make([]float64, len(items))
-	open := make([]int, len(items))
-	for i := range open {
-		open[i] = i
-	}
-	for {
-		solve(p, items, open, budget, rates)
-		sum := map[string]float64{}
-		for _, i := range open {
-			sum[items[i].Host] += items[i].cost() * rates[i]
-		}
-		over := map[string][]int{}
-		var rest []int
-		for _, i := range open {
-			h := items[i].Host
-			if c, ok := caps[h]; ok && sum[h] > c*(1+1e-12) {
-				over[h] = append(over[h], i)
-			} else {
-				rest = append(rest, i)
-			}
-		}
-		if len(over) == 0 {
-			return rates
-		}
-		for h, inside := range over {
-			solve(p, items, inside, caps[h], rates)
-			budget -= caps[h]
-		}
-		if open = rest; len(open) == 0 || budget <= 0 {
-			return rates
-		}
-	}
-}
-
-// solve gives the items of one group rates that sum to the budget, as far as
-// they can use it.
-func solve(p Policy, items []Item, group []int, budget float64, rates []float64) {
-	low, high := bracket(func(price float64) float64 {
-		sum := 0.0
-		for _, i := range group {
-			sum += items[i].cost() * p.rate(&items[i], price)
-		}
-		return sum
-	}, budget)
-	sum := 0.0
-	for _, i := range group {
-		rates[i] = p.rate(&items[i], math.Exp2(high))
-		sum += items[i].cost() * rates[i]
-	}
-	// Items of equal marginal gain (signalled ones) enter all at once at one
-	// price: what is left of the budget is theirs.
-	if left := budget - sum; left > 1e-9*budget {
-		var step []int
-		room := 0.0
-		for _, i := range group {
-			if more := items[i].cost() * (p.rate(&items[i], math.Exp2(low)) - rates[i]); more > 1e-9*budget {
-				step = append(step, i)
-				room += more
-			}
-		}
-		for _, i := range step {
-			rates[i] += (p.rate(&items[i], math.Exp2(low)) - rates[i]) * min(1, left/room)
-		}
-	}
-}
-
-// bracket finds the price at which a total that falls with the price passes the
-// budget: logarithms (base 2) of prices just below and above.
-func bracket(total func(price float64) float64, budget float64) (low, high float64) {
-	low, high = -1.0, 1.0
-	for total(math.Exp2(high)) > budget && high < 1000 {
-		high += 8
-	}
-	for total(math.Exp2(low)) < budget && low > -1000 {
-		low -= 8
-	}
-	for range 200 {
-		mid := (low + high) / 2
-		if total(math.Exp2(mid)) > budget {
-			low = mid
-		} else {
-			high = mid
-		}
-	}
-	return low, high
+	a := allocator{policy: p, items: items, groups: groups}
+	return evaluate(p, items, a.allocate(budget)), nil
 }
 
 // evaluate computes what the rates achieve.
@@ -220,6 +140,10 @@ func evaluate(p Policy, items []Item, rates []float64) *Plan {
 		}
 		s.Freshness, s.Age = fresh, age
 		plan.Shares[i] = s
+		if it.Importance == 0 { // 0 times an unbounded age is 0
+			plan.Used += it.cost() * rates[i]
+			continue
+		}
 		weight += it.Importance
 		plan.Freshness += it.Importance * fresh
 		plan.Age += it.Importance * age

@@ -26,6 +26,15 @@ func (p Policy) rate(it *Item, price float64) float64 {
 	return p.share(it, price*it.cost())
 }
 
+// rateWithSurcharge is the item's visit rate where a visit costs the price per
+// unit of cost and a surcharge besides.
+func (p Policy) rateWithSurcharge(it *Item, price, surcharge float64) float64 {
+	if p.flat {
+		return p.share(it, price+surcharge)
+	}
+	return p.share(it, price*it.cost()+surcharge)
+}
+
 // uniform visits every item equally often.
 func uniform(it *Item, price float64) float64 { return bounded(it, 1/price) }
 
@@ -79,6 +88,9 @@ func ageOptimal(it *Item, price float64) float64 {
 	if it.Signals { // mean age (1-p)/(p d) falls by 1/(rate^2) a visit
 		return min(it.Rate, math.Sqrt(it.Importance/price))
 	}
+	if it.Importance == 0 {
+		return 0
+	}
 	y := price * it.Rate * it.Rate / it.Importance
 	return it.Rate / inverse(func(x float64) float64 {
 		if x < 1e-3 {
@@ -115,7 +127,7 @@ func noStarvation(it *Item, price float64) float64 {
 
 // inverse solves f(x) = y for a rising f with f(0) = 0, by bisection of ln x.
 func inverse(f func(float64) float64, y float64) float64 {
-	low, high := -60.0, 60.0
+	low, high := -700.0, 700.0
 	for range 100 {
 		mid := (low + high) / 2
 		if f(math.Exp(mid)) < y {

@@ -250,6 +250,10 @@ func TestBadInput(t *testing.T) {
 		{[]Item{{Importance: 1, Rate: math.NaN()}}, 1, "change rate NaN"},
 		{[]Item{{Importance: 1, Rate: -2}}, 1, "change rate -2"},
 		{[]Item{{Importance: 1, Rate: 1, HostCap: 1}}, 1, "needs a host"},
+		{[]Item{{Rate: 1}, {Rate: 2}}, 1, "every item has importance 0"},
+		{[]Item{good, {Importance: 1, Rate: 1e300}}, 1, "item 1: change rate 1e+300 is outside"},
+		{[]Item{good, {Importance: 1e-300, Rate: 1}}, 1, "item 1: importance 1e-300 is outside"},
+		{[]Item{good}, 1e200, "budget 1e+200 is outside"},
 		{[]Item{{Importance: 1, Rate: 1, Host: "a", HostCap: 1}, {Importance: 1, Rate: 1, Host: "a", HostCap: 2}}, 1, "1 before"},
 	}
 	for _, tt := range tests {
