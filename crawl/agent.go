@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -30,32 +31,41 @@ type agent struct {
 	lease *store.Lease
 
 	host   store.Host
+	pace   *pace // of the host; ownPace
 	rules  *robots.File
-	scheme string // of rules
-	mirror string // host whose copy this one is
+	scheme string   // of rules
+	mirror string   // host whose copy this one is
+	void   []string // query parameters that change nothing on the host
 	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
-	noRules bool
-	ask     time.Time // when robots.txt is asked for again
-	batch   store.Batch
-	taken   time.Time       // when pages were taken last
-	last    time.Time       // of the last commit
-	answer  *fetch.Response // room for the next one
-	plain   building        // of pages that are not rendered
-	keys    []weburl.Key    // of the links in the batch
-	told    pending         // signals before the visit under way
-	known   []bool          // room: which links of a page are known
+	noRules   bool
+	private   bool      // the page under way may be at a private address
+	askRobots time.Time // when robots.txt is asked for again
+	hostGate  *hostGate // nil before the first request
+	places    *held     // at the host's servers
+	asked     bool      // the host was asked
+	batch     store.Batch
+	taken     time.Time                // when pages were taken last
+	last      time.Time                // of the last commit
+	answer    *fetch.Response          // room for the next one
+	plain     pendingVisit             // of pages that are not rendered
+	keys      []weburl.Key             // of the links in the batch
+	answered  freshness.PendingSignals // signals before the visit under way
+	known     []bool                   // room: which links of a page are known
 
-	built   chan *building // pages that come back from the browser
-	away    int            // pages that are there
-	gathers []weburl.Key   // found without a browser since the last commit
+	toRender    []*renderPage // pages of the batch that are to go to the browser
+	rendersDone []*renderPage // ... that are back from it
+	gathers     []weburl.Key  // found without a browser since the last commit
 }
 
 // work visits pages until the host has none that are due, its time is up, or
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
 	a.host, a.last = a.lease.Host, time.Now()
-	a.robot.heard(&a.host)
-	a.mirror = a.robot.waste.copyOf(a.host.Name)
+	a.robot.knowSignals(&a.host)
+	a.knowVoidParameters(a.last)
+	if !a.robot.standingOf(&a.host).IsSource { // it may have become one since
+		a.mirror = a.robot.traps.CopyOf(a.host.Name, a.last)
+	}
 	// The process before this one may have died after a request that it had not
 	// committed: the host rests as after a request at our start.
 	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
@@ -73,47 +83,45 @@ func (a *agent) work(ctx context.Context) (err error) {
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)
 	ctx, stop := a.hold(ctx)
-	away := func(context.Context) {}
+	var putOff time.Duration
 	defer func() {
-		a.homecoming(ctx)
 		stop()
 		if lost := context.Cause(ctx); err != nil && errors.Is(lost, store.ErrLease) {
 			err = lost // what was under way failed by that
 		}
 		a.robot.leave(a.id) // what remains is writing: the next agent need not wait for it
-		away(quiet)
-		if ferr := a.end(quiet); err == nil {
+		a.places.release(quiet, a.serverRest())
+		ferr := a.finishWork(quiet, putOff)
+		a.closeGate()
+		if err == nil {
 			err = ferr
 		}
 	}()
-	leave, err := a.enter(ctx, slice)
-	if err != nil {
-		return err
-	}
-	if leave == nil {
-		a.host.Next = time.Now().Add(time.Second)
+	if a.robot.onlyRenders() && !a.robot.renders.hasResults(a.host.Name) { // nothing is fetched any more: other hosts first
+		a.host.Next = later(a.host.Next, a.last.Add(time.Second))
 		return nil
 	}
-	away = leave
+	a.gate()
+	if a.places, putOff, err = a.enter(ctx, slice); err != nil || putOff > 0 {
+		return err
+	}
 	for ctx.Err() == nil && time.Now().Before(deadline) {
+		if len(a.batch.Visits) > 0 && a.robot.renders.hasResults(a.host.Name) {
+			return nil // they are taken under another lease, since the pages were out under this one
+		}
 		a.taken = time.Now()
 		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), a.taken)
 		if err != nil {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
 		if len(pages) == 0 {
-			if a.away == 0 && len(a.batch.Visits) == 0 {
+			if len(a.batch.Visits) == 0 {
 				return nil
 			}
-			a.homecoming(ctx) // they may have links on this host
 		}
-		for i := range pages {
-			if i > 0 && !time.Now().Before(deadline) {
-				return nil
-			}
-			if more, err := a.turn(ctx, &pages[i], len(pages)-i); err != nil || !more {
-				return err
-			}
+		pages = a.applyRenders(ctx, pages)
+		if more, err := a.visitPages(ctx, pages, deadline); err != nil || !more {
+			return err
 		}
 		// What was found may be on this host, and better than what waits.
 		if _, plain := a.robot.config.Ordering.(BreadthFirst); plain && len(pages) > 0 || len(a.batch.Visits)+len(a.batch.Found) == 0 {
@@ -135,88 +143,103 @@ func (a *agent) appetite() int {
 	return takePages
 }
 
-// address returns the public IP address of the host, or "".
-func (a *agent) address(ctx context.Context) string {
-	name := weburl.Hostname(a.host.Name)
-	if !PublicName(name) {
-		return ""
+// finishWork gives the host back, for a while if it was put off before it was asked.
+func (a *agent) finishWork(ctx context.Context, putOff time.Duration) error {
+	if putOff <= 0 {
+		return a.end(ctx)
 	}
-	return a.robot.config.Fetch.Address(ctx, name)
+	a.host.Next = time.Now().Add(putOff)
+	if s, ok := a.robot.config.Store.(store.Postponer); ok {
+		return s.Postpone(ctx, a.lease, a.host.Next)
+	}
+	return a.end(ctx)
 }
 
-// turn visits one page when its time has come; more is false when the agent
-// should let go of the host.
-func (a *agent) turn(ctx context.Context, p *store.Page, queue int) (more bool, err error) {
+// serverRest is for how long the servers rest that the agent has asked under the name
+// of its host. A host that fails does not keep others of its domain waiting.
+func (a *agent) serverRest() time.Duration {
+	switch {
+	case !a.asked:
+		return 0
+	case a.host.Reason == store.ReasonOverloaded:
+		return max(a.host.Delay, time.Until(a.host.Next))
+	}
+	return a.host.Delay
+}
+
+// admit prepares the visit of one page when the time of its host has come. visit is
+// nil if the page is not to be fetched; more is false when the agent should let go of
+// the host.
+func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pageVisit, more bool, err error) {
 	r := a.robot
 	if ctx.Err() != nil || !r.note(a.id, queue, a.host.Delay) {
-		return false, nil
+		return nil, false, nil
 	}
 	u, err := weburl.Parse(p.URL)
-	if err != nil {
-		a.exclude(p, "malformed")
-		return true, nil
+	if err != nil || u.Key() != p.Key {
+		a.exclude(p, store.ReasonMalformedURL, "malformed URL")
+		return nil, true, nil
 	}
 	yes, keep := r.takenBack(u)
 	if r.config.Sources != nil && (yes || p.State == store.Queued && r.InScope(u, p.Depth) != "") {
 		if err := r.newSources(ctx, a.taken); err != nil {
-			return false, err
+			return nil, false, err
 		}
 		yes, keep = r.takenBack(u)
 	}
 	if yes {
 		a.takeBack(p, keep)
-		return true, nil
+		return nil, true, nil
 	}
+	a.private = r.permitsPage(u)
 	if !a.rested(ctx) {
-		return false, nil
+		return nil, false, nil
 	}
 	if p.State == store.Queued {
-		if trap := r.waste.shape(u, p.Depth, &r.config.Traps); trap != "" {
-			r.stats.trap(trap, p.URL)
-			a.exclude(p, trap)
-			return true, nil
+		if kind := r.traps.CountShape(u, p.Depth, &r.config.Traps); kind != "" {
+			r.stats.trap(kind, p.URL)
+			a.exclude(p, store.Reason(kind), string(kind))
+			return nil, true, nil
 		}
 	}
 	if a.mirror != "" {
-		a.exclude(p, "mirror of "+a.mirror)
-		return true, nil
+		a.setAside(p, store.ReasonMirror, "mirror of "+a.mirror)
+		return nil, true, nil
+	}
+	if a.isVoidVariant(p, u) {
+		return nil, true, nil
 	}
 	if ready, err := a.robotsFor(ctx, u); err != nil || !ready {
-		return false, err
+		return nil, false, err
 	}
 	if a.noRules {
 		a.withoutRobots(p)
-		return true, nil
+		return nil, true, nil
 	}
 	if !a.rules.Allowed(u.Target()) {
 		a.blockedByRobots(p)
-		return true, nil
+		return nil, true, nil
 	}
 	if !a.rested(ctx) { // robots.txt was a request
-		return false, nil
+		return nil, false, nil
 	}
-	if r.waste.suspected(a.host.Name) {
-		a.probe(ctx, u, time.Now())
+	if r.traps.IsSoft404Suspect(a.host.Name) {
+		a.probeNotFound(ctx, u, time.Now())
 		if !a.rested(ctx) {
-			return false, nil
+			return nil, false, nil
 		}
 	}
+	if a.restForQuota(time.Now()) {
+		return nil, false, nil
+	}
 	if !r.reserve() {
-		return false, nil
+		return nil, false, nil
 	}
 	if !r.budget.wait(ctx) {
 		r.unreserve()
-		return false, nil
+		return nil, false, nil
 	}
-	a.visit(ctx, p, u)
-	a.comeback(ctx)
-	if time.Until(a.host.Next) > patience { // the end of the work commits
-		return false, nil
-	}
-	if a.ripe() {
-		return true, a.commit(context.WithoutCancel(ctx))
-	}
-	return true, nil
+	return &pageVisit{page: p, url: u, private: a.private}, true, nil
 }
 
 // ripe reports whether it is time to commit; where others do, sooner.
@@ -231,6 +254,7 @@ func (a *agent) ripe() bool {
 // rested waits for the host's time if that comes in a moment; it reports false
 // if the agent should let go of the host instead.
 func (a *agent) rested(ctx context.Context) bool {
+	a.host.Next = later(a.host.Next, a.gate().restsUntil())
 	wait := time.Until(a.host.Next)
 	return wait <= 0 || wait <= patience && pause(ctx, wait)
 }
@@ -289,12 +313,18 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 			a.batch.Found[i].Order = o.Order(&a.batch.Found[i])
 		}
 	}
-	if err := a.hasten(ctx, a.batch.Visits, false); err != nil {
+	if err := a.rescheduleSignalled(ctx, a.batch.Visits, false); err != nil {
+		return err
+	}
+	if err := a.robot.renders.persist(ctx, a.toRender); err != nil {
 		return err
 	}
 	added, err := write(ctx, a.lease, &a.batch)
+	for err != nil && a.leaveOut(err) {
+		added, err = write(ctx, a.lease, &a.batch)
+	}
 	if err == nil {
-		err = a.hasten(ctx, a.batch.Visits, true)
+		err = a.rescheduleSignalled(ctx, a.batch.Visits, true)
 	}
 	if err != nil {
 		return err
@@ -307,6 +337,17 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 	clear(a.batch.Found)
 	a.keys = a.keys[:0]
 	a.batch = store.Batch{Visits: a.batch.Visits[:0], Found: a.batch.Found[:0]}
+	if err := a.robot.renders.finish(ctx, a.rendersDone); err != nil {
+		return err
+	}
+	stale, err := a.robot.renders.push(ctx, a.toRender, a.host.Delay)
+	if err != nil {
+		return err
+	}
+	for _, v := range stale {
+		a.robot.discardRender(v)
+	}
+	a.toRender, a.rendersDone = nil, nil
 	a.robot.gains.committed(a.gathers)
 	a.gathers = a.gathers[:0]
 	a.last = time.Now()
@@ -314,42 +355,47 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 }
 
 // exclude takes a page out of the queue for good.
-func (a *agent) exclude(p *store.Page, why string) {
-	kind, _, _ := strings.Cut(why, " of ")
-	a.robot.stats.skip(kind, p.URL)
-	in := p.Held()
-	p.State, p.Error, p.Slot, p.Digest = store.Excluded, why, store.Slot{}, [16]byte{}
-	a.count(in, p)
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
+func (a *agent) exclude(p *store.Page, reason store.Reason, text string) {
+	a.robot.stats.skip(reason)
+	before := *p
+	p.State, p.Reason, p.Error, p.Slot, p.Digest = store.Excluded, reason, text, store.Slot{}, [16]byte{}
+	a.record(&before, p, store.Visit{Changed: before.Held()}, time.Now())
+}
+
+// setAside excludes a page that looks like a copy of another, for trap.MirrorAge.
+func (a *agent) setAside(p *store.Page, reason store.Reason, text string) {
+	before, now := *p, time.Now()
+	a.robot.stats.skip(reason)
+	p.State, p.Reason, p.Error = store.Excluded, reason, text
+	p.Slot, p.Digest = store.Slot{Due: now.Add(trap.MirrorAge)}, [16]byte{}
+	a.record(&before, p, store.Visit{Changed: before.Held()}, now)
 }
 
 // blockedByRobots notes the refusal and asks again in a day.
 func (a *agent) blockedByRobots(p *store.Page) {
-	a.robot.stats.skip("robots.txt", p.URL)
-	in := p.Held()
-	p.State, p.Error, p.Slot, p.Digest = store.Blocked, "robots.txt", store.Slot{Due: time.Now().Add(robotsAge)}, [16]byte{}
-	a.count(in, p)
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in})
+	a.robot.stats.skip(store.ReasonRobotsRefused)
+	before, now := *p, time.Now()
+	p.State, p.Reason, p.Error = store.Blocked, store.ReasonRobotsRefused, "robots.txt forbids it"
+	p.Slot, p.Digest = store.Slot{Due: now.Add(robotsAge)}, [16]byte{}
+	a.record(&before, p, store.Visit{Changed: before.Held()}, now)
 }
 
-// noRobots is the error of pages that wait for a robots.txt.
-const noRobots = "robots.txt cannot be had"
-
-// WaitsForRobots reports whether a page waits until its robots.txt can be had.
-func WaitsForRobots(p *store.Page) bool { return p.Error == noRobots }
+// WaitsForRobots reports whether a page waits until its robots.txt can be read.
+func WaitsForRobots(p *store.Page) bool { return p.Reason == store.ReasonRobotsUnavailable }
 
 // withoutRobots puts a page off until robots.txt is asked for again. What is
 // known of it stays.
 func (a *agent) withoutRobots(p *store.Page) {
-	a.robot.stats.skip("robots.txt not to be had", p.URL)
+	before := *p
+	a.robot.stats.skip(store.ReasonRobotsUnavailable)
 	if p.State == store.Queued {
 		p.State = store.Failed
 	}
-	p.Error = noRobots
+	p.Reason, p.Error = store.ReasonRobotsUnavailable, "robots.txt unavailable"
 	p.Failures++
-	p.Slot = store.Slot{Due: a.ask}
+	p.Slot = store.Slot{Due: a.askRobots}
 	if more := p.Failures - maxRetries; more > 0 {
-		p.Slot.Due = a.ask.Add(min(robotsRetry<<min(more, 7), robotsAge))
+		p.Slot.Due = a.askRobots.Add(min(robotsRetry<<min(more, 7), robotsAge))
 	}
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p})
+	a.record(&before, p, store.Visit{}, time.Now())
 }

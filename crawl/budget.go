@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/freshet/freshet/freshness"
 )
 
 // bucket keeps a budget of requests, of bytes, or both. Requests are spaced
@@ -115,7 +117,7 @@ func (b *bucket) spent(n int64) {
 	if b == nil || b.bytes == 0 || n <= 0 {
 		return
 	}
-	b.owe(Seconds(float64(n) / b.bytes))
+	b.owe(freshness.Seconds(float64(n) / b.bytes))
 }
 
 func (b *bucket) owe(d time.Duration) { b.owed <- d + <-b.owed }

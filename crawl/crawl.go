@@ -25,10 +25,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
+
+	"golang.org/x/sync/singleflight"
+
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -44,19 +50,22 @@ type Config struct {
 	Token  string // product token for robots.txt
 	Agents int    // default 16
 	// Lease is after what time without a sign of life another process takes over
-	// the hosts of this one; default 2 min.
+	// the hosts of this one; default store.DefaultLease.
 	Lease time.Duration
 
 	Scopes   Scopes
 	Canon    weburl.Canon
 	Ordering Ordering // default BreadthFirst
-	Traps    Traps
+	Traps    trap.Limits
 	// Types are the content types that are kept, as extract.Type names them: others
 	// are fetched once and left out. Empty is all; sitemaps are always read.
 	Types []string
 
 	Delay      time.Duration // least delay of public hosts; default 1 s
 	DelayGiven bool          // Delay holds for loopback hosts, too
+	// Connections is how many requests may be under way at once to a host that a scope
+	// names and whose delay is 0; default 1.
+	Connections int
 	// DelayPopular is the least delay of hosts with 10,000 pages and more; down to
 	// 100 pages it rises to Delay. 0 makes no difference between hosts, but where
 	// Delay is the default, where it is half of it.
@@ -74,10 +83,16 @@ type Config struct {
 
 	// Plan says when a page is visited again; default HalfChange. MinRevisit and
 	// MaxRevisit bound it.
-	Plan Planner
+	Plan freshness.Planner
 
 	MinRevisit time.Duration // default 5 min
 	MaxRevisit time.Duration // default 30 days
+	// MaxFailedAge is for how long a page that cannot be fetched any more (its host is gone,
+	// answers 5xx, or its robots.txt cannot be read) stays in the index; default 30 days.
+	MaxFailedAge time.Duration
+	// HostBytesDay is how many bytes of bodies, before compression, may be archived of one
+	// host in a day; then the host rests for what is left of it. 0 is no limit.
+	HostBytesDay int64
 	// Once ends the run when everything in scope was visited; pages then are not
 	// due again for a day.
 	Once     bool
@@ -95,6 +110,11 @@ type Config struct {
 	OnPage func(*Result)
 	// Render, if not nil, may replace what was extracted by what a browser sees.
 	Render Renderer
+	// PDF reads PDF documents; nil fetches them without reading.
+	PDF *pdftext.Pool
+	// ReadBody reads an answer back from the archive, for the browser. Without it
+	// pages that wait longer than memory holds are not rendered before their next visit.
+	ReadBody func(at archive.Position) (*archive.Exchange, error)
 	// Space, if not nil, says why nothing more may be written (a full disk). With
 	// Once that ends the run with its error; else the robot waits until it is nil.
 	Space func() error
@@ -117,13 +137,17 @@ type Result struct {
 
 // Robot crawls. Make one with New, start it with Run.
 type Robot struct {
-	config  Config
-	stats   counters
-	robots  robotsCache
-	budget  *bucket
-	waste   waste
-	signals signals
-	gather  gather
+	config    Config
+	stats     counters
+	robots    robotsCache
+	asksRules singleflight.Group // for robots.txt of hosts that pages ask in the browser
+	budget    *bucket
+	traps     trap.Detector
+	variants  variantTable
+	signals   freshness.SignalLedger
+	gather    gather
+	gates     hostGates
+	servers   serverGates
 
 	scopesMu sync.RWMutex // guards config.Scopes and removed
 	removed  []removed
@@ -134,7 +158,7 @@ type Robot struct {
 	limit   int
 	live    map[int]*Agent
 	next    int
-	resting int // agents that only wait for the browser
+	resting int // agents that only wait for another host
 	writing int // agents that have let go of their hosts and write what they learned
 	paused  bool
 	drain   bool
@@ -145,7 +169,7 @@ type Robot struct {
 
 	started time.Time
 
-	renders renders
+	renders renderQueue
 	gains   gains
 
 	base atomic.Pointer[change.Prior] // of hosts that nothing is known of; nil is the default
@@ -159,7 +183,6 @@ type Agent struct {
 	Last  time.Time
 	Queue int
 	Delay time.Duration
-	Waits bool // for the browser, and does nothing else
 }
 
 // images reports whether images are asked for by name: else no page's images are
@@ -178,11 +201,15 @@ func New(c Config) *Robot {
 		def(&c.DelayPopular, c.Delay/2)
 	}
 	def(&c.MaxDelay, time.Hour)
-	def(&c.Lease, 2*time.Minute)
+	def(&c.Lease, store.DefaultLease)
 	def(&c.MinRevisit, 5*time.Minute)
 	def(&c.MaxRevisit, 30*24*time.Hour)
+	def(&c.MaxFailedAge, 30*24*time.Hour)
 	if c.DelayFactor <= 0 {
 		c.DelayFactor = 5
+	}
+	if c.Connections <= 0 {
+		c.Connections = 1
 	}
 	if c.Agents <= 0 {
 		c.Agents = 16
@@ -191,7 +218,7 @@ func New(c Config) *Robot {
 		c.PerAddress = 4
 	}
 	if c.Plan == nil {
-		c.Plan = HalfChange{}
+		c.Plan = freshness.HalfChange{}
 	}
 	if c.Places == nil {
 		c.Places = &addresses{}
@@ -205,8 +232,10 @@ func New(c Config) *Robot {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	c.Traps = c.Traps.withDefaults()
-	return &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes, c.Spend)}
+	c.Traps = c.Traps.WithDefaults()
+	r := &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes, c.Spend)}
+	r.gates.connections = r.connectionsTo
+	return r
 }
 
 const (
@@ -214,6 +243,9 @@ const (
 	patience = 300 * time.Millisecond
 	// maxWriting is how many agents may write while the next ones work.
 	maxWriting = 256
+	// maxResting is how many agents that only wait for another host do not count
+	// among those that fetch.
+	maxResting = 64
 	// idlePoll bounds how long the dispatcher sleeps without being woken.
 	idlePoll = 500 * time.Millisecond
 )
@@ -228,16 +260,20 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.started = time.Now()
 	r.mu.Unlock()
 	r.stats.begin(r.started)
+	r.servers.open()
+	defer r.servers.close()
 	if err := r.renders.open(ctx, &r.config); err != nil {
 		return fmt.Errorf("crawl: %w", err)
 	}
-	var agents sync.WaitGroup
+	var agents, renders sync.WaitGroup
+	within, stop := context.WithCancel(ctx)
+	defer renders.Wait()
+	defer stop()
+	if r.config.Render != nil {
+		renders.Go(func() { r.runRenders(within) })
+	}
 	for {
-		err := r.feedWaiting(ctx)
-		done := false
-		if err == nil || ctx.Err() != nil { // then dispatch tells why
-			done, err = r.dispatch(ctx, cancel, &agents)
-		}
+		done, err := r.dispatch(ctx, cancel, &agents)
 		if !done && err == nil {
 			continue
 		}
@@ -262,7 +298,8 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		return true, err
 	}
 	r.mu.Lock()
-	if r.drain || r.full() {
+	full := r.full()
+	if r.drain || full && !r.rendering() {
 		idle := len(r.live) == 0
 		r.mu.Unlock()
 		if !idle {
@@ -270,7 +307,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		}
 		return idle, nil
 	}
-	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed() && r.writing < maxWriting
+	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed() && r.writing < maxWriting && (!full || r.renders.hasResults(""))
 	idle := len(r.live)+r.writing == 0
 	r.mu.Unlock()
 	if err := r.space(); err != nil {
@@ -343,7 +380,7 @@ func (r *Robot) full() bool { return r.config.MaxPages > 0 && r.pages >= r.confi
 // finished reports whether a run with Once has nothing left, where no host could be
 // claimed though no agent had one.
 func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
-	if !r.config.Once || r.renders.due() {
+	if !r.config.Once || r.rendering() {
 		return false, nil
 	}
 	done := next.IsZero()
@@ -362,6 +399,18 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 		r.mu.Unlock()
 	}
 	return done, nil
+}
+
+// onlyRenders reports whether MaxPages are fetched.
+func (r *Robot) onlyRenders() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.full()
+}
+
+// rendering reports whether pages are on their way through the browser.
+func (r *Robot) rendering() bool {
+	return r.config.Render != nil && r.renders.busy(r.config.Render.Ready() == nil)
 }
 
 // Finished reports whether a run with Once has visited all there was, instead

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
@@ -518,35 +519,6 @@ func TestDeadHost(t *testing.T) {
 	}
 }
 
-func TestTraps(t *testing.T) {
-	t.Parallel()
-	year := time.Now().Year()
-	tests := map[string]string{
-		"http://h/a/b/c/d": "", "http://h/a/a/b": "", "http://h/x/x/x/x/x": "path loop", "http://h/a/b/a/b/a/b/a/b": "path loop",
-		"http://h/" + strings.Repeat("s/", 30):              "deep path",
-		"http://h/?" + strings.Repeat("a=1&", 20):           "many parameters",
-		fmt.Sprintf("http://h/cal/%d/05/", year+5):          "calendar",
-		fmt.Sprintf("http://h/cal?year=%d&m=2", year+9):     "calendar",
-		fmt.Sprintf("http://h/news/%d/05/", year):           "",
-		"http://h/product/2999":                             "",
-		fmt.Sprintf("http://h/cal?date=%d-01-02", year+100): "calendar",
-	}
-	traps := Traps{}.withDefaults()
-	for s, want := range tests {
-		u, err := weburl.Parse(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := traps.Check(u, "h", 0); got != want {
-			t.Errorf("%s: %q, want %q", s, got, want)
-		}
-	}
-	u, _ := weburl.Parse("http://h/x")
-	if got := traps.Check(u, "h", traps.HostMax); got != "host budget" {
-		t.Errorf("full host: %q", got)
-	}
-}
-
 // An endless calendar and session numbers do not catch the robot.
 func TestTrapSite(t *testing.T) {
 	t.Parallel()
@@ -568,12 +540,12 @@ func TestTrapSite(t *testing.T) {
 		next.ServeHTTP(w, r)
 	})
 	r := newRig(t)
-	r.config.Traps = Traps{Shape: 2, Deep: 1}
+	r.config.Traps = trap.Limits{Shape: 2, Deep: 1}
 	robot := r.crawl(t, s.URL+"/", s.URL+"/loop/")
 	if got := s.count("/a"); got != 1 {
 		t.Errorf("/a was fetched %d times", got)
 	}
-	for kind, example := range map[string]string{
+	for kind, example := range map[trap.Kind]string{
 		"session number": "PHPSESSID=", "tracking parameter": "/b?utm_source=x", "path loop": "/loop/", "deep path": "/s/s/", "many parameters": "a=1&", "calendar": "/cal/", "one shape": "/n/", "deep folders": "/9/1",
 	} {
 		if tr := trapOf(robot, kind); tr.Count == 0 || !strings.Contains(tr.Example, example) {

@@ -1,9 +1,11 @@
 package crawl
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 )
@@ -16,28 +18,28 @@ func retryDelay(n int) time.Duration { return time.Second << min(max(n, 1), 10) 
 
 // noAnswer handles a request without answer.
 func (a *agent) noAnswer(p *store.Page, err error, now time.Time) {
-	kind := a.robot.noAnswer(p.URL, err)
-	p.Error, p.State, p.Status = err.Error(), store.Failed, 0
+	kind := a.robot.unanswered(p.URL, err)
+	p.Reason, p.Error, p.State, p.Status = store.ReasonNoAnswer, err.Error(), store.Failed, 0
 	p.Failures++
 	switch kind {
 	case fetch.Private: // nobody was asked; names and leave may change
 		p.Slot = store.Slot{Due: now.Add(24 * time.Hour)}
 		return
 	case fetch.Bomb, fetch.Slow, fetch.Encoding, fetch.Header, fetch.Protocol: // the page's fault, not the host's
-		a.host.Next = now.Add(a.host.Delay)
+		a.rest(now.Add(a.host.Delay))
 	default:
 		hangs := kind == fetch.Timeout || kind == fetch.Reset
 		if hangs && p.Failures > 1 { // this page again: nothing new about its host
-			a.host.Next = now.Add(a.host.Delay)
+			a.rest(now.Add(a.host.Delay))
 			break
 		}
 		a.host.Failures++
-		a.host.Error = string(kind)
+		a.host.Reason, a.host.Error = store.ReasonNoAnswer, string(kind)
 		rest := retryDelay(a.host.Failures)
 		if hangs && a.host.Failures == 1 {
 			rest = a.host.Delay // one page that hangs says little of its host
 		}
-		a.host.Next = now.Add(min(rest, a.robot.config.MaxDelay))
+		a.rest(now.Add(min(rest, a.robot.config.MaxDelay)))
 	}
 	a.retry(p, now)
 }
@@ -54,7 +56,7 @@ func (a *agent) retry(p *store.Page, now time.Time) {
 func (a *agent) serverError(p *store.Page, now time.Time) {
 	p.State = store.Failed
 	p.Failures++
-	p.Error = "status " + strconv.Itoa(p.Status)
+	p.Reason, p.Error = store.ReasonServerError, "status "+strconv.Itoa(p.Status)
 	a.robot.stats.fail("status-5xx", p.URL, p.Error)
 	a.retry(p, now)
 }
@@ -74,11 +76,25 @@ const goneAtFirst = 24 * time.Hour
 func (a *agent) overloaded(p *store.Page, res *fetch.Response, now time.Time) {
 	p.State = store.Failed
 	p.Failures++
-	p.Error = "status " + strconv.Itoa(p.Status)
+	p.Reason, p.Error = store.ReasonOverloaded, "status "+strconv.Itoa(p.Status)
 	a.robot.stats.fail("status-"+strconv.Itoa(p.Status), p.URL, p.Error)
 	a.overload(res, now)
 	a.retry(p, now)
 	if p.Slot.Due.Before(a.host.Next) {
 		p.Slot.Due = a.host.Next
 	}
+}
+
+// unanswered counts a request without an answer, and returns the kind of the error.
+func (r *Robot) unanswered(address string, err error) fetch.Kind {
+	kind, why := fetch.Protocol, err
+	var fe *fetch.Error
+	if errors.As(err, &fe) {
+		kind, why = fe.Kind, fe.Err
+	}
+	r.stats.fail(string(kind), address, why.Error())
+	if t := trap.OfError(kind); t != "" {
+		r.stats.trap(t, address)
+	}
+	return kind
 }

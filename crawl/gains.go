@@ -7,28 +7,27 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// fetchedLinks are the links that need no browser; nil for a page that was not
-// rendered.
-func (b *building) fetchedLinks(canon weburl.Canon) map[weburl.Key]bool {
+// fetchedLinks are the links of a page that need no browser, in canonical form; nil if
+// it was not rendered.
+func (a *agent) fetchedLinks(b *pendingVisit) map[weburl.Key]bool {
 	if b.rendered == nil {
 		return nil
 	}
 	out := make(map[weburl.Key]bool, len(b.Page.Links))
 	for i := range b.Page.Links {
-		u, _ := canon.Apply(b.Page.Links[i].URL)
-		out[u.Key()] = true
+		u, _ := a.robot.config.Canon.Apply(b.Page.Links[i].URL)
+		out[a.stripVoid(u, b.page.Depth+1).Key()] = true
 	}
 	return out
 }
 
 // tally keeps the account of URLs that only rendering finds. It reports whether
-// this one is new by a render.
+// this one, in canonical form, is new by a render.
 func (a *agent) tally(u weburl.URL, fetched map[weburl.Key]bool) bool {
 	r := a.robot
 	if r.config.Render == nil {
 		return false
 	}
-	u, _ = r.config.Canon.Apply(u)
 	k := u.Key()
 	if fetched == nil || fetched[k] {
 		r.gains.plain(k)

@@ -2,8 +2,11 @@ package crawl
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -40,6 +43,16 @@ func (a *agent) conditions(asked fetch.Request, res *fetch.Response, same bool) 
 	}
 }
 
+// validator returns what is kept of an ETag or a date: nothing of one that is no UTF-8. It
+// could not be sent back byte for byte, since records are written in UTF-8, and would bring
+// the whole page at each visit.
+func validator(s string) string {
+	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
+		return ""
+	}
+	return s
+}
+
 // validated reports whether an answer has the validators that were asked about.
 func validated(asked fetch.Request, res *fetch.Response) bool {
 	if tag := res.Header.Get("ETag"); tag != "" || asked.ETag != "" {
@@ -66,18 +79,20 @@ func (a *agent) heads(p *store.Page, asked fetch.Request) bool {
 func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fetch.Request) (*fetch.Response, error) {
 	r := a.robot
 	if !a.heads(p, req) {
-		return r.config.Fetch.Get(ctx, req)
+		return a.ask(ctx, req)
 	}
 	ask := req
 	ask.Head, ask.Room = true, nil
-	res, err := r.config.Fetch.Get(ctx, ask)
+	res, err := a.ask(ctx, ask)
 	now := time.Now()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
+	case errors.Is(err, errGaveUp):
+		return nil, err
 	case err != nil: // that it was the HEAD's fault, the GET will tell
 		a.host.Ignored = headless
-		a.host.Next = now.Add(a.host.Delay)
+		a.rest(now.Add(a.host.Delay))
 	case res.Status == http.StatusOK && validated(req, res), res.Status == http.StatusNotModified:
 		res.Status = http.StatusNotModified
 		return res, nil
@@ -97,5 +112,5 @@ func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fe
 	if !r.budget.wait(ctx) {
 		return nil, errBudget
 	}
-	return r.config.Fetch.Get(ctx, req)
+	return a.ask(ctx, req)
 }

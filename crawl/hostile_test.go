@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 )
@@ -137,7 +138,7 @@ func TestHostileSite(t *testing.T) {
 			t.Errorf("no error of kind %s: %v", kind, st.Errors)
 		}
 	}
-	for kind, path := range map[string]string{
+	for kind, path := range map[trap.Kind]string{
 		"decompression bomb": "/bomb", "endless body": "/endless", "header flood": "/headers", "false encoding": "/lies",
 		"redirect chain": "/chain?n=10", "link flood": "/many", "deep nesting": "/", "bad charset": "/",
 	} {
@@ -147,7 +148,7 @@ func TestHostileSite(t *testing.T) {
 	}
 	// A page that points at itself and two at each other; a picture that is a page and three pages that are bytes; an encoding that is none and one
 	// that is another; elements and tags that nobody closes.
-	for kind, count := range map[string]int64{"redirect loop": 2, "wrong content type": 4, "bad charset": 2, "deep nesting": 2} {
+	for kind, count := range map[trap.Kind]int64{"redirect loop": 2, "wrong content type": 4, "bad charset": 2, "deep nesting": 2} {
 		if tr := trapOf(robot, kind); tr.Count != count {
 			t.Errorf("%s: %+v, want %d", kind, tr, count)
 		}
@@ -160,33 +161,13 @@ func TestHostileSite(t *testing.T) {
 	}
 }
 
-func trapOf(r *Robot, kind string) Trap {
+func trapOf(r *Robot, kind trap.Kind) Trap {
 	for _, tr := range r.Status().Traps {
 		if tr.Kind == kind {
 			return tr
 		}
 	}
 	return Trap{}
-}
-
-// Nesting is told from pages that are merely long.
-func TestDeep(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		body string
-		want bool
-	}{
-		"open":         {strings.Repeat("<div class='a'>", nestingOdd), true},
-		"closed":       {strings.Repeat("<b>", nestingOdd) + strings.Repeat("</b>", nestingOdd), true},
-		"side by side": {strings.Repeat("<div><span>x</span></div>", nestingOdd), false},
-		"no end tags":  {strings.Repeat("<tr><td><p>x<br><img src=x><circle r='1'/>", nestingOdd), false},
-		"no tags":      {strings.Repeat("1 < 2 <", nestingOdd), false},
-		"cut":          {strings.Repeat("<div>", nestingOdd-1) + "<", false},
-	} {
-		if got := deep([]byte(tt.body)); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
 }
 
 // Answers that never end, said or unsaid, cost the client's time limit a few

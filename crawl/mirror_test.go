@@ -5,29 +5,13 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/store"
 )
-
-func TestAnonymous(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ title, host, want string }{
-		{"Rivers - mirror1", "mirror1.example.org", "Rivers - "},
-		{"Rivers - Mirror1.Example.ORG", "mirror1.example.org", "Rivers - "},
-		{"example.org | Rivers", "www.example.org", " | Rivers"},
-		{"Rivers", "mirror1.example.org", "Rivers"},
-		{"Rivers in the org", "a.org", "Rivers in the org"},
-		{"mirror1", "mirror1.example.org", "mirror1"},
-		{"mirror1 - 5", "mirror1.example.org", "mirror1 - 5"},
-		{"mirror10: Rivers", "mirror1.example.org", "mirror10: Rivers"},
-		{"", "mirror1.example.org", ""},
-	} {
-		if got := anonymous(tt.title, tt.host); got != tt.want {
-			t.Errorf("%q at %s: %q, want %q", tt.title, tt.host, got, tt.want)
-		}
-	}
-}
 
 // prose is text of random words.
 func prose(r *rand.Rand, words int) string {
@@ -38,48 +22,63 @@ func prose(r *rand.Rand, words int) string {
 	return b.String()
 }
 
-// Hosts that are the same but for their name, in titles and at the foot of each page,
-// are recognised. Hosts of one template that say different things are not, however
-// little they say beside it, though their paths and titles are the same but for the
-// host's name.
-func TestMirrorsThatSayTheirName(t *testing.T) {
+// Pages of a copy are set aside, not excluded for good, and no page of a source is.
+func TestSetAside(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name           string
-		template, text int  // words
-		own            bool // each host says something else
-		want           bool
-	}{
-		{"mirror of articles", 60, 400, false, true},
-		{"mirror with a large frame", 500, 200, false, true},
-		{"articles in a frame", 60, 400, true, false},
-		{"shops with short texts", 300, 60, true, false},
-		{"little text", 30, 8, true, false},
-		{"large frame, little text", 600, 40, true, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			frame := prose(rng.New(1, "frame", 0), tt.template)
-			var w waste
-			copied := map[string]string{}
-			for k := range 4 {
-				host := fmt.Sprintf("mirror%d.example.org", k)
-				for i := range 60 {
-					of := uint64(i)
-					if tt.own {
-						of += 1000 * uint64(k)
-					}
-					u := mustParse(t, fmt.Sprintf("http://%s/page-%d.html", host, i))
-					html := fmt.Sprintf("<title>Page %d - mirror%d</title><body><div>%s</div><p>%s</p><footer>This is %s</footer>", i, k, frame, prose(rng.New(of, "text", 0), tt.text), host)
-					page := extract.Document([]byte(html), "text/html", u, extract.Options{})
-					if of := w.mirror(u, page.Title, page.Simhash); of != "" {
-						copied[host] = of
-					}
+	pages := map[string]string{}
+	var all []string
+	for i := range 60 {
+		path := fmt.Sprintf("/page-%d", i)
+		all = append(all, path)
+		pages[path] = fmt.Sprintf("<title>Page %d</title><p>%s", i, prose(rng.New(uint64(i), "text", 0), 80))
+	}
+	pages["/"] = link(all...)
+	first, second := newSite(t, pages, nil), newSite(t, pages, nil)
+	r := newRig(t)
+	r.config.Agents = 1
+	r.crawl(t, first.URL+"/")
+	robot := func(kind string, seeds ...string) *Robot {
+		c := r.config
+		c.Store, c.Archive = r.store, r.archive
+		for _, seed := range seeds {
+			scope, err := NewScope(mustParse(t, seed), kind, 0, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Scopes.Add(scope)
+		}
+		return New(c)
+	}
+	run := func(c *Robot) (aside int) {
+		t.Helper()
+		now := time.Now()
+		say := &c.traps
+		for i, path := range all { // the first host was seen by this process
+			page := extract.Document(t.Context(), []byte(pages[path]), "text/html", mustParse(t, first.URL+path), extract.Options{})
+			say.MirrorOf(mustParse(t, first.URL+path), page.Title, page.Simhash, trap.Standing{Pages: int64(i)}, now)
+		}
+		if _, err := r.store.Add(t.Context(), []store.Found{{URL: mustParse(t, second.URL+"/"), Order: 1, Due: now}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.Pages(t.Context(), func(p *store.Page) error {
+			if p.Reason == store.ReasonMirror {
+				if aside++; p.State != store.Excluded || p.Slot.Due.Before(now.Add(trap.MirrorAge-time.Hour)) {
+					t.Errorf("%s: %s, due %v, want it visited in a month", p.URL, p.State, p.Slot.Due)
 				}
 			}
-			if got := len(copied); tt.want && got != 3 || !tt.want && got != 0 {
-				t.Errorf("copies: %v", copied)
-			}
-		})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return aside
+	}
+	if n := run(robot("any", first.URL+"/")); n < 20 {
+		t.Errorf("%d pages of the copy are set aside, want most of 60", n)
+	}
+	if n := run(robot("any", second.URL+"/")); n < 20 {
+		t.Errorf("%d pages are set aside, want those of before", n)
 	}
 }

@@ -32,17 +32,31 @@ type BreadthFirst struct{}
 // Order implements Ordering.
 func (BreadthFirst) Order(f *store.Found) uint64 { return uint64(f.Depth) + 1 }
 
+// foundNumbers numbers URLs as they are found: by the clock, in microseconds, so that the
+// numbers go on behind those of an earlier process and fit with those of others.
+type foundNumbers struct{ last atomic.Uint64 }
+
+func (n *foundNumbers) next() uint64 {
+	now := uint64(max(1, time.Now().UnixMicro()))
+	for {
+		last := n.last.Load()
+		if number := max(last+1, now); n.last.CompareAndSwap(last, number) {
+			return number
+		}
+	}
+}
+
 // DepthFirst visits the page found last.
-type DepthFirst struct{ n atomic.Uint64 }
+type DepthFirst struct{ numbers foundNumbers }
 
 // Order implements Ordering.
-func (d *DepthFirst) Order(*store.Found) uint64 { return math.MaxUint64>>1 - d.n.Add(1) }
+func (d *DepthFirst) Order(*store.Found) uint64 { return math.MaxUint64>>1 - d.numbers.next() }
 
 // AsFound visits pages in the order in which they were found.
-type AsFound struct{ n atomic.Uint64 }
+type AsFound struct{ numbers foundNumbers }
 
 // Order implements Ordering.
-func (a *AsFound) Order(*store.Found) uint64 { return a.n.Add(1) }
+func (a *AsFound) Order(*store.Found) uint64 { return a.numbers.next() }
 
 // Slicer is an ordering that says how long an agent keeps a host while others
 // wait.

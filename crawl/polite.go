@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"net"
 	"net/http"
@@ -42,11 +43,12 @@ func RobotsNext(rb *store.Robots) time.Time { return rb.Fetched.Add(robotsGood(r
 
 // polite smooths the host's response time and sets when it may be asked next:
 // the largest of robots.txt's Crawl-delay, DelayFactor response times, and the
-// floor by the host's popularity, which loopback hosts do not have.
+// floor by the host's popularity; the last two not where a source lets the robot ask
+// without a pause.
 func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 	h := &a.host
 	if !refuses(res.Status) {
-		h.Failures, h.Error = 0, ""
+		h.Failures, h.Reason, h.Error = 0, "", ""
 	}
 	h.Fetched++
 	if h.Response == 0 {
@@ -55,15 +57,11 @@ func (a *agent) polite(u weburl.URL, res *fetch.Response, now time.Time) {
 		h.Response += (res.First - h.Response) / 8
 	}
 	c := &a.robot.config
-	if Loopback(u.Hostname()) && !c.DelayGiven {
-		h.Delay = 0
-	} else {
-		h.Delay = min(max(c.floor(h.Pages), time.Duration(c.DelayFactor*float64(h.Response))), c.MaxDelay)
-	}
+	h.Delay = a.robot.delayAfter(a.ownPace(), h.Pages, h.Response)
 	if a.rules != nil {
 		h.Delay = max(h.Delay, min(a.rules.Delay, c.MaxDelay))
 	}
-	h.Next = now.Add(h.Delay)
+	a.rest(now.Add(h.Delay))
 }
 
 // refuses reports whether an answer says that the host has too much to do.
@@ -73,47 +71,74 @@ func refuses(status int) bool {
 
 // errBudget is the error of a request for which there is no budget: one that is
 // shared, and cannot be reached.
-var errBudget = errors.New("the budget of requests cannot be reached")
+var errBudget = fmt.Errorf("%w: the budget of requests cannot be reached", errGaveUp)
 
-// beside sends a request that is no page: within the budget, and if it is to the
-// agent's host, when its time has come. However it ends, the host rests after it.
+// beside sends a request that is no page: within the budget, and when the time of its
+// host has come. However it ends, the host rests after it.
 func (a *agent) beside(ctx context.Context, req fetch.Request) (*fetch.Response, error) {
-	r, own := a.robot, req.URL.Host() == a.host.Name
-	if wait := time.Until(a.host.Next); own && wait > 0 && !pause(ctx, wait) {
+	r := a.robot
+	if req.Private = a.private || r.PermitsURL(req.URL); req.URL.Host() != a.host.Name {
+		req.Private = r.PermitsURL(req.URL)
+		same := a.sameServer(ctx, req.URL)
+		if wait := time.Until(a.host.Next); same && wait > 0 && !pause(ctx, min(wait, maxAuxiliaryWait)) {
+			return nil, ctx.Err()
+		}
+		res, err := a.askOther(ctx, req)
+		if same && !errors.Is(err, errGaveUp) {
+			a.restAfterRequest()
+		}
+		return res, err
+	}
+	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {
 		return nil, ctx.Err()
 	}
 	if !r.budget.wait(ctx) {
 		return nil, errBudget
 	}
-	res, err := r.config.Fetch.Get(ctx, req)
-	now := time.Now()
-	switch {
-	case err == nil && own:
-		a.polite(req.URL, res, now)
-		if refuses(res.Status) {
-			a.overload(res, now)
-		}
-	case own:
-		a.host.Next = later(a.host.Next, now.Add(a.host.Delay))
-	}
+	res, err := a.ask(ctx, req)
 	if err != nil {
+		if !errors.Is(err, errGaveUp) {
+			a.restAfterRequest()
+		}
 		return nil, err
+	}
+	now := time.Now()
+	a.polite(req.URL, res, now)
+	if refuses(res.Status) {
+		a.overload(res, now)
 	}
 	r.budget.spent(res.Wire + headerBytes)
 	return res, nil
+}
+
+// askOther sends an auxiliary request to another host. While it waits the agent does not
+// count among those that fetch, so that hosts with long delays hold up no others.
+func (a *agent) askOther(ctx context.Context, req fetch.Request) (*fetch.Response, error) {
+	r := a.robot
+	resting := func(n int) {
+		r.mu.Lock()
+		r.resting += n
+		r.mu.Unlock()
+		r.Wake()
+	}
+	resting(1)
+	defer resting(-1)
+	return r.fetchAuxiliary(ctx, req, a.places)
 }
 
 // overload heeds 429 and 503: the whole host rests, for as long as it asks for or
 // the longer the more often it has to.
 func (a *agent) overload(res *fetch.Response, now time.Time) {
 	h := &a.host
-	h.Failures++
-	h.Error = "status " + strconv.Itoa(res.Status)
+	if a.ownPace().connections < 2 || h.Reason != store.ReasonOverloaded || !now.Before(a.gate().restsUntil()) { // else it refuses several requests that were sent together
+		h.Failures++
+	}
+	h.Reason, h.Error = store.ReasonOverloaded, "status "+strconv.Itoa(res.Status)
 	wait := retryAfter(res.Header.Get("Retry-After"), now)
 	if wait <= 0 {
 		wait = max(5*h.Delay, retryDelay(h.Failures+1))
 	}
-	h.Next = now.Add(min(wait, a.robot.config.MaxDelay))
+	a.rest(now.Add(min(wait, a.robot.config.MaxDelay)))
 }
 
 // retryAfter reads seconds or a date.
@@ -213,7 +238,7 @@ func (a *agent) robotsFor(ctx context.Context, u weburl.URL) (bool, error) {
 func (a *agent) slowDown(delay time.Duration) {
 	if more := min(delay, a.robot.config.MaxDelay) - a.host.Delay; more > 0 {
 		a.host.Delay += more
-		a.host.Next = a.host.Next.Add(more)
+		a.rest(a.host.Next.Add(more))
 	}
 }
 
@@ -221,7 +246,10 @@ func (a *agent) slowDown(delay time.Duration) {
 func (a *agent) use(u weburl.URL, rb *store.Robots) *robots.File {
 	a.scheme = u.Scheme()
 	a.noRules = rb.Failed()
-	a.ask = RobotsNext(rb).Add(time.Millisecond) // queues round down to milliseconds
+	a.askRobots = RobotsNext(rb).Add(time.Millisecond) // queues round down to milliseconds
+	if a.noRules {
+		a.askRobots = later(a.askRobots, a.host.Next) // Retry-After
+	}
 	a.rules = a.robot.robots.get(u.Origin(), rb, a.robot.config.Token)
 	return a.rules
 }
@@ -239,9 +267,14 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 		return rb, nil //nolint:nilerr // as one that cannot be had
 	}
 	for range robotsRedirects + 1 {
-		res, err := a.beside(ctx, fetch.Request{URL: at, Accept: "text/plain,*/*;q=0.5"})
-		if ctx.Err() != nil || errors.Is(err, errBudget) {
+		if allowed, err := a.mayReadRobots(ctx, at); err != nil {
 			return nil, err
+		} else if !allowed {
+			break
+		}
+		res, err := a.beside(ctx, fetch.Request{URL: at, Accept: acceptRobots})
+		if ctx.Err() != nil || errors.Is(err, errGaveUp) {
+			return nil, a.waitForRobots(at, err)
 		}
 		if err != nil {
 			rb.Why = string(a.robotsError(at, err))
@@ -253,6 +286,9 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 			if res.Status >= 200 && res.Status < 300 {
 				rb.Body = res.Body[:min(len(res.Body), robots.MaxSize+1)] // a byte more tells that it was cut
 			}
+			if at.Host() != a.host.Name && at.Target() == robotsPath && !rb.Failed() {
+				a.robot.slowDownHost(at.Host(), robots.Parse(rb.Body, a.robot.config.Token).Delay)
+			}
 			return rb, nil
 		}
 		at = to
@@ -261,15 +297,44 @@ func (a *agent) fetchRobots(ctx context.Context, u weburl.URL) (*store.Robots, e
 	return rb, nil
 }
 
+const (
+	robotsPath   = "/robots.txt"
+	acceptRobots = "text/plain,*/*;q=0.5"
+)
+
+// mayReadRobots reports whether a robots.txt may be read where a redirect led: on
+// another host only as its own rules allow, for it need not be the robots.txt of that
+// host. An error says that its rules cannot be asked for now.
+func (a *agent) mayReadRobots(ctx context.Context, at weburl.URL) (bool, error) {
+	if at.Host() == a.host.Name || at.Target() == robotsPath {
+		return true, nil
+	}
+	rules := a.robot.foreignRules(ctx, at, a.places)
+	if rules == nil {
+		return false, a.waitForRobots(at, ErrHostRests)
+	}
+	return rules.Allowed(at.Target()), nil
+}
+
+// waitForRobots puts the agent's host off, where the host to which its robots.txt
+// redirects has to be waited for.
+func (a *agent) waitForRobots(at weburl.URL, err error) error {
+	if errors.Is(err, ErrHostRests) && at.Host() != a.host.Name {
+		wait := a.robot.servers.putOff("robots.txt at "+at.Host(), a.host.Name, time.Second, time.Now())
+		a.host.Next = later(a.host.Next, time.Now().Add(wait))
+	}
+	return err
+}
+
 // robotsError notes that there was no answer, and returns the kind of the error.
 func (a *agent) robotsError(at weburl.URL, err error) fetch.Kind {
-	kind := a.robot.noAnswer(at.String(), err)
+	kind := a.robot.unanswered(at.String(), err)
 	if kind == fetch.Private { // nobody was asked
 		return kind
 	}
 	a.host.Failures++
-	a.host.Error = "robots.txt: " + string(kind)
-	a.host.Next = time.Now().Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay))
+	a.host.Reason, a.host.Error = store.ReasonRobotsNoAnswer, "robots.txt: "+string(kind)
+	a.rest(time.Now().Add(min(retryDelay(a.host.Failures), a.robot.config.MaxDelay)))
 	return kind
 }
 
@@ -283,6 +348,7 @@ type robotsCache struct {
 type compiled struct {
 	file    *robots.File
 	fetched time.Time
+	good    time.Duration // for which it counts
 }
 
 // So many files, of so many bytes in all, are in the cache; when it is full it
@@ -297,6 +363,17 @@ func (c *robotsCache) peek(origin string) *robots.File {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.of[origin].file
+}
+
+// fresh is peek for rules that are young enough to count.
+func (c *robotsCache) fresh(origin string) *robots.File {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.of[origin]
+	if e.file == nil || time.Since(e.fetched) > e.good {
+		return nil
+	}
+	return e.file
 }
 
 func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots.File {
@@ -316,6 +393,6 @@ func (c *robotsCache) get(origin string, rb *store.Robots, token string) *robots
 	case rb.Failed():
 		f = robots.DisallowAll()
 	}
-	c.of[origin] = compiled{f, rb.Fetched}
+	c.of[origin] = compiled{f, rb.Fetched, robotsGood(rb)}
 	return f
 }

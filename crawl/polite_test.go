@@ -37,7 +37,7 @@ func TestBeside(t *testing.T) {
 			return nil
 		}},
 		{"page that cannot exist", 1, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			a.probe(ctx, mustParse(t, base+"/"), time.Now())
+			a.probeNotFound(ctx, mustParse(t, base+"/"), time.Now())
 			return nil
 		}},
 		{"HEAD", 2, func(ctx context.Context, t *testing.T, a *agent, base string) error {
@@ -263,15 +263,15 @@ func TestSoftRevisited(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, nil)
 	u := mustParse(t, s.URL+"/a")
-	page := extract.Document([]byte("<title>t</title><p>a page that is as it was whenever somebody comes to look"), "text/html", u, extract.Options{})
+	page := extract.Document(t.Context(), []byte("<title>t</title><p>a page that is as it was whenever somebody comes to look"), "text/html", u, extract.Options{})
 	for name, tt := range map[string]struct {
 		before store.Page
 		asked  bool
 	}{"revisits": {store.Page{Digest: page.Digest}, false}, "others": {store.Page{}, true}} {
 		a := &agent{robot: New(newRig(t).config), host: store.Host{Name: u.Host()}}
 		a.use(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
-		for range 2 * softSeen {
-			a.soft(context.Background(), u, &tt.before, page, time.Now())
+		for range 6 {
+			a.isSoft404(context.Background(), u, &tt.before, page, time.Now())
 		}
 		if asked := !a.host.Probed.IsZero(); asked != tt.asked {
 			t.Errorf("%s: asked for a page that cannot exist: %v", name, asked)

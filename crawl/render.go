@@ -4,26 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness"
+	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
 
 // Renderer builds pages in a browser where that gains something.
 type Renderer interface {
-	// Wants decides whether a browser may see more of a page than was fetched.
+	// Wants decides whether a browser may see more of a page than was fetched. It is
+	// asked when the page was fetched, and again, with f.Queued, when its turn has
+	// come: others of its kind may have been rendered meanwhile.
 	Wants(ctx context.Context, f *Fetched) Decision
-	// Render builds the page, waiting for its turn. An error that is ErrNoBrowser
-	// puts it on the waiting list.
+	// Render builds the page. An error that is ErrNoBrowser leaves it waiting.
 	Render(ctx context.Context, f *Fetched) (*Rendered, error)
 	// Learn is told of each render how many URLs in scope nobody knew before; r is
 	// nil where it failed.
 	Learn(f *Fetched, r *Rendered, urls int)
+	// Relearn forgets what renders of a host's pages gained: links that counted have
+	// turned out to be copies.
+	Relearn(host string)
 	// Ready is nil if pages can be rendered now, else why not.
 	Ready() error
+	// Slots is how many pages can be rendered at the same time.
+	Slots() int
 }
 
 // Decision is whether to render a page.
@@ -46,86 +55,113 @@ type Fetched struct {
 	Answer *fetch.Response
 	Page   *extract.Page // with Traits
 	Before *store.Page   // what was known of it
+	Queued bool          // its turn in the browser has come
 	Tag    any           // of the decision
 	// Get fetches what the page needs (a script), as politely as pages are. It
-	// may be used in Wants only.
+	// may be used in Wants only, and is nil where nothing may be fetched.
 	Get func(ctx context.Context, u weburl.URL) (*fetch.Response, error)
-	// Allowed says whether robots.txt permits a URL, as far as that is known: of
-	// the page's host, and of hosts that the robot visited lately.
-	Allowed func(u weburl.URL) bool
+	// Allowed says whether the page may ask for a URL in the browser: the robots.txt
+	// of its host is asked for if it is not known, and the request has its place in
+	// the robot's budget, for which it may wait. Hosts of sources that may be at private
+	// addresses are for pages of such sources only.
+	Allowed func(ctx context.Context, u weburl.URL) bool
 }
 
 // Rendered is a page as a browser built it.
 type Rendered struct {
-	HTML  []byte
-	Page  *extract.Page // with the links of the fetched page
-	Bytes int64         // that the page loaded beside itself
+	HTML     []byte
+	Page     *extract.Page // with the links of the fetched page
+	Bytes    int64         // that the page loaded beside itself
+	Requests int
 }
 
-// building is a visited page on its way to the batch, perhaps by the browser.
-type building struct {
+// pendingVisit is a visited page on its way to the batch, perhaps by the browser.
+type pendingVisit struct {
 	Fetched
 	page, before store.Page
 	url          weburl.URL
 	res          *fetch.Response
 	at           time.Time
-	told         pending // signals before the visit
-	rendered     *Rendered
-	gained       int // URLs that nobody knew before the render
-	err          error
+	answered     freshness.PendingSignals // signals before the visit
+
+	rendered *Rendered
+	gained   int // URLs that nobody knew before the render
+	err      error
+	why      string // of the last decision
+
+	// improves: the page was committed as it was fetched, and its next visit is
+	// planned; what the browser shows replaces its content.
+	improves bool
+	slot     store.Slot // the next visit
+	archived bool       // the answer is in the archive
+	waits    bool       // for the browser
+	first    bool       // before others of its host
 }
 
-const (
-	// maxAway is how many pages of one host may be in the browser while the agent
-	// goes on; a host with a delay has one, so that a page's requests and the
-	// agent's do not come together.
-	maxAway = 8
-	// maxResting is how many agents that only wait for the browser do not count
-	// among those that fetch.
-	maxResting = 64
-	// longPause is how long a script is waited for because its host rests.
-	longPause = 30 * time.Second
-)
+// longPause is how long a script is waited for because its host rests.
+const longPause = 30 * time.Second
 
-// send reads a page and gives it to the browser if that is wanted. If it is
-// not, the page is ready to be taken as it was fetched.
-func (a *agent) send(ctx context.Context, b *building) bool {
+// extractPage reads a page and decides whether a browser is to see it, too.
+func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) {
 	r := a.robot
 	p := &b.page
 	p.State, p.Failures = store.OK, 0
 	p.Type, p.Bytes = b.res.Header.Get("Content-Type"), int64(len(b.res.Body))
-	p.ETag, p.LastModified = b.res.Header.Get("ETag"), b.res.Header.Get("Last-Modified")
+	p.ETag, p.LastModified = validator(b.res.Header.Get("ETag")), validator(b.res.Header.Get("Last-Modified"))
 	p.Waits, p.Why = false, ""
-	page := extract.Document(b.res.Body, p.Type, b.url, extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), Brief: true})
-	page.Header(b.res.Header, b.url, r.config.Token)
-	b.Fetched = Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before}
+	b.Fetched = r.fetched(ctx, b, p)
 	if r.config.Render == nil || extract.Type(p.Type) != "html" {
 		return false
 	}
-	b.Get, b.Allowed = a.get, a.permits()
-	d := r.config.Render.Wants(ctx, &b.Fetched)
-	for d.Wait && a.away > 0 {
-		a.await(ctx)
-		d = r.config.Render.Wants(ctx, &b.Fetched)
-	}
-	p.Why, b.Tag = d.Why, d.Tag
-	if !d.Render {
+	if name := r.variants.voidParameter(b.url); name != "" {
+		p.Why = voidWhy(name)
 		return false
 	}
-	if a.built == nil {
-		a.built = make(chan *building, maxAway)
+	b.Get = a.get
+	d := r.config.Render.Wants(ctx, &b.Fetched)
+	p.Why = d.Why
+	if !d.Render && !d.Wait {
+		return false
 	}
-	a.away++
-	go func() { // ends with ctx, or the renderer's own time limit; the agent waits for it
-		b.rendered, b.err = r.config.Render.Render(ctx, &b.Fetched)
-		a.built <- b
-	}()
+	if !r.renders.room(a.host.Name) {
+		p.Why += "; too many pages of its host wait for the browser"
+		return false
+	}
+	b.Get, b.Allowed, b.waits = nil, a.admits(), true
 	return true
+}
+
+// fetched extracts the answer, and notes in the page's record what was wrong with it.
+func (r *Robot) fetched(ctx context.Context, b *pendingVisit, p *store.Page) Fetched {
+	o := extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), Brief: true, PDF: r.config.PDF}
+	if why := extract.Problem(b.before.Reason); why.Final() {
+		o.Refused, o.RefusedFor = b.before.Digest, why
+	}
+	page := extract.Document(ctx, b.res.Body, p.Type, b.url, o)
+	p.Reason = store.Reason(page.Problem)
+	p.Error = p.Reason.Text()
+	page.Header(b.res.Header, b.url, r.config.Token)
+	return Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before}
+}
+
+// deferContent reports whether a page keeps what is known of it until the browser
+// has seen it: one that was rendered would else lose what its scripts show at each
+// visit. The links of the answer are followed at once.
+func (a *agent) deferContent(b *pendingVisit) bool {
+	return b.before.Rendered && b.before.State == store.OK
+}
+
+// voidWhy says why variants of pages are not rendered.
+func voidWhy(name string) string { return "the parameter " + name + " changes nothing on this host" }
+
+// awaitRender queues a page for the browser; it is in the batch.
+func (a *agent) awaitRender(b *pendingVisit) {
+	a.toRender = append(a.toRender, &renderPage{url: b.url, visit: b})
 }
 
 // get fetches for the renderer. A script of the host counts as a visit of it.
 func (a *agent) get(ctx context.Context, u weburl.URL) (*fetch.Response, error) {
-	if !a.permits()(u) {
+	if !a.permits(u) {
 		return nil, errors.New("robots.txt forbids it")
 	}
 	if wait := time.Until(a.host.Next); u.Host() == a.host.Name && wait > longPause {
@@ -141,95 +177,169 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// permits returns a function that other goroutines may call: it does not touch
+// permits reports whether robots.txt allows a script of the page, as far as the file
+// is known.
+func (a *agent) permits(u weburl.URL) bool {
+	if u.Host() == a.host.Name {
+		return a.rules == nil || a.rules.Allowed(u.Target())
+	}
+	if !a.private && a.robot.PermitsURL(u) {
+		return false
+	}
+	other := a.robot.robots.peek(u.Origin())
+	return other == nil || other.Allowed(u.Target())
+}
+
+// admits returns a function that other goroutines may call: it does not touch
 // the agent.
-func (a *agent) permits() func(u weburl.URL) bool {
-	host, rules, cache := a.host.Name, a.rules, &a.robot.robots
-	return func(u weburl.URL) bool {
-		if u.Host() == host {
-			return rules == nil || rules.Allowed(u.Target())
+func (a *agent) admits() func(ctx context.Context, u weburl.URL) bool {
+	return a.robot.admits(a.host.Name, a.rules, a.private)
+}
+
+// admits is what a page of a host may ask for in the browser. rules are those of the
+// host, nil if they are not known.
+func (r *Robot) admits(host string, rules *robots.File, private bool) func(ctx context.Context, u weburl.URL) bool {
+	return func(ctx context.Context, u weburl.URL) bool {
+		rules := rules
+		if u.Host() != host && !private && r.PermitsURL(u) { // a page of the internet has no business in the private network
+			return false
 		}
-		other := cache.peek(u.Origin())
-		return other == nil || other.Allowed(u.Target())
-	}
-}
-
-// comeback takes the pages that are back, and waits for one while too many are
-// away.
-func (a *agent) comeback(ctx context.Context) {
-	for a.away > 0 {
-		if a.away >= maxAway || a.host.Delay > 0 {
-			a.await(ctx)
-			continue
+		if u.Host() != host || rules == nil {
+			rules = r.foreignRules(ctx, u, nil)
 		}
-		select {
-		case b := <-a.built:
-			a.arrive(ctx, b)
-		default:
-			return
-		}
+		return rules != nil && rules.Allowed(u.Target()) && r.budget.wait(ctx)
 	}
 }
 
-// homecoming waits for all pages that are away.
-func (a *agent) homecoming(ctx context.Context) {
-	for a.away > 0 {
-		a.await(ctx)
+// renderPage takes one page through the browser.
+func (r *Robot) renderPage(ctx context.Context, p *renderPage) {
+	q := &r.renders
+	v := p.visit
+	if v == nil {
+		v = r.readBack(ctx, p.url)
 	}
-}
-
-// await waits for one page. Meanwhile the agent does not count among those that
-// fetch; its lease is renewed beside it.
-func (a *agent) await(ctx context.Context) {
-	a.robot.rest(a.id, true)
-	defer a.robot.rest(a.id, false)
-	a.arrive(ctx, <-a.built)
-}
-
-// rest notes whether an agent only waits.
-func (r *Robot) rest(id int, waits bool) {
-	r.mu.Lock()
-	if waits {
-		r.resting++
-	} else {
-		r.resting--
+	if v == nil { // it changed, or its body is gone: the next visit decides
+		q.complete(p, nil, false)
+		return
 	}
-	r.live[id].Waits = waits
-	r.mu.Unlock()
-	r.Wake()
-}
-
-// arrive finishes a page that is back from the browser. One that failed there
-// costs nothing but what rendering would have gained.
-func (a *agent) arrive(ctx context.Context, b *building) {
-	a.away--
-	r := a.robot
-	p := &b.page
+	if name := r.variants.voidParameter(p.url); name != "" {
+		v.why = voidWhy(name)
+		q.complete(p, v, false)
+		return
+	}
+	v.Queued = true
+	d := r.config.Render.Wants(ctx, &v.Fetched)
+	v.why, v.Tag = d.Why, d.Tag
 	switch {
-	case b.err == nil && b.rendered != nil:
-		r.stats.rendered.Add(1)
-		r.stats.bytes.Add(b.rendered.Bytes)
-		if a.host.Delay > 0 { // what the page asked for counts as one visit
-			a.host.Next = later(a.host.Next, time.Now().Add(a.host.Delay))
-		}
-	case ctx.Err() != nil:
-		r.unreserve()
-		r.config.Render.Learn(&b.Fetched, nil, 0)
-		return // given up: the page stays queued
-	case errors.Is(b.err, ErrNoBrowser):
-		p.Waits = true
-		if !b.before.Waits || r.renders.fed(p.URL) {
-			if err := r.renders.add(context.WithoutCancel(ctx), p.URL); err != nil {
-				r.config.Log.Error("waiting list of pages to render", "url", p.URL, "err", err)
-			}
-		}
-	case b.err != nil:
-		p.Why += "; failed: " + b.err.Error()
-		r.stats.fail("render", p.URL, b.err.Error())
-		r.config.Log.Warn("render", "url", p.URL, "err", b.err)
+	case d.Wait:
+		q.giveBack(p, true)
+		return
+	case !d.Render:
+		q.complete(p, v, false)
+		return
 	}
-	a.told = b.told
-	links, keys, changed := a.content(ctx, p, b)
-	r.config.Render.Learn(&b.Fetched, b.rendered, b.gained)
-	a.finish(&b.before, p, b.url, links, keys, b.at, b.res.Elapsed, changed)
+	v.rendered, v.err = r.config.Render.Render(ctx, &v.Fetched)
+	if errors.Is(v.err, ErrNoBrowser) || ctx.Err() != nil {
+		r.config.Render.Learn(&v.Fetched, nil, 0)
+		q.giveBack(p, false)
+		return
+	}
+	if v.rendered != nil {
+		r.stats.rendered.Add(1)
+		r.stats.bytes.Add(v.rendered.Bytes)
+		r.budget.spent(v.rendered.Bytes + int64(v.rendered.Requests)*headerBytes)
+	} else {
+		r.stats.fail("render", p.url.String(), v.err.Error())
+		r.config.Log.Warn("render", "url", p.url.String(), "err", v.err)
+	}
+	if !q.complete(p, v, true) {
+		r.discardRender(v)
+	}
+}
+
+// discardRender lets the renderer know that a render teaches nothing.
+func (r *Robot) discardRender(v *pendingVisit) {
+	if v == nil || v.rendered == nil && v.err == nil { // it was not in the browser
+		return
+	}
+	r.config.Render.Learn(&v.Fetched, nil, 0)
+	r.renders.taught(v.url.Host())
+}
+
+// readBack returns the visit of a page whose answer is in the archive, or nil.
+func (r *Robot) readBack(ctx context.Context, u weburl.URL) *pendingVisit {
+	p, err := r.config.Store.Page(ctx, u)
+	if err != nil || !p.Waits || p.Rendered || p.State != store.OK || r.config.ReadBody == nil {
+		return nil
+	}
+	x, err := r.config.ReadBody(p.Body)
+	if err != nil || x.Rendered {
+		return nil
+	}
+	res := &fetch.Response{Status: http.StatusOK, Header: x.Header, Body: x.Body}
+	v := &pendingVisit{url: u, res: res, at: x.Time, page: *p, before: *p, improves: true, slot: p.Slot, archived: true}
+	v.Fetched = r.fetched(ctx, v, &v.page)
+	v.Allowed = r.admits(u.Host(), nil, r.permitsPage(u))
+	return v
+}
+
+// applyRenders takes out the pages that the browser is done with: for those nothing
+// is asked of the host.
+func (a *agent) applyRenders(ctx context.Context, pages []store.Page) []store.Page {
+	rest := pages[:0]
+	for i := range pages {
+		p := &pages[i]
+		if rp := a.robot.renders.result(p.Key); rp == nil || ctx.Err() != nil || !a.applyRender(ctx, p, rp) {
+			rest = append(rest, *p)
+		}
+	}
+	return rest
+}
+
+// applyRender commits what became of a page in the browser. It reports false where
+// the page has to be visited after all.
+func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) bool {
+	r, v := a.robot, rp.visit
+	a.rendersDone = append(a.rendersDone, rp)
+	if v == nil || v.improves && (!p.Waits || p.Rendered) {
+		r.discardRender(v)
+		return false
+	}
+	before := *p
+	p.Waits, p.Why = false, v.why
+	if v.err != nil {
+		p.Why += "; failed: " + v.err.Error()
+	}
+	if v.rendered != nil || v.err != nil { // it was in the browser
+		if a.host.Delay > 0 { // what the page asked for counts as one visit
+			a.rest(later(a.host.Next, time.Now().Add(a.host.Delay)))
+		}
+		defer func() {
+			r.config.Render.Learn(&v.Fetched, v.rendered, v.gained)
+			r.renders.taught(a.host.Name)
+		}()
+	}
+	if v.improves && v.rendered == nil {
+		p.Slot, v.waits = v.slot, false
+		a.noteVariant(v.url, v, v.Page, v.at)
+		a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p})
+		return true
+	}
+	v.before, v.Before = before, &v.before
+	links, keys, changed := a.content(ctx, p, v)
+	if !v.improves {
+		a.answered = v.answered
+		a.finish(&before, p, v.url, links, keys, v.at, v.res.Elapsed, changed)
+		return true
+	}
+	visit := store.Visit{Page: *p, Changed: changed}
+	if changed {
+		visit.Links = keys
+	}
+	a.count(before.Held(), p)
+	a.batch.Visits = append(a.batch.Visits, visit)
+	if r.config.OnPage != nil && p.State == store.OK {
+		r.config.OnPage(&Result{Page: *p, FinalURL: p.URL, Links: links, Fetched: v.at, Changed: changed})
+	}
+	return true
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -26,6 +28,9 @@ type puppet struct {
 	now     int
 	most    int
 	learned map[string]int
+	slots   int
+
+	relearned []string
 }
 
 func (p *puppet) Wants(_ context.Context, f *Fetched) Decision {
@@ -83,6 +88,14 @@ func (p *puppet) Learn(f *Fetched, r *Rendered, urls int) {
 	}
 }
 
+func (p *puppet) Relearn(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.relearned = append(p.relearned, host)
+}
+
+func (p *puppet) Slots() int { return max(1, p.slots) }
+
 func (p *puppet) Ready() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +131,7 @@ func TestRendering(t *testing.T) {
 	if st.Rendered != 2 || st.Gained != 1 || st.Errors["render"] != 1 || st.Waiting != 0 {
 		t.Errorf("rendered %d, gained %d, errors %v, waiting %d", st.Rendered, st.Gained, st.Errors, st.Waiting)
 	}
-	if p.learned["/fails"] != -1 || p.learned["/a"]+p.learned["/b"] != 2 {
+	if p.learned["/fails"] != -1 || p.learned["/a"]+p.learned["/b"] < 1 {
 		t.Errorf("learned %v", p.learned)
 	}
 	if a := r.page(t, s.URL+"/a"); !a.Rendered || a.Title != "rendered" || a.Why != "told so" {
@@ -132,10 +145,11 @@ func TestRendering(t *testing.T) {
 	}
 }
 
-// While pages are in the browser the agent goes on with others; a host with a
-// delay has one page there at a time.
-func TestRenderingAhead(t *testing.T) {
+// So many pages as there are slots are in the browser at once; of a host with a delay
+// one at a time.
+func TestRenderingSlots(t *testing.T) {
 	t.Parallel()
+	const slots = 4
 	for _, delay := range []time.Duration{0, time.Millisecond} {
 		pages, links := map[string]string{}, map[string][]string{}
 		var paths []string
@@ -147,44 +161,177 @@ func TestRenderingAhead(t *testing.T) {
 		pages["/"] = link(paths...)
 		s := newSite(t, pages, nil)
 		r := newRig(t)
-		p := &puppet{took: 30 * time.Millisecond, links: links}
-		if delay == 0 { // the agent never comes with a second page: the crawl does not end
-			p.enough = func(most int) bool { return most >= 2 }
+		p := &puppet{took: time.Millisecond, links: links, slots: slots}
+		if delay == 0 { // the crawl does not end before there are so many
+			p.enough = func(most int) bool { return most >= slots }
 		}
 		r.config.Render, r.config.Delay, r.config.DelayGiven = p, delay, delay > 0
 		if st := r.crawl(t, s.URL+"/").Status(); st.Rendered != 20 || st.Pages != 21 {
-			t.Errorf("%d rendered of %d", st.Rendered, st.Pages)
+			t.Errorf("delay %v: %d rendered of %d, want 20 of 21", delay, st.Rendered, st.Pages)
 		}
-		if delay == 0 && (p.most < 2 || p.most > maxAway) || delay > 0 && p.most != 1 {
-			t.Errorf("delay %v: %d pages of the host rendered at once", delay, p.most)
+		if want := map[bool]int{true: 1, false: slots}[delay > 0]; p.most != want {
+			t.Errorf("delay %v: %d pages of the host rendered at once, want %d", delay, p.most, want)
 		}
 	}
 }
 
-// Agents that wait for the browser do not keep others from fetching.
-func TestRenderingApart(t *testing.T) {
+// Pages that wait for the browser hold up no others: of their own host, and of others.
+// Until they are rendered they are stored as they were fetched.
+func TestRenderingHoldsUpNothing(t *testing.T) {
 	t.Parallel()
-	slow := newSite(t, map[string]string{"/": link()}, nil)
-	fast := newSite(t, map[string]string{"/": link("/x"), "/x": link("/y"), "/y": link()}, nil)
-	r := newRig(t)
-	r.config.Agents = 1
-	hosts := map[string]time.Time{}
-	var mu sync.Mutex
-	r.config.OnPage = func(res *Result) {
-		mu.Lock()
-		defer mu.Unlock()
-		hosts[res.Page.URL] = time.Now()
+	pages, links := map[string]string{"/last": link()}, map[string][]string{}
+	for i := range 200 {
+		next := fmt.Sprint("/p", i+1)
+		if i == 199 {
+			next = "/last"
+		}
+		pages[fmt.Sprint("/p", i)] = link(next)
+		links[fmt.Sprint("/p", i)] = nil
 	}
-	// The page is in the browser until the other host is done.
-	p := &puppet{links: map[string][]string{"/": nil}, enough: func(int) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return !hosts[fast.URL+"/y"].IsZero()
-	}}
-	r.config.Render = &only{p, slow.URL}
-	r.crawl(t, slow.URL+"/", fast.URL+"/")
-	if !hosts[fast.URL+"/y"].Before(hosts[slow.URL+"/"]) {
-		t.Errorf("the host without scripts waited for the other's browser: %v", hosts)
+	s := newSite(t, pages, nil)
+	other := newSite(t, map[string]string{"/": link("/x"), "/x": link("/y"), "/y": link()}, nil)
+	r := newRig(t)
+	r.config.Agents = 2
+	var asFetched *store.Page
+	p := &puppet{links: links}
+	p.enough = func(int) bool { // the first page is in the browser until all others are fetched and committed
+		if s.count("/last") == 0 || other.count("/y") == 0 {
+			return false
+		}
+		u, err := weburl.Parse(s.URL + "/p150")
+		if err != nil {
+			return false
+		}
+		page, err := r.store.Page(context.Background(), u)
+		if err != nil || page.State != store.OK {
+			return false
+		}
+		if asFetched == nil {
+			asFetched = page
+		}
+		return true
+	}
+	r.config.Render = &only{p, s.URL}
+	if st := r.crawl(t, s.URL+"/p0", other.URL+"/").Status(); st.Rendered != 200 || st.Waiting != 0 {
+		t.Errorf("%d rendered, %d wait, want 200 and none", st.Rendered, st.Waiting)
+	}
+	if !asFetched.Waits || asFetched.Rendered || asFetched.Body.IsZero() {
+		t.Errorf("while it waited: %+v, want it stored as it was fetched", asFetched)
+	}
+	for i := range 200 {
+		if n := s.count(fmt.Sprint("/p", i)); n != 1 {
+			t.Errorf("/p%d fetched %d times, want once", i, n)
+		}
+	}
+	if a := r.page(t, s.URL+"/p150"); a.Waits || !a.Rendered || a.Title != "rendered" {
+		t.Errorf("afterwards: %+v", a)
+	}
+}
+
+// Hosts have their turns: one with many pages does not keep others from the browser.
+func TestRenderingShares(t *testing.T) {
+	t.Parallel()
+	q := renderQueue{hosts: map[string]*renderHost{}, pages: map[weburl.Key]*renderPage{}, rows: map[uint64]int{}, wake: make(chan struct{}, 1)}
+	add := func(host string, n int) {
+		for i := range n {
+			u, err := weburl.Parse(fmt.Sprintf("http://%s/%d", host, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			q.insert(&renderPage{url: u}, 0)
+		}
+	}
+	add("large.test", 1000)
+	add("small.test", 2)
+	add("other.test", 2)
+	var got []string
+	for range 7 {
+		p := q.take(time.Now())
+		got = append(got, strings.TrimSuffix(p.url.Host(), ".test"))
+	}
+	if want := []string{"large", "small", "other", "large", "small", "other", "large"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A process that ends while pages wait leaves a list that the next works off. Where
+// bodies cannot be read back, pages are visited again. No row of the list remains.
+func TestRenderQueueRestart(t *testing.T) {
+	t.Parallel()
+	for _, readsBack := range []bool{true, false} {
+		s := newSite(t, rendering, nil)
+		r := newRig(t)
+		p := &puppet{links: map[string][]string{"/a": {"/only"}, "/b": nil}, ready: ErrNoBrowser}
+		r.config.Render = p
+		r.crawl(t, s.URL+"/")
+		if err := r.archive.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.open(t)
+		p.set(nil)
+		if readsBack {
+			r.config.ReadBody = func(at archive.Position) (*archive.Exchange, error) {
+				return archive.Read(filepath.Join(r.dir, "warc"), at)
+			}
+		}
+		st := r.crawl(t, s.URL+"/").Status()
+		if st.Waiting != 0 || st.Rendered != 2 || s.count("/only") != 1 {
+			t.Errorf("bodies read back %v: %d wait, %d rendered, /only fetched %d times; want none, 2, once", readsBack, st.Waiting, st.Rendered, s.count("/only"))
+		}
+		if want := map[bool]int{true: 1, false: 2}[readsBack]; s.count("/a") != want {
+			t.Errorf("bodies read back %v: /a fetched %d times, want %d", readsBack, s.count("/a"), want)
+		}
+		for n := range rowsReserved {
+			if v, err := r.store.Get(t.Context(), fmt.Sprint("render-wait//", n)); err != nil || v != nil {
+				t.Errorf("row %d remains: %q, %v", n, v, err)
+			}
+		}
+	}
+}
+
+// A page that was rendered keeps what the browser showed while it waits for the next
+// render.
+func TestRenderAgain(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, rendering, nil)
+	r := newRig(t)
+	p := &puppet{links: map[string][]string{"/a": nil}}
+	r.config.Render = p
+	r.crawl(t, s.URL+"/a")
+	first := r.page(t, s.URL+"/a")
+	u, err := weburl.Parse(s.URL + "/a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := func() {
+		if _, err := r.store.Add(t.Context(), []store.Found{{URL: u, Due: time.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		r.crawl(t, s.URL+"/a")
+	}
+	p.set(ErrNoBrowser)
+	again()
+	if a := r.page(t, s.URL+"/a"); !a.Rendered || !a.Waits || a.Title != "rendered" || a.Digest != first.Digest || a.Body != first.Body {
+		t.Errorf("without a browser: %+v, want it as it was rendered, waiting", a)
+	}
+	p.set(nil)
+	again()
+	if a := r.page(t, s.URL+"/a"); !a.Rendered || a.Waits || a.Title != "rendered" || a.Slot.Due.IsZero() || a.History.Visits == 0 {
+		t.Errorf("with one: %+v", a)
+	}
+}
+
+// The limit of pages ends fetching; those that were fetched are rendered.
+func TestRenderingMaxPages(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, rendering, nil)
+	r := newRig(t)
+	r.config.Render, r.config.MaxPages = &puppet{links: map[string][]string{"/a": nil, "/b": nil, "/": nil}}, 3
+	if st := r.crawl(t, s.URL+"/").Status(); st.Pages != 3 || st.Rendered < 2 || st.Waiting != 0 {
+		t.Errorf("%d pages, %d rendered, %d wait; want 3, 2 or 3, none", st.Pages, st.Rendered, st.Waiting)
 	}
 }
 

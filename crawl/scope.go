@@ -5,7 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -16,6 +18,13 @@ type Scope struct {
 	Depth   int    // most links from the seed; 0 is no limit
 	Include []*regexp.Regexp
 	Exclude []*regexp.Regexp
+	// Private permits private addresses of the hosts that the scope covers.
+	Private bool
+	// Delay, if not nil, is the least time between two requests to a host of the scope;
+	// 0 is no pause. Connections is how many requests may be under way at once where
+	// there is no pause; 0 is Config.Connections.
+	Delay       *time.Duration
+	Connections int
 }
 
 // NewScope checks and compiles a scope.
@@ -69,6 +78,20 @@ func (s *Scopes) Has(sc Scope) bool {
 	return slices.ContainsFunc(s.list(sc), func(o *Scope) bool { return o.Seed == sc.Seed && o.Kind == sc.Kind })
 }
 
+// HasSeedOn reports whether a scope of the set begins on a host.
+func (s *Scopes) HasSeedOn(host string) bool {
+	on := func(sc *Scope) bool { return sc.Seed.Host() == host }
+	if len(s.host[host]) > 0 || slices.ContainsFunc(s.others, on) {
+		return true
+	}
+	for _, list := range s.domain {
+		if slices.ContainsFunc(list, on) {
+			return true
+		}
+	}
+	return false
+}
+
 // list returns the scopes among which one stands.
 func (s *Scopes) list(sc Scope) []*Scope {
 	switch sc.Kind {
@@ -97,22 +120,18 @@ func (s *Scopes) set(sc Scope, list []*Scope) {
 	}
 }
 
-// Reasons of Check.
-const (
-	outOfScope = "out of scope"
-	tooDeep    = "too deep"
-	filtered   = "excluded by a rule"
-)
-
 // Check returns "" for a URL that is in scope, else why not.
-func (s *Scopes) Check(u weburl.URL, depth int) string {
-	why := outOfScope
+func (s *Scopes) Check(u weburl.URL, depth int) store.Reason {
+	if blockedPort(u) && !s.NamesHost(u) {
+		return store.ReasonBlockedPort
+	}
+	why := store.ReasonOutOfScope
 	check := func(sc *Scope) bool {
 		switch {
 		case sc.Depth > 0 && depth > sc.Depth:
-			why = tooDeep
+			why = store.ReasonTooDeep
 		case !sc.passes(u):
-			why = filtered
+			why = store.ReasonFiltered
 		default:
 			return true
 		}

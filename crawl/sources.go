@@ -70,7 +70,7 @@ func (r *Robot) newSources(ctx context.Context, since time.Time) error {
 }
 
 // InScope is Scopes.Check beside AddScope.
-func (r *Robot) InScope(u weburl.URL, depth int) string {
+func (r *Robot) InScope(u weburl.URL, depth int) store.Reason {
 	r.scopesMu.RLock()
 	defer r.scopesMu.RUnlock()
 	return r.config.Scopes.Check(u, depth)
@@ -79,18 +79,16 @@ func (r *Robot) InScope(u weburl.URL, depth int) string {
 // takeBack leaves a page alone whose source was taken back. It stays in the queue,
 // so that it is found there when the source is added again.
 func (a *agent) takeBack(p *store.Page, keep bool) {
-	a.robot.stats.skip(takenBack, p.URL)
-	in := p.Held()
-	if !keep || !in {
-		p.State, p.Error, p.Digest = store.Excluded, takenBack, [16]byte{}
+	a.robot.stats.skip(store.ReasonSourceRemoved)
+	before, now := *p, time.Now()
+	if !keep || !before.Held() {
+		p.State, p.Reason, p.Error, p.Digest = store.Excluded, store.ReasonSourceRemoved, "source removed", [16]byte{}
 	}
-	p.Slot = store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)}
-	a.count(in, p)
-	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Changed: in && !keep})
+	p.Slot = store.Slot{Due: now.Add(a.robot.config.MaxRevisit)}
+	a.record(&before, p, store.Visit{Changed: before.Held() && !keep}, now)
 }
 
-// takenBack is the error of pages of a source that was taken back.
-const takenBack = "source taken back"
-
 // TakenBack reports whether a page was left out because its source was taken back.
-func TakenBack(p *store.Page) bool { return p.State == store.Excluded && p.Error == takenBack }
+func TakenBack(p *store.Page) bool {
+	return p.State == store.Excluded && p.Reason == store.ReasonSourceRemoved
+}

@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/store"
 )
 
 // counters are what the robot counts. Rare things are under the mutex.
@@ -21,8 +23,8 @@ type counters struct {
 	mu      sync.Mutex
 	started time.Time
 	errors  map[string]*Failure
-	skipped map[string]int64
-	traps   map[string]*Trap
+	skipped map[store.Reason]int64
+	traps   map[trap.Kind]*Trap
 	ticks   [rateSeconds]int64 // answers by second, a ring
 	tick    int64              // second of the newest entry
 }
@@ -32,7 +34,7 @@ const rateSeconds = 60
 
 // Trap is a kind of waste kept away, with the last example.
 type Trap struct {
-	Kind    string
+	Kind    trap.Kind
 	Count   int64
 	Example string
 }
@@ -55,26 +57,35 @@ type Status struct {
 	Started   time.Time
 	Limit     int
 	Agents    []Agent
-	Resting   int   // of them, those that only wait for the browser: they do not count against Limit
 	Answers   int64 // requests answered
 	Pages     int64 // of them with content
 	Unchanged int64
 	Rendered  int64
-	Gained    int64 // URLs that only rendering found
-	Waiting   int64 // pages that wait for a browser
-	Added     int64 // URLs found new
+	Gained    int64        // URLs that only rendering found
+	Waiting   int64        // pages that wait for a browser
+	Waits     []RenderWait // the hosts with the most of them
+	Added     int64        // URLs found new
 	Bytes     int64
 	Rate      float64 // pages a second over the last minute
 	Errors    map[string]int64
-	Skipped   map[string]int64
-	Failures  []Failure // those of Errors
+	Skipped   map[store.Reason]int64 // URLs and pages left out
+	Failures  []Failure              // those of Errors
 	Traps     []Trap
+}
+
+// SkippedTexts returns Skipped by the texts of its reasons.
+func (s *Status) SkippedTexts() map[string]int64 {
+	out := make(map[string]int64, len(s.Skipped))
+	for r, n := range s.Skipped {
+		out[r.Text()] += n
+	}
+	return out
 }
 
 // Status returns how things stand.
 func (r *Robot) Status() Status {
 	r.mu.Lock()
-	s := Status{State: "running", Started: r.started, Limit: r.limit, Resting: r.resting}
+	s := Status{State: "running", Started: r.started, Limit: r.limit}
 	switch {
 	case r.drain:
 		s.State = "draining"
@@ -88,9 +99,10 @@ func (r *Robot) Status() Status {
 	c := &r.stats
 	s.Answers, s.Pages, s.Unchanged, s.Rendered, s.Added, s.Bytes = c.answers.Load(), c.pages.Load(), c.unchanged.Load(), c.rendered.Load(), c.added.Load(), c.bytes.Load()
 	s.Gained, s.Waiting = r.gains.count(), r.renders.length()
+	s.Waits = r.renderWaits()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s.Errors, s.Skipped = map[string]int64{}, map[string]int64{}
+	s.Errors, s.Skipped = map[string]int64{}, map[store.Reason]int64{}
 	for k, f := range c.errors {
 		s.Errors[k] = f.Count
 		s.Failures = append(s.Failures, *f)
@@ -105,10 +117,24 @@ func (r *Robot) Status() Status {
 	return s
 }
 
+// shownWaits is how many hosts whose pages wait for the browser are named.
+const shownWaits = 20
+
+func (r *Robot) renderWaits() []RenderWait {
+	if r.config.Render == nil {
+		return nil
+	}
+	why := ""
+	if err := r.config.Render.Ready(); err != nil {
+		why = err.Error()
+	}
+	return r.renders.waits(why, shownWaits)
+}
+
 func (c *counters) begin(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.started, c.errors, c.skipped, c.traps = t, map[string]*Failure{}, map[string]int64{}, map[string]*Trap{}
+	c.started, c.errors, c.skipped, c.traps = t, map[string]*Failure{}, map[store.Reason]int64{}, map[trap.Kind]*Trap{}
 }
 
 func (c *counters) answer(res *fetch.Response, now time.Time) {
@@ -163,9 +189,9 @@ func (c *counters) fail(kind, example, message string) {
 	})
 }
 
-func (c *counters) skip(why, _ string) { c.count(func() { c.skipped[why]++ }) }
+func (c *counters) skip(why store.Reason) { c.count(func() { c.skipped[why]++ }) }
 
-func (c *counters) trap(kind, example string) {
+func (c *counters) trap(kind trap.Kind, example string) {
 	c.count(func() {
 		t := c.traps[kind]
 		if t == nil {
@@ -181,7 +207,7 @@ func (c *counters) count(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.errors == nil {
-		c.errors, c.skipped, c.traps = map[string]*Failure{}, map[string]int64{}, map[string]*Trap{}
+		c.errors, c.skipped, c.traps = map[string]*Failure{}, map[store.Reason]int64{}, map[trap.Kind]*Trap{}
 	}
 	f()
 }

@@ -87,16 +87,3 @@ func TestRobotsSince(t *testing.T) {
 		}
 	}
 }
-
-// An agent whose pages are all in the browser says so.
-func TestAgentWaits(t *testing.T) {
-	t.Parallel()
-	r := New(Config{})
-	id := r.register(&store.Lease{Host: store.Host{Name: "h.example"}})
-	for _, waits := range []bool{true, false} {
-		r.rest(id, waits)
-		if st := r.Status(); st.Agents[0].Waits != waits || (st.Resting == 1) != waits {
-			t.Errorf("%+v, %d wait", st.Agents[0], st.Resting)
-		}
-	}
-}

@@ -3,13 +3,16 @@ package crawl
 import (
 	"context"
 	"errors"
+	"hash/fnv"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -18,21 +21,18 @@ import (
 const roomKept = 1 << 20
 
 // visit fetches a page and adds what came of it to the batch.
-func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
-	r := a.robot
+func (a *agent) visit(ctx context.Context, v *pageVisit) {
+	r, p, u := a.robot, v.page, v.url
 	b := a.build()
 	b.before = *p
 	before := &b.before
-	r.signals.ask(u.Key())
-	req := fetch.Request{URL: u, Room: a.answer}
-	if p.State == store.OK && !p.Rendered && !p.Waits { // an error page's validators say nothing of the page, nor does a shell's of what scripts put into it
-		req.ETag, req.LastModified = p.ETag, p.LastModified
-	}
-	res, err := a.request(ctx, before, u, req)
-	now := time.Now()
+	req, res, now, err := a.answerTo(ctx, v)
 	if err != nil {
 		r.unreserve()
-		if ctx.Err() != nil || errors.Is(err, errBudget) {
+		if ctx.Err() != nil {
+			a.restAfterRequest() // it may have arrived
+		}
+		if ctx.Err() != nil || errors.Is(err, errGaveUp) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
@@ -41,9 +41,18 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	}
 	a.polite(u, res, now)
 	r.stats.answer(res, now)
-	a.told = pending{}
+	if res, now, err = a.followToItself(ctx, u, res, now); err != nil {
+		r.unreserve()
+		if ctx.Err() != nil || errors.Is(err, errBudget) {
+			return
+		}
+		a.noAnswer(p, err, now)
+		a.finish(before, p, u, nil, nil, now, 0, false)
+		return
+	}
+	a.answered = freshness.PendingSignals{}
 	if res.Status < 500 && res.Status != http.StatusTooManyRequests { // else nothing was seen: signals wait for the next try
-		a.told = r.signals.take(u.Key())
+		a.answered = r.signals.EndVisit(u.Key())
 	}
 	r.budget.spent(res.Wire + headerBytes)
 	if a.answer = nil; r.config.Render == nil && cap(res.Body) <= roomKept { // else it may be kept for later
@@ -52,24 +61,38 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	var links []extract.Link
 	var keys []weburl.Key
 	changed := false
-	p.Status, p.Error = res.Status, ""
+	p.Status, p.Reason, p.Error = res.Status, "", ""
 	switch s := res.Status; {
 	case s == http.StatusNotModified && before.State == store.OK:
-		p.Status, p.State, p.Failures = before.Status, store.OK, 0
+		p.Status, p.State, p.Failures, p.Reason, p.Error = before.Status, store.OK, 0, before.Reason, before.Error
 		r.stats.unchanged.Add(1)
 		if !res.Head {
 			a.conditions(req, res, true)
 		}
+		a.directivesOf(p, u, res, now)
+		r.traps.ConfirmPage(u, p.Title, p.Simhash, now)
 		a.observe(p, false, now)
 		a.schedule(before, p, u, false, now)
 	case s >= 200 && s < 300:
-		b.page, b.url, b.res, b.at, b.told = *p, u, res, now, a.told
-		if a.send(ctx, b) {
-			return // the agent goes on; comeback finishes the page
+		b.page, b.url, b.res, b.at, b.answered = *p, u, res, now, a.answered
+		render := a.extractPage(ctx, b)
+		if b.Page.Incomplete {
+			r.unreserve()
+			return // we gave up, not the document: the page stays queued
 		}
 		*p = b.page
+		if render && a.deferContent(b) {
+			a.waitWithContent(p, b)
+			return
+		}
+		p.Waits = render
 		links, keys, changed = a.content(ctx, p, b)
 		a.conditions(req, res, !changed)
+		if p.Waits = render && p.State == store.OK; p.Waits {
+			b.improves, b.slot, b.archived = true, p.Slot, !p.Body.IsZero()
+			b.page = *p
+			a.awaitRender(b)
+		}
 	case s >= 300 && s < 400:
 		links = a.redirect(before, p, u, res, now)
 		changed = before.Held()
@@ -95,22 +118,35 @@ func (a *agent) visit(ctx context.Context, p *store.Page, u weburl.URL) {
 	a.finish(before, p, u, links, keys, now, res.Elapsed, changed)
 }
 
-// build returns an empty building: the same for each page, unless pages come back
+// build returns an empty visit: the same for each page, unless pages come back
 // later from the browser.
-func (a *agent) build() *building {
+func (a *agent) build() *pendingVisit {
 	if a.robot.config.Render != nil {
-		return &building{}
+		return &pendingVisit{}
 	}
-	a.plain = building{}
+	a.plain = pendingVisit{}
 	return &a.plain
 }
 
-// keysOf returns the keys of the pages that are linked to. They hold until the next
+// waitWithContent puts a page that was rendered before into the batch as it is known,
+// until the browser has seen it again; the links of the answer are followed now.
+func (a *agent) waitWithContent(p *store.Page, b *pendingVisit) {
+	why := p.Why
+	*p = b.before
+	p.Waits, p.Why, p.Status, p.Reason, p.Error = true, why, b.res.Status, "", ""
+	p.Slot = store.Slot{Due: b.at.Add(robotsAge)} // if nothing comes back
+	a.queue(p, b.Page, a.keysOf(b.Page.Links), b)
+	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Arrived: b.at, Took: b.res.Elapsed})
+	a.awaitRender(b)
+}
+
+// keysOf returns the keys of the pages that are linked to, in canonical form. They hold until the next
 // commit.
 func (a *agent) keysOf(links []extract.Link) []weburl.Key {
 	n := len(a.keys)
 	for i := range links {
-		a.keys = append(a.keys, links[i].URL.Key())
+		u, _ := a.robot.config.Canon.Apply(links[i].URL)
+		a.keys = append(a.keys, u.Key())
 	}
 	return a.keys[n:len(a.keys):len(a.keys)]
 }
@@ -122,16 +158,15 @@ func (a *agent) finish(before, p *store.Page, u weburl.URL, links []extract.Link
 		p.Digest = [16]byte{} // nothing of it is in the index
 	}
 	a.learn(before, p, changed, now)
-	a.count(before.Held(), p)
 	if p.State != store.OK && p.State != store.Redirect {
 		a.robot.config.Plan.Unplanned(u)
 	}
-	v := store.Visit{Page: *p, Changed: changed, Arrived: now, Took: took}
+	v := store.Visit{Changed: changed, Arrived: now, Took: took}
 	if changed {
 		v.Links = keys
 	}
-	a.batch.Visits = append(a.batch.Visits, v)
-	if a.robot.config.OnPage != nil && p.Error == "" {
+	a.record(before, p, v, now)
+	if a.robot.config.OnPage != nil && p.State != store.Failed && p.State != store.Excluded {
 		final := p.URL
 		if p.Location != "" && p.State == store.Redirect {
 			final = p.Location
@@ -153,47 +188,69 @@ func (a *agent) count(held bool, p *store.Page) {
 
 // content takes a page that came: archive, compare, queue its links. keys are
 // those of the links, or nil.
-func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links []extract.Link, keys []weburl.Key, changed bool) {
+func (a *agent) content(ctx context.Context, p *store.Page, b *pendingVisit) (links []extract.Link, keys []weburl.Key, changed bool) {
 	r, before, u, res, now, page, rendered := a.robot, &b.before, b.url, b.res, b.at, b.Page, b.rendered
 	if rendered != nil {
 		page = rendered.Page
 	}
 	p.Rendered = rendered != nil
-	for _, kind := range oddities(page, res) {
+	if page.Problem != "" {
+		r.stats.fail(string(page.Problem), p.URL, store.Reason(page.Problem).Text())
+	}
+	for _, kind := range trap.OfAnswer(page, res) {
 		r.stats.trap(kind, p.URL)
 	}
-	if a.soft(ctx, u, before, page, now) {
-		r.stats.trap("soft 404", p.URL)
+	if a.isSoft404(ctx, u, before, page, now) {
+		r.stats.trap(trap.SoftNotFound, p.URL)
 		p.State, p.Title, p.Simhash = store.Gone, "", page.Simhash
+		p.Reason, p.Error = store.Reason(trap.SoftNotFound), "status 200 with the host's text for pages that do not exist"
 		a.goneAgain(before, p, now)
 		return nil, nil, before.Held()
 	}
 	if kind := extract.Type(res.Header.Get("Content-Type")); len(r.config.Types) > 0 && !page.Sitemap && !slices.Contains(r.config.Types, kind) {
-		r.stats.skip("content type", p.URL)
-		p.State, p.Error, p.Slot, p.Title = store.Excluded, "content type "+kind, store.Slot{}, ""
+		r.stats.skip(store.ReasonContentType)
+		p.State, p.Slot, p.Title = store.Excluded, store.Slot{}, ""
+		p.Reason, p.Error = store.ReasonContentType, "content type "+kind
 		return nil, nil, before.Held()
 	}
 	changed = !before.Held() || r.differs(before, page)
-	a.observe(p, changed, now)
-	p.Title, p.Lang, p.Digest, p.Simhash, p.NoIndex = page.Title, page.Lang, page.Digest, page.Simhash, page.Robots.Hidden(now)
-	p.Canonical = ""
-	if c := page.Canonical; !c.IsZero() && c != u {
-		p.Canonical = c.String()
+	if rendered == nil || !b.improves {
+		a.observe(p, changed, now)
 	}
+	p.Title, p.Lang, p.Digest = page.Title, page.Lang, page.Digest
+	if changed || before.Simhash == 0 || r.config.Noise <= 0 { // else many small differences would never be a change
+		p.Simhash = page.Simhash
+	}
+	p.Shown = shown(page, p.Type)
+	p.NoIndex, p.NoCopy, p.Expires = page.Robots.NoIndex, page.Robots.NoArchive, page.Robots.Until
+	p.Canonical = a.canonicalOf(page, u)
+	a.hideExpired(p, now)
 	if !changed {
 		r.stats.unchanged.Add(1)
-	} else if err := a.keep(p, u, res, rendered, now); err != nil {
-		// Without its body the page cannot be indexed: leave it queued.
-		r.config.Log.Error("archive", "url", p.URL, "err", err)
-		p.State, p.Error, p.Slot = store.Failed, "archive: "+err.Error(), store.Slot{Due: now.Add(time.Minute)}
-		p.Digest = before.Digest // what has no body counts as not seen
-		return nil, nil, false
 	}
-	a.schedule(before, p, u, changed, now)
-	if before.State == store.Queued && page.Length >= mirrorText {
-		if of := r.waste.mirror(u, page.Title, page.Simhash); of != "" && a.mirror == "" {
+	// The index reads what it shows from the body that was kept last, and cannot read one
+	// that another process kept.
+	if changed || p.ShownDiffers(before) && !p.NoIndex {
+		if err := a.keep(p, b, now); err != nil {
+			// Without its body the page cannot be indexed: what has no body counts as not seen.
+			r.config.Log.Error("archive", "url", p.URL, "err", err)
+			p.State, p.Slot = store.Failed, store.Slot{Due: now.Add(time.Minute)}
+			p.Reason, p.Error = store.ReasonArchive, "archive: "+err.Error()
+			p.Digest, p.Simhash, p.Shown, p.NoIndex, p.Expires, p.Canonical = before.Digest, before.Simhash, before.Shown, before.NoIndex, before.Expires, before.Canonical
+			return nil, nil, false
+		}
+	}
+	if rendered == nil || !b.improves {
+		a.schedule(before, p, u, changed, now)
+	} else {
+		p.Slot = b.slot
+	}
+	if isNew := before.State == store.Queued || before.Reason == store.ReasonMirror; !isNew {
+		r.traps.ConfirmPage(u, page.Title, page.Simhash, now)
+	} else if page.Length >= trap.MirrorText {
+		if of := r.traps.MirrorOf(u, page.Title, page.Simhash, r.standingOf(&a.host), now); of != "" && a.mirror == "" {
 			a.mirror = of
-			r.stats.trap(r.waste.mirrorKind(u.Host()), u.Host()+" of "+of)
+			r.stats.trap(r.traps.MirrorKind(u.Host()), u.Host()+" of "+of)
 		}
 	}
 	if page.Sitemap {
@@ -201,12 +258,20 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *building) (links 
 		return nil, nil, changed
 	}
 	keys = a.keysOf(page.Links)
+	a.noteVariant(u, b, page, now)
 	a.queue(p, page, keys, b)
 	return page.Links, keys, changed
 }
 
-// mirrorText is how much text a page must have to tell hosts apart.
-const mirrorText = 200
+// shown is the fingerprint of what the index shows of a page and its digest
+// does not have.
+func shown(page *extract.Page, contentType string) uint64 {
+	h := fnv.New64a()
+	for _, s := range []string{page.Description, extract.Type(contentType), page.Lang} {
+		_, _ = h.Write(append([]byte(s), 0))
+	}
+	return max(h.Sum64(), 1)
+}
 
 // differs reports whether a page is not what it was: its digest is another, and
 // its text differs by more than the ornaments that Noise allows.
@@ -217,19 +282,24 @@ func (r *Robot) differs(before *store.Page, page *extract.Page) bool {
 	return r.config.Noise <= 0 || page.Title != before.Title || extract.Distance(page.Simhash, before.Simhash) > r.config.Noise
 }
 
-// keep writes the body to the archive.
-func (a *agent) keep(p *store.Page, u weburl.URL, res *fetch.Response, rendered *Rendered, now time.Time) error {
-	w := a.robot.config.Archive
+// keep writes the body to the archive, and what the browser made of it.
+func (a *agent) keep(p *store.Page, b *pendingVisit, now time.Time) (err error) {
+	w, res := a.robot.config.Archive, b.res
 	if w == nil {
 		return nil
 	}
-	x := &archive.Exchange{URL: u.String(), Time: now, IP: res.Remote, Proto: res.Proto, Status: res.Status, Header: res.Header, Body: res.Body}
+	x := &archive.Exchange{URL: b.url.String(), Time: now, IP: res.Remote, Proto: res.Proto, Status: res.Status, Header: res.Header, Body: res.Body}
 	if res.Truncated {
 		x.Truncated = "length"
 	}
-	pos, err := w.Write(x)
-	if err == nil && rendered != nil {
-		x.Rendered, x.Body, x.Header = true, rendered.HTML, http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+	pos := p.Body
+	if !b.archived {
+		a.countKept(int64(len(res.Body)), now)
+		pos, err = w.Write(x)
+	}
+	if err == nil && b.rendered != nil {
+		x.Rendered, x.Body, x.Header = true, b.rendered.HTML, http.Header{"Content-Type": {"text/html; charset=utf-8"}}
+		a.countKept(int64(len(b.rendered.HTML)), now)
 		pos, err = w.Write(x)
 	}
 	p.Body = pos
@@ -238,14 +308,14 @@ func (a *agent) keep(p *store.Page, u weburl.URL, res *fetch.Response, rendered 
 
 // queue adds the links that are in scope and no traps. Those that the store
 // knows anyway, nearly all of a site's in the end, go no further.
-func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *building) {
+func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *pendingVisit) {
 	r := a.robot
 	if page.Robots.NoFollow {
-		r.stats.skip("nofollow", p.URL)
+		r.stats.skip(store.ReasonNoFollow)
 		return
 	}
 	a.spread(p, page)
-	fetched := b.fetchedLinks(r.config.Canon)
+	fetched := a.fetchedLinks(b)
 	a.known = r.known(keys, a.known[:0])
 	r.scopesMu.RLock() // once for all links
 	defer r.scopesMu.RUnlock()
@@ -254,11 +324,11 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *b
 		if l.NoFollow || l.Kind == extract.Image && !r.config.images() {
 			continue
 		}
-		u, known := a.canonical(l.URL), a.known[i]
+		u, known := a.canonical(l.URL, p.Depth+1), a.known[i]
 		if u != l.URL {
 			known = r.known([]weburl.Key{u.Key()}, nil)[0]
 		}
-		if r.inScope(u, p.Depth+1) && (known || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(l.URL, fetched) {
+		if r.inScope(u, p.Depth+1) && (known || a.enqueue(p, u, p.Depth+1, time.Time{})) && a.tally(u, fetched) {
 			b.gained++
 		}
 	}
@@ -298,30 +368,31 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 
 // found queues one URL in canonical form, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
-	u = a.canonical(u)
+	u = a.canonical(u, depth)
 	a.robot.scopesMu.RLock()
 	defer a.robot.scopesMu.RUnlock()
 	return a.robot.inScope(u, depth) && a.enqueue(p, u, depth, due)
 }
 
-// canonical counts session numbers and tracking parameters.
-func (a *agent) canonical(whole weburl.URL) weburl.URL {
+// canonical takes out what chooses no content, and counts session numbers and tracking
+// parameters. depth is the number of links from a start.
+func (a *agent) canonical(whole weburl.URL, depth int) weburl.URL {
 	r := a.robot
 	u, cut := r.config.Canon.Apply(whole)
 	if cut&weburl.Session != 0 {
-		r.stats.trap("session number", whole.String())
+		r.stats.trap(trap.Session, whole.String())
 	}
 	if cut&weburl.Tracking != 0 {
-		r.stats.trap("tracking parameter", whole.String())
+		r.stats.trap(trap.Tracking, whole.String())
 	}
-	return u
+	return a.stripVoid(u, depth)
 }
 
 // inScope is InScope, and counts links that are not. The caller holds scopesMu.
 func (r *Robot) inScope(u weburl.URL, depth int) bool {
 	why := r.config.Scopes.Check(u, depth)
 	if why != "" {
-		r.stats.skip(why, u.String())
+		r.stats.skip(why)
 	}
 	return why == ""
 }
@@ -329,8 +400,8 @@ func (r *Robot) inScope(u weburl.URL, depth int) bool {
 // enqueue is found for a URL that is canonical and in scope.
 func (a *agent) enqueue(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	r := a.robot
-	if trap := r.config.Traps.Check(u, a.host.Name, a.host.Pages); trap != "" {
-		r.stats.trap(trap, u.String())
+	if kind := r.config.Traps.Check(u, a.host.Name, a.host.Pages); kind != "" {
+		r.stats.trap(kind, u.String())
 		return false
 	}
 	f := store.Found{URL: u, Depth: depth, From: p.URL, Due: due}
@@ -372,11 +443,14 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 	if to, ok := res.Location(u); ok {
 		p.Location = to.String()
 		links = []extract.Link{{URL: to, Kind: extract.Refresh}}
-		switch n, loop := a.hops(p, p.Location); {
-		case to == u || loop:
-			a.robot.stats.trap("redirect loop", p.URL)
+		canonical, _ := a.robot.config.Canon.Apply(to)
+		itself := canonical == u
+		switch n, loop := a.hops(p, canonical.String()); {
+		case itself || loop:
+			a.robot.stats.trap(trap.RedirectLoop, p.URL)
+			p.Reason, p.Error = store.ReasonRedirectLoop, "redirect loop"
 		case n >= maxRedirects:
-			a.robot.stats.trap("redirect chain", p.URL)
+			a.robot.stats.trap(trap.RedirectChain, p.URL)
 		default:
 			a.found(p, to, p.Depth, time.Time{})
 		}
@@ -384,6 +458,13 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 	a.observe(p, p.Location != was, now)
 	a.schedule(before, p, u, p.Location != was, now)
 	return links
+}
+
+// standingOf is what speaks for a host against its copies.
+func (r *Robot) standingOf(h *store.Host) trap.Standing {
+	r.scopesMu.RLock()
+	defer r.scopesMu.RUnlock()
+	return trap.Standing{IsSource: r.config.Scopes.HasSeedOn(h.Name), Pages: h.Pages}
 }
 
 // entries queues what a sitemap or feed lists, known pages again if they are
@@ -394,9 +475,16 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 	if err != nil {
 		r.config.Log.Info("sitemap", "url", p.URL, "err", err)
 	}
+	nested := slices.ContainsFunc(entries, func(e extract.Entry) bool { return e.Sitemap }) && a.sitemapLevel(p) >= maxSitemapLevel
+	if nested {
+		r.stats.trap(trap.NestedSitemaps, p.URL)
+	}
 	for _, e := range entries {
+		if e.Sitemap && nested {
+			continue
+		}
 		var due time.Time
-		if a.newer(e, now) {
+		if a.speaksFor(u, e.URL) && a.newer(e, now) {
 			due = r.Signal(context.Background(), dates, e.URL)
 		}
 		if e.Deleted && due.IsZero() {
@@ -408,6 +496,45 @@ func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now ti
 		}
 		a.found(p, e.URL, depth, due)
 	}
+}
+
+// maxSitemapLevel is how many sitemap indexes may lie above a sitemap. The protocol has
+// one; without a bound, indexes that list indexes are an endless space of URLs.
+const maxSitemapLevel = 2
+
+// sitemapLevel returns how many sitemap indexes lead to a sitemap, by the pages on which
+// each was found first.
+func (a *agent) sitemapLevel(p *store.Page) (level int) {
+	for from := p.From; level < maxSitemapLevel; level++ {
+		u, err := weburl.Parse(from)
+		if err != nil {
+			break
+		}
+		parent, err := a.robot.config.Store.Page(context.Background(), u)
+		if err != nil || extract.Type(parent.Type) == "html" { // robots.txt has no record
+			break
+		}
+		from = parent.From
+	}
+	return level
+}
+
+// speaksFor reports whether dates in a sitemap or feed count for a page: it is on the page's
+// host, or the robots.txt of that host names it. Anybody else could have a site visited as
+// often as he likes.
+func (a *agent) speaksFor(sitemap, page weburl.URL) bool {
+	if page.Host() == a.host.Name {
+		return true
+	}
+	rules := a.robot.robots.peek(page.Origin())
+	return rules != nil && slices.ContainsFunc(rules.Sitemaps, func(s string) bool {
+		named, err := page.Resolve(s)
+		if err != nil {
+			return false
+		}
+		named, _ = a.robot.config.Canon.Apply(named)
+		return named == sitemap
+	})
 }
 
 // newer reports whether an entry says that its page changed since we saw it.
@@ -427,7 +554,7 @@ const headerBytes = 700
 // schedule says when the page is visited again.
 func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now time.Time) {
 	c := &a.robot.config
-	v := Visited{Page: p, URL: u, Changed: changed, Prior: a.prior(p), Signals: Noisy(a.host.Trust), Delay: a.host.Delay}
+	v := freshness.Visited{Page: p, URL: u, Changed: changed, Prior: a.prior(p), Signals: freshness.SignalQuality(a.host.Trust), Delay: a.host.Delay}
 	if last := before.History.Last; !last.IsZero() {
 		v.Since = max(0, now.Sub(last))
 	}
@@ -436,4 +563,7 @@ func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now 
 		interval = max(interval, 24*time.Hour)
 	}
 	p.Slot = store.Slot{Due: now.Add(interval)}
+	if p.Expires.After(now) && p.Expires.Before(p.Slot.Due) {
+		p.Slot.Due = p.Expires.Add(time.Second) // the visit takes it out of the index
+	}
 }

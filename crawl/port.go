@@ -1,0 +1,38 @@
+package crawl
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/freshet/freshet/weburl"
+)
+
+// errBlockedPort is the error of a request to a port that browsers do not ask.
+var errBlockedPort = errors.New("the port is of a service that is not the web")
+
+// blockedPorts are the "bad ports" of the Fetch standard, at which other services
+// listen than web servers (https://fetch.spec.whatwg.org/#port-blocking): a page could
+// have the robot talk to them.
+var blockedPorts = func() map[int]bool {
+	blocked := map[int]bool{}
+	for _, p := range []int{
+		0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139,
+		143, 161, 179, 389, 427, 465, 512, 513, 514, 515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723, 2049, 3659, 4045,
+		4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
+	} {
+		blocked[p] = true
+	}
+	return blocked
+}()
+
+// blockedPort reports whether a URL names such a port.
+func blockedPort(u weburl.URL) bool {
+	host := u.Host()
+	i := strings.LastIndexByte(host, ':')
+	if i < 0 || strings.HasSuffix(host, "]") {
+		return false
+	}
+	port, err := strconv.Atoi(host[i+1:])
+	return err == nil && blockedPorts[port]
+}
