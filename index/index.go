@@ -3,21 +3,19 @@
 // A document is a web page or a file described by words; an Engine keeps
 // documents and answers queries of package query, ranked by
 //
-//	score = BM25(fields) x (1 + PopularityWeight popularity) x freshness
+//	score = text x (1 + PopularityWeight popularity) x freshness
 //	freshness = 1 - FreshnessWeight (1 - 2^(-age/HalfLife))
 //
-// BM25 is taken over one field in which a word of the title counts TitleWeight
-// times, a word of the URL or the body once: weights inside the term frequency,
-// as BM25F has them (Robertson, Zaragoza, Taylor 2004). Popularity in [0,1]
-// comes from the links, age is the time since the last change that a robot saw;
-// they reorder the best RerankDepth documents by BM25. Documents with the same
-// content are one result with copies.
+// The text score is BM25 over the words of title, URL and body, a word of the
+// title counting more; how much is the engine's to say. Popularity in [0,1] comes
+// from the links, age is the time since the last change that a robot saw.
+// Documents with the same content are one result with copies.
 //
-// Two engines stand behind the interface: index/embedded (Bleve, files in the
-// data directory) and PostgreSQL's text search; index/indextest is the suite
-// that both must pass. Writing goes through Writer, which follows the feed of
-// the store: the engine keeps the feed's cursor in the same commit as the
-// documents, so index and store agree after a crash.
+// Two engines stand behind the interface: index/engine (segments in the data
+// directory) and PostgreSQL's text search; index/indextest is the suite that both
+// must pass. Writing goes through package feed, which follows the feed of the
+// store: the engine makes the feed's cursor durable together with the documents,
+// so index and store agree after a crash.
 package index
 
 import (
@@ -50,6 +48,11 @@ type Batch struct {
 	Put    []Document
 	Delete []string
 	Cursor []byte
+	// Versions are those of the pages (store.Page.Version) that documents were made of or
+	// removed for, by ID. An engine to which many processes write leaves out what is
+	// older than what was written or removed before; documents without a version are
+	// always written. An engine of one process needs none.
+	Versions map[string]int64
 }
 
 // Request is one page of results asked for.
@@ -86,16 +89,17 @@ func (r Request) Bounded() Request {
 	return r
 }
 
-// TitleWeight is how often a word of the title counts.
-const TitleWeight = 3
-
-// RerankDepth is how many documents, best by text alone, popularity and age
-// reorder; deeper pages extend it.
-const RerankDepth = 400
-
-// MaxFaceted is how many matches facets are counted of: counting the values of
-// a common word's matches would take longer than finding them.
-const MaxFaceted = 10_000
+// Bounds of PostgreSQL's text search.
+const (
+	// TitleWeight is how often a word of the title counts.
+	TitleWeight = 3
+	// RerankDepth is how many documents, best by text alone, popularity and age
+	// reorder; deeper pages extend it.
+	RerankDepth = 400
+	// MaxFaceted is how many matches facets are counted of: counting the values of
+	// a common word's matches would take longer than finding them.
+	MaxFaceted = 10_000
+)
 
 // Ranking are the weights of the score. The zero value means DefaultRanking.
 type Ranking struct {
@@ -116,10 +120,11 @@ func (r Ranking) Boost(popularity, age float64) float64 {
 
 // Results is one page of results.
 type Results struct {
-	Total   int // documents that match, copies included
-	Hits    []Hit
-	Facets  map[string][]Count // by field: host, type, lang, kind; most frequent first; none for more than MaxFaceted matches
-	Elapsed time.Duration
+	Total     int  // documents that match, copies included
+	Estimated bool // Total is a projection: not every document was looked at
+	Hits      []Hit
+	Facets    map[string][]Count // by field: host, type, lang, kind; most frequent first; none for more matches than the engine counts
+	Elapsed   time.Duration
 }
 
 // Count is one value of a facet.
@@ -150,11 +155,13 @@ type Stats struct {
 
 // Engine keeps documents and finds them.
 type Engine interface {
-	// Apply makes the whole batch durable and visible to searches that start
-	// after it returns, or nothing of it. One Apply runs at a time.
+	// Apply makes the whole batch visible to searches that start after it returns,
+	// or nothing of it. It is durable once Cursor returns its cursor or a later one,
+	// which may be some seconds later, and after Close. One Apply runs at a time.
 	Apply(ctx context.Context, b Batch) error
-	// Cursor returns the cursor of the last batch that had one, nil for a new
-	// index.
+	// Cursor returns the cursor of the last durable batch that had one, nil for a
+	// new index: what came after it is lost in a crash. To the engine it is bytes; package feed keeps in it which store the
+	// index belongs to and up to which change it has followed that store.
 	Cursor(ctx context.Context) ([]byte, error)
 	// Search answers a request. It may run beside Apply and other searches; it
 	// honours ctx's deadline.
@@ -162,6 +169,11 @@ type Engine interface {
 	// Document returns what is stored of a document with its Body, or
 	// ErrNotFound.
 	Document(ctx context.Context, id string) (*Document, error)
+	// IDs calls f with the ID of every document, in any order, until f fails; a
+	// document that is written or removed meanwhile may be among them or not. f may
+	// call Apply. An index that is brought in step with another store is searched by
+	// it for documents that this store does not know.
+	IDs(ctx context.Context, f func(id string) error) error
 	// Stats counts documents and bytes.
 	Stats(ctx context.Context) (Stats, error)
 	// Close ends the engine; searches under way finish first.

@@ -90,6 +90,25 @@ func (a Analyzer) Stem(word string) string {
 	return Fold(a.stem(word))
 }
 
+// Stems reports whether the language has a stemmer.
+func (a Analyzer) Stems() bool { return a.stem != nil }
+
+// MaxWord bounds a word in bytes, see ScanWord.
+const MaxWord = maxWord
+
+// ScanWord returns the end of the word of text that begins at i, or i if none
+// does, and whether it is one character of a script without spaces. Words longer
+// than MaxWord take a position and are not indexed. An indexer that keeps a
+// vocabulary cuts texts with it as Tokens does.
+func ScanWord(text string, i int) (end int, isSpaceless bool) {
+	end, c := scan(text, i)
+	return end, c == spaceless
+}
+
+// Lower returns a word in lower case with its apostrophe made one, as stemmers
+// take it; Fold of it is the indexed word.
+func Lower(word string) string { return lower(word) }
+
 type class byte
 
 const (

@@ -3,24 +3,31 @@
 // archive, extracts its text and puts it into the engine.
 //
 // The feed is the bounded queue between robots and indexer: it lies on disk,
-// so that indexing, which costs ten times a fetch, never slows or loses one.
+// so that indexing, which costs more than a fetch, never slows or loses one.
 // The engine stores the feed's cursor in the same commit as the documents;
 // after a crash the indexer goes on where the engine is, and store and index
-// agree when it has caught up.
+// agree when it has caught up. The cursor names the store: an index of another
+// store, or of this one at a later time than its present state, is filled anew.
+//
+// A body that cannot be read back (archive.Damage) excludes its page and nothing
+// else: it is logged and counted, and the page is due again so that its body is
+// fetched once more. The document of a body that is missing is removed; that of
+// one that is damaged or unreadable stays as it was. What ends a step is an error
+// of store, engine or disk, and what passes (archive.Passing).
 package feed
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -32,7 +39,8 @@ type Config struct {
 	// Read returns the body of a page; fs.ErrNotExist means that there is none
 	// any more, ErrElsewhere that another node has it and indexes the page.
 	Read   func(archive.Position) (*archive.Exchange, error)
-	Flush  func() error // makes written records readable; may be nil
+	PDF    *pdftext.Pool // reads PDF documents; nil leaves them out
+	Flush  func() error  // makes written records readable; may be nil
 	Engine index.Engine
 	Log    *slog.Logger
 	Batch  int // documents a commit; default 200
@@ -42,22 +50,34 @@ type Config struct {
 	Keep time.Duration
 	// Services, if not nil, logs how long pages took.
 	Services *Services
+	// OneDatabase says that store and engine are parts of one database and always of
+	// the same moment: cursors without a store's name are taken as its own, and the
+	// feed, from which other nodes may take changes, is not compared with the cursor.
+	OneDatabase bool
 }
 
 // ErrElsewhere is the error of a body that another node keeps.
 var ErrElsewhere = errors.New("the body is kept by another node")
 
+// errIncomplete is the error of a page whose reading the end of the process cut
+// off. The feed goes on there after the next start.
+var errIncomplete = errors.New("reading was cut off")
+
 // Indexer follows the feed.
 type Indexer struct {
-	config  Config
-	links   *Popularity
-	cursor  atomic.Uint64
-	indexed atomic.Int64
-	problem atomic.Pointer[string]
-	trimmed time.Time
+	config   Config
+	links    *Popularity
+	cursor   atomic.Pointer[cursor]
+	indexed  atomic.Int64
+	excluded exclusions
+	problem  atomic.Pointer[string]
+	trimmed  time.Time
+	// otherStore says that the index is being filled in place of another store's.
+	otherStore bool
 }
 
-// New returns an indexer that goes on where the engine is.
+// New returns an indexer that goes on where the engine is. An engine that is new,
+// or has followed another store, is filled from all pages first.
 func New(ctx context.Context, c Config) (*Indexer, error) {
 	if c.Batch <= 0 {
 		c.Batch = 200
@@ -69,51 +89,20 @@ func New(ctx context.Context, c Config) (*Indexer, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	x := &Indexer{config: c, links: &Popularity{}}
-	cur, err := c.Engine.Cursor(ctx)
+	x.cursor.Store(&cursor{})
+	why, err := x.resume(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("indexer: %w", err)
 	}
-	if len(cur) == 8 {
-		x.cursor.Store(binary.BigEndian.Uint64(cur))
+	if why == "" {
 		return x, nil
 	}
-	return x, x.replay(ctx)
-}
-
-// replay fills an empty index from all pages of the store: the feed may have
-// been trimmed.
-func (x *Indexer) replay(ctx context.Context) error {
-	st, err := x.config.Store.Stats(ctx)
-	if err != nil {
-		return fmt.Errorf("indexer: %w", err)
+	c.Log.Info("indexer: fill the index from the store", "reason", why)
+	if err := x.replay(ctx); err != nil {
+		return nil, fmt.Errorf("indexer: fill the index from the store: %w", err)
 	}
-	var b index.Batch
-	flush := func() error {
-		err := x.config.Engine.Apply(ctx, b)
-		b = index.Batch{}
-		return err
-	}
-	err = x.config.Store.Pages(ctx, func(p *store.Page) error {
-		if !p.Held() {
-			return nil
-		}
-		if err := x.add(&b, p); err != nil {
-			return err
-		}
-		if len(b.Put) < x.config.Batch {
-			return nil
-		}
-		return flush()
-	})
-	if err != nil {
-		return fmt.Errorf("indexer: fill a new index: %w", err)
-	}
-	b.Cursor = binary.BigEndian.AppendUint64(nil, st.Feed)
-	if err := flush(); err != nil {
-		return fmt.Errorf("indexer: fill a new index: %w", err)
-	}
-	x.cursor.Store(st.Feed)
-	return nil
+	x.otherStore = false
+	return x, nil
 }
 
 // poll is how often an indexer that has caught up looks again.
@@ -178,8 +167,8 @@ func (x *Indexer) Finish(ctx context.Context) error {
 
 // Step indexes one batch of changes and returns how many there were.
 func (x *Indexer) Step(ctx context.Context) (int, error) {
-	after := x.cursor.Load()
-	changes, err := x.config.Store.Changes(ctx, after, x.config.Batch)
+	at := x.cursor.Load()
+	changes, err := x.config.Store.Changes(ctx, at.Seq, x.config.Batch)
 	if err != nil || len(changes) == 0 {
 		return 0, err
 	}
@@ -193,7 +182,7 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
-	var b index.Batch
+	var b batch
 	seen := map[string]bool{}
 	var served []Service
 	for _, c := range changes {
@@ -202,27 +191,68 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 		}
 		seen[c.URL] = true
 		begin := time.Now()
-		if err := x.add(&b, c.Page); err != nil {
+		err := x.add(ctx, &b, c.Page)
+		if errors.Is(err, ErrElsewhere) {
+			err = x.elsewhere(ctx, &b, c.Page)
+		}
+		if err != nil {
 			return 0, err
 		}
 		served = append(served, Service{Seconds: time.Since(begin).Seconds(), Bytes: c.Page.Bytes, URL: c.URL, Arrived: c.Time})
 	}
-	last := changes[len(changes)-1].Seq
-	b.Cursor = binary.BigEndian.AppendUint64(nil, last)
+	last := &changes[len(changes)-1]
+	next := &cursor{Store: at.Store, Seq: last.Seq, URL: last.URL, Time: last.Time.UnixMilli()}
 	begin := time.Now()
-	if err := x.config.Engine.Apply(ctx, b); err != nil {
+	if err := x.apply(ctx, &b, next); err != nil {
 		return 0, err
 	}
-	x.cursor.Store(last)
+	x.cursor.Store(next)
 	x.log(served, begin)
 	x.indexed.Add(int64(len(b.Put)))
 	if now := time.Now(); now.Sub(x.trimmed) > time.Minute {
 		x.trimmed = now
-		if err := x.config.Store.Trim(ctx, last, now.Add(-x.config.Keep)); err != nil {
-			return len(changes), err
-		}
+		return len(changes), x.trim(ctx, now.Add(-x.config.Keep))
 	}
 	return len(changes), nil
+}
+
+// trim lets the store forget the changes that the engine would not need again
+// after a crash: those up to its durable cursor, which may be behind what is
+// found. The last of them stays: at the next start it tells whether the feed is
+// the one that the index has followed.
+func (x *Indexer) trim(ctx context.Context, before time.Time) error {
+	b, err := x.config.Engine.Cursor(ctx)
+	if err != nil {
+		return err
+	}
+	var durable cursor
+	if json.Unmarshal(b, &durable) != nil || durable.Store != x.config.Store.ID() || durable.Seq <= 1 {
+		return nil // nothing of this store is durable yet
+	}
+	return x.config.Store.Trim(ctx, durable.Seq-1, before)
+}
+
+// batch is what a step writes: documents, and pages whose bodies are to be
+// fetched again.
+type batch struct {
+	index.Batch
+	refetch []store.Found
+}
+
+// size is how much memory the batch may take, in documents.
+func (b *batch) size() int { return len(b.Put) + (len(b.Delete)+len(b.refetch))/10 }
+
+// apply writes a batch. Pages are made due before the cursor passes their changes.
+func (x *Indexer) apply(ctx context.Context, b *batch, next *cursor) error {
+	if len(b.refetch) > 0 {
+		if _, err := x.config.Store.Add(ctx, b.refetch); err != nil {
+			return err
+		}
+	}
+	if next != nil {
+		b.Cursor = next.encode()
+	}
+	return x.config.Engine.Apply(ctx, b.Batch)
 }
 
 // log writes the services of a batch whose commit began at begin.
@@ -241,34 +271,68 @@ func (x *Indexer) log(served []Service, begin time.Time) {
 	}
 }
 
-// add puts a page into the batch, or takes it out of the index if it is gone,
-// not to be indexed, or says that another page is the right one.
-func (x *Indexer) add(b *index.Batch, p *store.Page) error {
-	if !p.Held() || p.NoIndex || p.Canonical != "" || p.Body.IsZero() {
-		b.Delete = append(b.Delete, p.URL)
-		return nil
+// hidden reports whether a page has no place in the index, whatever its body: a
+// canonical link to a page that is not kept, failed, or names another one itself
+// hides nothing.
+func (x *Indexer) hidden(ctx context.Context, p *store.Page) (bool, error) {
+	if !p.Held() || p.NoIndex || p.Body.IsZero() || extract.Problem(p.Reason).Final() {
+		return true, nil
 	}
-	d, err := x.document(p)
-	if errors.Is(err, ErrElsewhere) {
-		return nil
+	target, ok := p.AliasOf()
+	if !ok {
+		return false, nil
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		b.Delete = append(b.Delete, p.URL) // the archive was thinned out
-		return nil
-	}
+	canonical, err := x.config.Store.Records(ctx, []weburl.Key{target})
 	if err != nil {
-		return fmt.Errorf("indexer: %s: %w", p.URL, err)
+		return false, fmt.Errorf("indexer: canonical page of %s: %w", p.URL, err)
 	}
-	if d == nil {
+	return len(canonical) == 1 && canonical[0].Represents(), nil
+}
+
+// add puts a page into the batch, or takes it out of the index if it is gone,
+// not to be indexed, or names another page as canonical that stands for it. The
+// error is one that passes, or ErrElsewhere: a page whose body cannot be had is
+// excluded.
+func (x *Indexer) add(ctx context.Context, b *batch, p *store.Page) error {
+	x.version(b, p)
+	hidden, err := x.hidden(ctx, p)
+	if err != nil {
+		return err
+	}
+	if hidden {
 		b.Delete = append(b.Delete, p.URL)
 		return nil
 	}
-	b.Put = append(b.Put, *d)
+	d, err := x.document(ctx, p)
+	switch {
+	case errors.Is(err, ErrElsewhere):
+		return ErrElsewhere
+	case err != nil && (archive.Passing(err) || errors.Is(err, errIncomplete)):
+		return fmt.Errorf("indexer: %s: %w", p.URL, err)
+	case err != nil:
+		x.exclude(b, p, err)
+	case d == nil:
+		b.Delete = append(b.Delete, p.URL)
+	default:
+		b.Put = append(b.Put, *d)
+	}
 	return nil
 }
 
+// version notes of which version of a page the batch is. A store that took the place
+// of the one that the index has followed counts anew.
+func (x *Indexer) version(b *batch, p *store.Page) {
+	if p.Version == 0 || x.otherStore {
+		return
+	}
+	if b.Versions == nil {
+		b.Versions = map[string]int64{}
+	}
+	b.Versions[p.URL] = p.Version
+}
+
 // document makes the index's document of a page; nil for one without text.
-func (x *Indexer) document(p *store.Page) (*index.Document, error) {
+func (x *Indexer) document(ctx context.Context, p *store.Page) (d *index.Document, err error) {
 	u, err := weburl.Parse(p.URL)
 	if err != nil {
 		return nil, err
@@ -277,7 +341,21 @@ func (x *Indexer) document(p *store.Page) (*index.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	page := extract.Document(body.Body, body.Header.Get("Content-Type"), u, extract.Options{MaxText: 256 << 10})
+	if of, err := weburl.Parse(body.URL); body.URL != p.URL && (err != nil || of != u) {
+		return nil, fmt.Errorf("archive %s at %d: %w: it is of %.200q", p.Body.File, p.Body.Offset, errOtherPage, body.URL)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			d, err = nil, fmt.Errorf("%w: %v", errExtract, v)
+		}
+	}()
+	page := extract.Document(ctx, body.Body, body.Header.Get("Content-Type"), u, extract.Options{MaxText: 256 << 10, PDF: x.config.PDF})
+	if page.Incomplete {
+		return nil, errors.Join(errIncomplete, ctx.Err())
+	}
+	if page.Problem.Final() {
+		return nil, fmt.Errorf("%w: %s", errExtract, page.Problem)
+	}
 	if page.Sitemap || (page.Text == "" && page.Title == "") {
 		return nil, nil
 	}
@@ -285,10 +363,20 @@ func (x *Indexer) document(p *store.Page) (*index.Document, error) {
 	if page.Description != "" {
 		text = page.Description + "\n" + text
 	}
-	return &index.Document{
+	d = &index.Document{
 		ID: p.URL, Kind: "web", Type: extract.Type(p.Type), Host: u.Host(), Lang: p.Lang, Title: page.Title, Body: text,
-		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.of(u.Key(), p.Depth), Same: fmt.Sprintf("%x", p.Digest),
-	}, nil
+		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.of(u.Key(), p.Depth), Same: sameOf(p),
+	}
+	return d, nil
+}
+
+// sameOf is the digest by which copies are told; a page that is to be fetched again
+// has none.
+func sameOf(p *store.Page) string {
+	if p.Digest == [16]byte{} {
+		return ""
+	}
+	return fmt.Sprintf("%x", p.Digest)
 }
 
 // Lag is how many changes wait for the indexer.
@@ -297,7 +385,10 @@ func (x *Indexer) Lag(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return int64(st.Feed - x.cursor.Load()), nil
+	if at := x.cursor.Load().Seq; st.Feed > at {
+		return int64(st.Feed - at), nil
+	}
+	return 0, nil
 }
 
 // Popularity is the share of links that point to a page, in [0,1] on a

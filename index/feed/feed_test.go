@@ -12,7 +12,7 @@ import (
 	"github.com/freshet/freshet/archive"
 	pagechange "github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/index"
-	"github.com/freshet/freshet/index/embedded"
+	"github.com/freshet/freshet/index/engine"
 	"github.com/freshet/freshet/index/query"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
@@ -25,7 +25,7 @@ type bench struct {
 	dir     string
 	store   *local.Store
 	archive *archive.Writer
-	engine  *embedded.Engine
+	engine  *engine.Engine
 }
 
 func open(t *testing.T, dir string) *bench {
@@ -38,7 +38,7 @@ func open(t *testing.T, dir string) *bench {
 	if b.archive, err = archive.Open(archive.Config{Dir: filepath.Join(dir, "warc")}); err != nil {
 		t.Fatal(err)
 	}
-	if b.engine, err = embedded.Open(filepath.Join(dir, "index"), embedded.Config{}); err != nil {
+	if b.engine, err = engine.Open(filepath.Join(dir, "index"), engine.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	return b
@@ -105,7 +105,9 @@ func (b *bench) visit(t *testing.T, bodies map[string]string, change func(*store
 			change(&p)
 		}
 		copy(p.Digest[:], u.Path()+bodies[u.Path()])
-		batch.Visits = append(batch.Visits, store.Visit{Page: p, Changed: true, Arrived: now})
+		v := store.Visit{Page: p, Changed: true, Retarget: true, Arrived: now}
+		v.Alias, _ = p.AliasOf()
+		batch.Visits = append(batch.Visits, v)
 	}
 	if err := b.archive.Sync(); err != nil {
 		t.Fatal(err)
@@ -181,7 +183,6 @@ func TestFollowsTheStore(t *testing.T) {
 	for _, change := range []func(*store.Page){
 		func(p *store.Page) { p.State = store.Gone },
 		func(p *store.Page) { p.State = store.OK; p.NoIndex = true },
-		func(p *store.Page) { p.Canonical = "http://h.example/other" },
 		func(p *store.Page) { p.Body = archive.Position{File: "thinned-out.warc.gz"} },
 	} {
 		b.visit(t, bodies(1, "stork"), nil)
@@ -197,6 +198,48 @@ func TestFollowsTheStore(t *testing.T) {
 		}
 		if got := b.count(t, "stork0"); got != 0 {
 			t.Errorf("the page is still there: %d", got)
+		}
+	}
+}
+
+// A page that names another as canonical is hidden while that one stands for it, and found
+// again when it does not.
+func TestCanonicalPages(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir())
+	defer b.close(t)
+	x := b.indexer(t)
+	ctx := t.Context()
+	target, err := weburl.Parse("http://h.example/target")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := map[string]string{"/copy": "<title>t</title><p>heron"}
+	kept := map[string]string{"/target": "<title>t</title><p>stork"}
+	for _, tt := range []struct {
+		name   string
+		bodies map[string]string
+		change func(*store.Page)
+		found  int
+	}{
+		{"the target is not known", copied, func(p *store.Page) { p.Canonical = target.String() }, 1},
+		{"the target is kept", kept, nil, 0},
+		{"the target is not to be indexed", kept, func(p *store.Page) { p.NoIndex = true }, 1},
+		{"the target is kept again", kept, nil, 0},
+		{"the target names the copy", kept, func(p *store.Page) { p.Canonical = "http://h.example/copy" }, 1},
+		{"the target is kept again", kept, nil, 0},
+		{"the target failed a moment ago", kept, func(p *store.Page) { p.State, p.Failures = store.Failed, 1 }, 0},
+		{"the target fails for long", kept, func(p *store.Page) { p.State, p.Failures = store.Failed, 9 }, 1},
+		{"the target is gone", kept, func(p *store.Page) { p.State = store.Gone }, 1},
+		{"the copy is not canonical of anything", copied, nil, 1},
+		{"the target is kept, and the copy names it no more", kept, nil, 1},
+	} {
+		b.visit(t, tt.bodies, tt.change)
+		if err := x.Finish(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.count(t, "heron"); got != tt.found {
+			t.Errorf("%s: the copy is found %d times, want %d", tt.name, got, tt.found)
 		}
 	}
 }
@@ -238,7 +281,7 @@ func TestRebuild(t *testing.T) {
 	if err := b.engine.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if b.engine, err = embedded.Open(filepath.Join(dir, "index2"), embedded.Config{}); err != nil {
+	if b.engine, err = engine.Open(filepath.Join(dir, "index2"), engine.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	defer b.close(t)
@@ -275,5 +318,29 @@ func TestPopularity(t *testing.T) {
 	res, err := b.engine.Search(context.Background(), index.Request{Query: query.Parse("pelican", time.Now()), Limit: 2, Now: time.Now()})
 	if err != nil || len(res.Hits) != 2 || res.Hits[0].ID != "http://h.example/b" {
 		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// A page whose content could not be read within the limits is not in the index,
+// and is not read for it.
+func TestUnreadableContent(t *testing.T) {
+	t.Parallel()
+	b := open(t, t.TempDir())
+	defer func() { b.close(t) }()
+	b.visit(t, bodies(2, "heron"), nil)
+	x := b.indexer(t)
+	if err := x.Finish(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	b.visit(t, bodies(2, "stork"), func(p *store.Page) {
+		if p.URL == "http://h.example/1" {
+			p.Reason = store.ReasonPDFMemory
+		}
+	})
+	if err := x.Finish(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if got, old := b.count(t, "stork"), b.count(t, "heron"); got != 1 || old != 0 {
+		t.Errorf("%d pages and %d old ones found, want 1 and 0", got, old)
 	}
 }

@@ -88,12 +88,9 @@ func (x *Indexer) rewrite(ctx context.Context) error {
 		return err
 	}
 	err := x.config.Store.Pages(ctx, func(p *store.Page) error {
-		if !p.Held() || p.NoIndex || p.Canonical != "" {
-			return nil
-		}
 		u, err := weburl.Parse(p.URL)
-		if err != nil {
-			return err
+		if err != nil || !p.Held() || p.NoIndex {
+			return nil // it is not in the index
 		}
 		if pages = append(pages, index.Popular{ID: p.URL, Popularity: x.links.of(u.Key(), p.Depth)}); len(pages) < reranked {
 			return nil

@@ -5,6 +5,8 @@ package indextest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -25,7 +27,8 @@ var now = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 func Run(t *testing.T, newIndex func(t *testing.T) Opener) {
 	tests := map[string]func(t *testing.T, open Opener){
 		"Find": testFind, "Rank": testRank, "Copies": testCopies, "Facets": testFacets,
-		"Replace": testReplace, "Cursor": testCursor, "Pages": testPages, "Bounds": testBounds,
+		"Replace": testReplace, "Cursor": testCursor, "IDs": testIDs, "Pages": testPages, "Bounds": testBounds,
+		"FiltersAlone": testFiltersAlone, "HostileQueries": testHostileQueries, "ManyExpansions": testManyExpansions,
 	}
 	for name, f := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -249,6 +252,49 @@ func testCursor(t *testing.T, open Opener) {
 	}
 }
 
+// IDs lists every document once and those that were removed not at all; its
+// function may write, and ends the list by an error.
+func testIDs(t *testing.T, open Opener) {
+	ctx := context.Background()
+	e := open(t)
+	list := func() (got []string) {
+		t.Helper()
+		if err := e.IDs(ctx, func(id string) error { got = append(got, id); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(got)
+		return got
+	}
+	if got := list(); len(got) != 0 {
+		t.Errorf("a new index lists %v", got)
+	}
+	docs := library()
+	apply(t, e, index.Batch{Put: docs})
+	apply(t, e, index.Batch{Put: docs[:1], Delete: []string{docs[1].ID}}) // one is written again
+	want := []string{docs[0].ID, docs[2].ID, docs[3].ID, docs[4].ID}
+	slices.Sort(want)
+	if got := list(); !slices.Equal(got, want) {
+		t.Errorf("lists %v, want %v", got, want)
+	}
+	closeEngine(t, e)
+	e = open(t)
+	defer closeEngine(t, e)
+	if got := list(); !slices.Equal(got, want) {
+		t.Errorf("after a restart it lists %v, want %v", got, want)
+	}
+	stop := errors.New("enough")
+	n := 0
+	if err := e.IDs(ctx, func(string) error { n++; return stop }); !errors.Is(err, stop) || n != 1 {
+		t.Errorf("ended with %v after %d, want %v after 1", err, n, stop)
+	}
+	if err := e.IDs(ctx, func(id string) error { return e.Apply(ctx, index.Batch{Delete: []string{id}}) }); err != nil {
+		t.Errorf("removing what is listed: %v", err)
+	}
+	if got := list(); len(got) != 0 {
+		t.Errorf("after all were removed it lists %v", got)
+	}
+}
+
 // Pages of results do not overlap and miss nothing.
 func testPages(t *testing.T, open Opener) {
 	e := open(t)
@@ -291,6 +337,77 @@ func testBounds(t *testing.T, open Opener) {
 	cancel()
 	if _, err := e.Search(ctx, request("run")); err == nil {
 		t.Error("a cancelled search answered")
+	}
+}
+
+// Queries without a word that can be scored have finite scores: JSON has no NaN.
+func testFiltersAlone(t *testing.T, open Opener) {
+	e := open(t)
+	defer closeEngine(t, e)
+	apply(t, e, index.Batch{Put: library()})
+	for q, want := range map[string]int{
+		"size:>1kb": 3, "date:7d": 2, "date:..2025-12-31": 1, "type:pdf host:b.example": 1, "lang:ru": 1, "type:pdf OR type:html": 5, "kind:web": 5,
+		"size:>1kb date:7d -type:html": 1, "-type:pdf": 4, "-run size:>1": 3, "size:..900 OR lang:lt": 2, "artist:x OR type:pdf": 1, "title:nowhere OR size:>50kb": 1,
+		"online:true": 5, "(type:pdf OR lang:en) size:>1": 4, "!!! size:>1kb": 3, "size:>1tb": 0,
+	} {
+		res := search(t, e, q)
+		if res.Total != want || len(res.Hits) != want {
+			t.Errorf("%q finds %d, shows %d, want %d", q, res.Total, len(res.Hits), want)
+		}
+		for _, h := range res.Hits {
+			if math.IsNaN(h.Score) || math.IsInf(h.Score, 0) || h.Score < 0 {
+				t.Errorf("%q: %s has the score %g", q, h.ID, h.Score)
+			}
+		}
+	}
+	r := request("type:html")
+	r.Kind = "web"
+	if res, err := e.Search(context.Background(), r); err != nil || len(res.Hits) != 4 || math.IsNaN(res.Hits[0].Score) {
+		t.Errorf("with a kind: %+v, %v", res, err)
+	}
+}
+
+// An engine refuses what exceeds the bounds of package query, whoever asks.
+func testHostileQueries(t *testing.T, open Opener) {
+	e := open(t)
+	defer closeEngine(t, e)
+	apply(t, e, index.Batch{Put: library()})
+	for _, q := range []string{
+		strings.Repeat("a OR b", 1) + " OR a* OR b* OR c* OR d* OR e* OR f* OR g* OR h* OR i*",
+		strings.TrimSuffix(strings.Repeat("x-", 2000), "-"),
+		func() string {
+			var b strings.Builder
+			for i := range 1000 {
+				fmt.Fprintf(&b, "w%d ", i)
+			}
+			return b.String()
+		}(),
+	} {
+		var bounds *query.BoundsError
+		if _, err := e.Search(context.Background(), request(q)); !errors.As(err, &bounds) {
+			t.Errorf("%.40q: error %v, want a BoundsError", q, err)
+		}
+	}
+}
+
+// A prefix of more words than an engine expands finds the frequent ones.
+func testManyExpansions(t *testing.T, open Opener) {
+	e := open(t)
+	defer closeEngine(t, e)
+	var docs []index.Document
+	for i := range 30 {
+		var b strings.Builder
+		for j := range 100 {
+			fmt.Fprintf(&b, "zz%dx%d ", i, j)
+		}
+		docs = append(docs, index.Document{ID: fmt.Sprintf("http://h/%d", i), Host: "h", Kind: "web", Title: "page", Body: b.String() + "zzcommon", Date: now})
+	}
+	apply(t, e, index.Batch{Put: docs})
+	if res := search(t, e, "zz*"); res.Total != 30 {
+		t.Errorf("zz* finds %d, want 30", res.Total)
+	}
+	if res := search(t, e, "zz7x9* -zz3*"); res.Total != 1 {
+		t.Errorf("zz7x9* -zz3* finds %d, want 1", res.Total)
 	}
 }
 

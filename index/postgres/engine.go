@@ -12,6 +12,10 @@
 // counted up to a bound and remembered. Of more than RankDepth matches only the
 // most popular are ranked by their words: a ranking of all would read the vector
 // of each.
+//
+// Several nodes write one document. Its row carries the version of the page's record:
+// an older version neither replaces nor removes a newer one, and a removed document
+// leaves a row with its version for removedKept.
 package postgres
 
 import (
@@ -20,7 +24,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,14 +58,15 @@ const RankDepth = 2000
 
 // Engine is an index.Engine over PostgreSQL.
 type Engine struct {
-	pool   *pgxpool.Pool
-	own    bool          // the pool
-	search *pgxpool.Pool // for what searches ask
-	config Config
-	apply  sync.Mutex
-	tidy   tidy
-	common *frequencies
-	pack   bool // the server is PostgreSQL with LZ4
+	pool      *pgxpool.Pool
+	own       bool          // the pool
+	search    *pgxpool.Pool // for what searches ask
+	config    Config
+	apply     sync.Mutex
+	forgotten time.Time // when removed documents were forgotten; with apply
+	tidy      tidy
+	common    *frequencies
+	pack      bool // the server is PostgreSQL with LZ4
 }
 
 var _ index.Engine = (*Engine)(nil)
@@ -129,6 +136,10 @@ func (e *Engine) lean(ctx context.Context) {
 // searchers is how many searches are answered at once.
 const searchers = 8
 
+// searchTime is how long the server works on one statement of a search. The
+// server ends it even if this process is gone.
+const searchTime = 10 * time.Second
+
 // searching makes connections whose planner is told to read indexes and not the
 // whole table. It thinks a table cheap to read whole, since it does not count
 // the vectors that are stored beside it, and an index dear to which much was
@@ -137,6 +148,7 @@ const searchers = 8
 func searching(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgxpool.Pool, error) {
 	c := pool.Config()
 	c.MaxConns = searchers
+	c.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(searchTime.Milliseconds(), 10)
 	var value string
 	var answer *pgconn.PgError
 	err := postgres.Retry(ctx, patience, func() error { return pool.QueryRow(ctx, "show enable_seqscan").Scan(&value) })
@@ -204,7 +216,7 @@ func scan(r pgx.Row) (*index.Document, error) {
 func (e *Engine) Document(ctx context.Context, id string) (d *index.Document, err error) {
 	host, url := keyOf(id)
 	err = e.query(ctx, func() (err error) {
-		d, err = scan(e.pool.QueryRow(ctx, "select "+document+" from documents where host = $1 and url = $2", host, url))
+		d, err = scan(e.pool.QueryRow(ctx, "select "+document+" from documents where host = $1 and url = $2 and removed = 0", host, url))
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -214,6 +226,40 @@ func (e *Engine) Document(ctx context.Context, id string) (d *index.Document, er
 		return nil, fmt.Errorf("index: document %s: %w", id, err)
 	}
 	return d, nil
+}
+
+// idSlice is how many IDs are read at once.
+const idSlice = 5000
+
+// IDs implements index.Engine.
+func (e *Engine) IDs(ctx context.Context, f func(id string) error) error {
+	host, url := int64(math.MinInt64), int64(math.MinInt64)
+	for {
+		var ids []string
+		h, u := host, url
+		err := e.query(ctx, func() error {
+			rows, err := e.pool.Query(ctx, "select host, url, id from documents where (host, url) > ($1, $2) and removed = 0 order by host, url limit $3", host, url, idSlice)
+			if err != nil {
+				return err
+			}
+			ids = ids[:0]
+			var id string
+			_, err = pgx.ForEachRow(rows, []any{&h, &u, &id}, func() error { ids = append(ids, id); return nil })
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index: list documents: %w", err)
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		host, url = h, u
+		for _, id := range ids {
+			if err := f(id); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // bytesUnknown is what a document takes where the engine cannot tell: text,

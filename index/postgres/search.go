@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/query"
 )
 
 // maxTerms bounds how many words of a query count for the score.
@@ -22,6 +23,9 @@ const maxTerms = 16
 func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
 	start := time.Now()
 	r = r.Bounded()
+	if err := query.CheckBounds(r.Query); err != nil {
+		return nil, err
+	}
 	c := &condition{languages: e.config.Languages}
 	where := c.where(r.Query)
 	out := &index.Results{}
@@ -81,7 +85,7 @@ func (e *Engine) rank(ctx context.Context, r index.Request, where string, c *con
 	}
 	statement := fmt.Sprintf(`
 with m as materialized (
-	select host, url, id, popularity, date, hostname, type, lang, kind from documents where %s
+	select host, url, id, popularity, date, hostname, type, lang, kind from documents where removed = 0 and (%s)
 ), size as materialized (
 	select count(*) as total from m
 ), best as (
@@ -144,7 +148,7 @@ func (e *Engine) load(ctx context.Context, hits []index.Scored) (map[string]*ind
 		host, url := keyOf(h.ID)
 		hosts, urls = append(hosts, host), append(urls, url)
 	}
-	rows, err := e.search.Query(ctx, "select "+document+" from documents d join unnest($1::bigint[], $2::bigint[]) as t (h, u) on d.host = t.h and d.url = t.u", hosts, urls)
+	rows, err := e.search.Query(ctx, "select "+document+" from documents d join unnest($1::bigint[], $2::bigint[]) as t (h, u) on d.host = t.h and d.url = t.u and d.removed = 0", hosts, urls)
 	if err != nil {
 		return nil, err
 	}

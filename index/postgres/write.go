@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -36,19 +37,26 @@ func (k key) compare(o key) int {
 	return cmp.Or(cmp.Compare(k.host, o.host), cmp.Compare(k.url, o.url))
 }
 
-// entry is a document to be written.
+// entry is a document to be written, or one to be removed.
 type entry struct {
 	key
 	*index.Document
-	words string
+	words   string
+	version int64 // of the page, 0 if it is not known
+	removed int64 // since when, in milliseconds since 1970; 0 for a document to be written
 }
 
-// entries checks the documents, keeps the last of each ID and finds its words.
-// They are sorted by key, so that transactions lock in one order.
-func (e *Engine) entries(put []index.Document) ([]entry, error) {
-	last := make(map[key]*index.Document, len(put))
-	for i := range put {
-		d := &put[i]
+// entries checks the documents of a batch, keeps the last of each ID and finds its
+// words. They are sorted by key, so that transactions lock in one order.
+func (e *Engine) entries(b index.Batch, now time.Time) ([]entry, error) {
+	last := make(map[key]entry, len(b.Put)+len(b.Delete))
+	for _, id := range b.Delete {
+		host, url := keyOf(id)
+		k := key{host, url}
+		last[k] = entry{key: k, Document: &index.Document{ID: text(id), Date: time.Unix(0, 0)}, version: b.Versions[id], removed: now.UnixMilli()}
+	}
+	for i := range b.Put {
+		d := &b.Put[i]
 		if d.ID == "" {
 			return nil, errors.New("a document needs an ID")
 		}
@@ -56,11 +64,15 @@ func (e *Engine) entries(put []index.Document) ([]entry, error) {
 			return nil, fmt.Errorf("%q is no ID: it is not UTF-8 without zeros", d.ID)
 		}
 		host, url := keyOf(d.ID)
-		last[key{host, url}] = d
+		k := key{host, url}
+		last[k] = entry{key: k, Document: d, version: b.Versions[d.ID]}
 	}
 	out := make([]entry, 0, len(last))
-	for k, d := range last {
-		out = append(out, entry{k, d, e.vector(d)})
+	for _, x := range last {
+		if x.removed == 0 {
+			x.words = e.vector(x.Document)
+		}
+		out = append(out, x)
 	}
 	slices.SortFunc(out, func(a, b entry) int { return a.compare(b.key) })
 	return out, nil
@@ -75,7 +87,7 @@ func columns(all []entry) []any {
 		column(all, func(e *entry) string { return text(e.Title) }), column(all, func(e *entry) string { return text(e.Body) }),
 		column(all, func(e *entry) int64 { return e.Date.Unix() }), column(all, func(e *entry) int64 { return e.Size }),
 		column(all, func(e *entry) float64 { return clamp(e.Popularity) }), column(all, func(e *entry) string { return text(e.Same) }),
-		column(all, func(e *entry) string { return e.words }),
+		column(all, func(e *entry) string { return e.words }), column(all, func(e *entry) int64 { return e.version }), column(all, func(e *entry) int64 { return e.removed }),
 	}
 }
 
@@ -90,119 +102,172 @@ func column[R, V any](rows []R, f func(*R) V) []V {
 
 const (
 	rows = `unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::bigint[], $11::bigint[],
-	$12::double precision[], $13::text[], $14::text[]) as t (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words)`
+	$12::double precision[], $13::text[], $14::text[], $15::bigint[], $16::bigint[])
+	as t (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words, version, removed)`
 	insert = `
-insert into documents (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words)
-select host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words::tsvector from ` + rows + `
+insert into documents (host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words, version, removed)
+select host, url, id, kind, type, hostname, lang, title, body, date, size, popularity, same, words::tsvector, version, removed from ` + rows + `
 on conflict (host, url) do nothing returning host, url`
 	replace = `
 update documents d set id = t.id, kind = t.kind, type = t.type, hostname = t.hostname, lang = t.lang, title = t.title, body = t.body, date = t.date, size = t.size,
-	popularity = t.popularity, same = t.same, words = t.words::tsvector from ` + rows + ` where d.host = t.host and d.url = t.url`
+	popularity = t.popularity, same = t.same, words = t.words::tsvector, version = t.version, removed = t.removed from ` + rows + ` where d.host = t.host and d.url = t.url`
 	remove   = "delete from documents d using unnest($1::bigint[], $2::bigint[]) as t (host, url) where d.host = t.host and d.url = t.url"
 	lockThem = `
-select d.host, d.url from documents d join unnest($1::bigint[], $2::bigint[]) as t (host, url) on d.host = t.host and d.url = t.url
+select d.host, d.url, d.version, d.removed from documents d join unnest($1::bigint[], $2::bigint[]) as t (host, url) on d.host = t.host and d.url = t.url
 order by d.host, d.url for update of d`
-	rerank = `
+	forgetRemoved = "delete from documents where (host, url) in (select host, url from documents where removed > 0 and removed < $1 order by removed limit 1000 for update skip locked)"
+	rerank        = `
 update documents d set popularity = t.popularity from unnest($1::bigint[], $2::bigint[], $3::double precision[]) as t (host, url, popularity)
-where d.host = t.host and d.url = t.url and abs(d.popularity - t.popularity) >= $4`
+where d.host = t.host and d.url = t.url and d.removed = 0 and abs(d.popularity - t.popularity) >= $4`
 )
 
-// Apply implements index.Engine.
+// Apply implements index.Engine. Of several nodes that write one document, the one
+// with the latest version of the page wins, in whatever order they come.
 func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 	e.apply.Lock()
 	defer e.apply.Unlock()
-	put, err := e.entries(b.Put)
+	now := time.Now()
+	all, err := e.entries(b, now)
 	if err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
 	err = postgres.Retry(ctx, e.config.Patience, func() error {
-		return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.write(ctx, tx, b, put) })
+		return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.write(ctx, tx, all, b.Cursor) })
 	})
 	if err != nil {
 		return fmt.Errorf("index: write %d documents: %w", len(b.Put), err)
 	}
-	e.added(ctx, len(put))
+	e.added(ctx, len(b.Put))
+	if now.Sub(e.forgotten) > forgetEvery {
+		e.forgotten = now
+		return e.forgetRemoved(ctx, now.Add(-removedKept))
+	}
 	return nil
 }
 
-// write is one transaction for the whole batch: what is to be removed goes, what
-// is there already is replaced, the rest is inserted.
-func (e *Engine) write(ctx context.Context, tx pgx.Tx, b index.Batch, put []entry) error {
+const (
+	// removedKept is how long the version of a removed document is known: far longer
+	// than a node takes from reading a page's record to writing its document.
+	removedKept = 7 * 24 * time.Hour
+	forgetEvery = time.Hour
+)
+
+// forgetRemoved deletes what is left of documents that were removed before a time.
+func (e *Engine) forgetRemoved(ctx context.Context, before time.Time) error {
+	for {
+		var n int64
+		err := e.query(ctx, func() error {
+			tag, err := e.pool.Exec(ctx, forgetRemoved, before.UnixMilli())
+			n = tag.RowsAffected()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("index: forget removed documents: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+	}
+}
+
+// write is one transaction for the whole batch. A row that another node inserted
+// meanwhile is met in a further round.
+func (e *Engine) write(ctx context.Context, tx pgx.Tx, all []entry, cursor []byte) error {
+	if e.pack && len(all) > 0 { // LZ4 costs the server less than its own way; tidy sorts words in
+		var q pgx.Batch
+		q.Queue("set local default_toast_compression = 'lz4'")
+		q.Queue("set local gin_pending_list_limit = '64MB'")
+		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
+			return err
+		}
+	}
 	n := int64(0)
-	var gone []key
-	for _, id := range b.Delete {
-		host, url := keyOf(id)
-		gone = append(gone, key{host, url})
-	}
-	there, err := e.lock(ctx, tx, gone, put)
-	if err != nil {
-		return err
-	}
-	if gone = slices.DeleteFunc(gone, func(k key) bool { return !there[k] }); len(gone) > 0 {
-		tag, err := tx.Exec(ctx, remove, column(gone, func(k *key) int64 { return k.host }), column(gone, func(k *key) int64 { return k.url }))
+	for len(all) > 0 {
+		met, added, err := e.writeRound(ctx, tx, all)
 		if err != nil {
 			return err
 		}
-		n -= tag.RowsAffected()
-		for _, k := range gone {
-			delete(there, k)
-		}
-	}
-	if len(put) > 0 {
-		added, err := e.put(ctx, tx, put, there)
-		if err != nil {
-			return err
-		}
-		n += added
+		all, n = met, n+added
 	}
 	var q pgx.Batch
 	if n != 0 {
 		q.Queue("insert into index_tally (id, n) values ($1, $2)", int64(rand.Uint64()), n)
 	}
-	if len(b.Cursor) > 0 {
-		q.Queue("insert into index_cursors (lane, cursor) values ($1, $2) on conflict (lane) do update set cursor = excluded.cursor", e.config.Lane, b.Cursor)
+	if len(cursor) > 0 {
+		q.Queue("insert into index_cursors (lane, cursor) values ($1, $2) on conflict (lane) do update set cursor = excluded.cursor", e.config.Lane, cursor)
 	}
 	return tx.SendBatch(ctx, &q).Close()
 }
 
-// lock locks what is there of a batch, in the order of keys, and tells what that
-// is: a document is sent once, and batches of several nodes wait for each other
-// instead of failing together.
-func (e *Engine) lock(ctx context.Context, tx pgx.Tx, gone []key, put []entry) (map[key]bool, error) {
-	all := slices.Clone(gone)
-	for i := range put {
-		all = append(all, put[i].key)
+// writeRound inserts what is not there, and replaces or removes what is there and
+// not of a later version. It returns the entries whose rows another node inserted at
+// the same moment, and how many documents there are more.
+func (e *Engine) writeRound(ctx context.Context, tx pgx.Tx, all []entry) (met []entry, added int64, err error) {
+	there, err := lockRows(ctx, tx, all)
+	if err != nil {
+		return nil, 0, err
 	}
-	if len(all) == 0 {
-		return nil, nil
+	var inserts, replaces, removals []entry
+	for _, x := range all {
+		old, known := there[x.key]
+		switch {
+		case !known && x.removed > 0 && x.version <= 1: // no node can have read an earlier record
+		case !known:
+			inserts = append(inserts, x)
+		case x.version > 0 && x.version < old.version:
+		case x.removed > 0 && x.version == 0 && old.removed > 0:
+		case x.removed > 0 && x.version == 0:
+			removals = append(removals, x)
+			added--
+		default:
+			replaces = append(replaces, x)
+			added += old.live(-1) + x.live(1)
+		}
 	}
-	return keys(tx.Query(ctx, lockThem, column(all, func(k *key) int64 { return k.host }), column(all, func(k *key) int64 { return k.url })))
+	if len(removals) > 0 {
+		if _, err := tx.Exec(ctx, remove, column(removals, func(x *entry) int64 { return x.host }), column(removals, func(x *entry) int64 { return x.url })); err != nil {
+			return nil, 0, err
+		}
+	}
+	if len(replaces) > 0 {
+		if _, err := tx.Exec(ctx, replace, columns(replaces)...); err != nil {
+			return nil, 0, err
+		}
+	}
+	if len(inserts) == 0 {
+		return nil, added, nil
+	}
+	inserted, err := keys(tx.Query(ctx, insert, columns(inserts)...))
+	for _, x := range inserts {
+		if inserted[x.key] {
+			added += x.live(1)
+		} else {
+			met = append(met, x)
+		}
+	}
+	return met, added, err
 }
 
-// put writes documents, of which some are there, and returns how many are new.
-func (e *Engine) put(ctx context.Context, tx pgx.Tx, put []entry, there map[key]bool) (added int64, err error) {
-	if e.pack { // LZ4 costs the server less than its own way; tidy sorts words in
-		var q pgx.Batch
-		q.Queue("set local default_toast_compression = 'lz4'")
-		q.Queue("set local gin_pending_list_limit = '64MB'")
-		if err := tx.SendBatch(ctx, &q).Close(); err != nil {
-			return 0, err
-		}
+// live is n for a document, 0 for what is left of a removed one.
+func (x entry) live(n int64) int64 {
+	if x.removed > 0 {
+		return 0
 	}
-	fresh, old := divide(put, there)
-	if len(fresh) > 0 {
-		inserted, err := keys(tx.Query(ctx, insert, columns(fresh)...))
-		if err != nil {
-			return 0, err
-		}
-		added = int64(len(inserted))
-		theirs, _ := divide(fresh, inserted) // another node was faster
-		old = append(old, theirs...)
+	return n
+}
+
+// lockRows locks the rows of entries that are there, in the order of keys, and
+// returns their versions: batches of several nodes wait for each other instead of
+// failing together.
+func lockRows(ctx context.Context, tx pgx.Tx, all []entry) (map[key]entry, error) {
+	rows, err := tx.Query(ctx, lockThem, column(all, func(x *entry) int64 { return x.host }), column(all, func(x *entry) int64 { return x.url }))
+	if err != nil {
+		return nil, err
 	}
-	if len(old) > 0 {
-		_, err = tx.Exec(ctx, replace, columns(old)...)
-	}
-	return added, err
+	there := make(map[key]entry, len(all))
+	var x entry
+	_, err = pgx.ForEachRow(rows, []any{&x.host, &x.url, &x.version, &x.removed}, func() error { there[x.key] = x; return nil })
+	return there, err
 }
 
 func keys(rows pgx.Rows, err error) (map[key]bool, error) {
@@ -213,18 +278,6 @@ func keys(rows pgx.Rows, err error) (map[key]bool, error) {
 	var k key
 	_, err = pgx.ForEachRow(rows, []any{&k.host, &k.url}, func() error { out[k] = true; return nil })
 	return out, err
-}
-
-// divide tells entries whose keys are in a set from the others.
-func divide(all []entry, set map[key]bool) (out, in []entry) {
-	for _, e := range all {
-		if set[e.key] {
-			in = append(in, e)
-		} else {
-			out = append(out, e)
-		}
-	}
-	return out, in
 }
 
 // Rerank changes the popularity of those documents that are there and differ by

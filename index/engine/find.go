@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/engine/dictionary"
+	"github.com/freshet/freshet/index/engine/invert"
+	"github.com/freshet/freshet/index/engine/postings"
+	"github.com/freshet/freshet/index/engine/search"
+	"github.com/freshet/freshet/index/engine/segment"
+	"github.com/freshet/freshet/index/query"
+)
+
+// guard runs f, which reads mapped files. A page that cannot be read, since the
+// file was cut short or its disk fails, is ErrDamaged instead of the end of the
+// process, and so is damage that a decoder meets. A panic of the code itself is
+// an error of this call alone.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		fault, ok := r.(runtime.Error)
+		if !ok {
+			panic(r)
+		}
+		err = fmt.Errorf("index: %w", fault)
+		if _, isFault := r.(interface{ Addr() uintptr }); isFault {
+			err = fmt.Errorf("%w: %w", ErrDamaged, fault)
+		}
+	}()
+	err = f()
+	if errors.Is(err, segment.ErrDamaged) || errors.Is(err, postings.ErrDamaged) || errors.Is(err, dictionary.ErrDamaged) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+// read calls f with a snapshot of everything that was applied.
+func (e *Engine) read(ctx context.Context, f func(*snapshot) error) error {
+	if err := e.refresh(ctx); err != nil {
+		return err
+	}
+	snap := e.acquire()
+	if snap == nil {
+		return ErrClosed
+	}
+	defer snap.release()
+	err := guard(func() error { return f(snap) })
+	if errors.Is(err, ErrDamaged) {
+		e.refuse(err)
+	}
+	return err
+}
+
+// Search implements index.Engine.
+func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, error) {
+	start := time.Now()
+	e.lastSearch.Store(start.UnixNano())
+	r = r.Bounded()
+	if err := query.CheckBounds(r.Query); err != nil {
+		return nil, err
+	}
+	var out *index.Results
+	err := e.read(ctx, func(snap *snapshot) error {
+		found, err := search.Run(ctx, snap.parts, r, search.Options{Languages: e.config.Languages})
+		if err != nil {
+			return err
+		}
+		out = &index.Results{Total: found.Total, Estimated: found.Estimated, Facets: found.Facets}
+		out.Hits = e.fold(ctx, found.Hits, r)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("search %q: %w", r.Query, err)
+	}
+	out.Elapsed = time.Since(start)
+	return out, nil
+}
+
+// fold makes results of hits: copies become one, and each gets its snippet.
+func (e *Engine) fold(ctx context.Context, hits []search.Hit, r index.Request) []index.Hit {
+	scored := make([]index.Scored, len(hits))
+	at := make(map[string]*search.Hit, len(hits))
+	for i := range hits {
+		scored[i] = index.Scored{ID: hits[i].ID, Score: hits[i].Score}
+		at[hits[i].ID] = &hits[i]
+	}
+	return index.Fold(scored, r, e.config.Languages, func(s index.Scored) (*index.Document, error) {
+		h := at[s.ID]
+		return e.document(ctx, h.Part, h.Doc)
+	})
+}
+
+// document returns a document with its body.
+func (e *Engine) document(ctx context.Context, p *search.Part, doc uint32) (*index.Document, error) {
+	t, err := p.Segment.Text(doc)
+	if err != nil {
+		return nil, err
+	}
+	c := p.Segment.Document(doc)
+	d := &index.Document{
+		ID: c.ID, Kind: c.Kind, Type: c.Type, Host: c.Host, Lang: c.Lang, Title: t.Title, Body: t.Body, Same: t.Same,
+		Date: time.Unix(c.Date, 0).UTC(), Size: c.Size, Popularity: invert.UnpackPopularity(p.Popularity[doc]),
+	}
+	if e.config.ReadText != nil {
+		if d.Body, err = e.config.ReadText(ctx, d.ID); err != nil {
+			return nil, fmt.Errorf("text of %s: %w", d.ID, err)
+		}
+	}
+	return d, nil
+}
+
+// Document implements index.Engine.
+func (e *Engine) Document(ctx context.Context, id string) (*index.Document, error) {
+	var d *index.Document
+	err := e.read(ctx, func(snap *snapshot) (err error) {
+		for _, p := range snap.parts {
+			if doc, ok := p.Segment.Find(id); ok && !p.IsDead(doc) {
+				d, err = e.document(ctx, p, doc)
+				return err
+			}
+		}
+		return fmt.Errorf("%s: %w", id, index.ErrNotFound)
+	})
+	return d, err
+}
+
+// IDs implements index.Engine.
+func (e *Engine) IDs(ctx context.Context, f func(id string) error) error {
+	return e.read(ctx, func(snap *snapshot) error {
+		for _, p := range snap.parts {
+			for doc := range uint32(p.Segment.Len()) {
+				if p.IsDead(doc) {
+					continue
+				}
+				if err := errors.Join(ctx.Err(), f(p.Segment.ID(doc))); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}

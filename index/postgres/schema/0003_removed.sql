@@ -1,0 +1,1 @@
+create index documents_removed on documents (removed) where removed > 0;
