@@ -21,6 +21,9 @@ type File struct {
 	Modified int64 // seconds since 1970 UTC; 0 unknown
 	Seen     int64 // first seen, seconds since 1970 UTC
 	Media    media.Info
+	// TagError is why the file has no tags although its kind has some: the class
+	// of an error, or "tags". They are not tried again until the file changes.
+	TagError string
 }
 
 // Name returns the last name of the path.
@@ -79,6 +82,7 @@ const (
 	fieldWidth
 	fieldHeight
 	fieldRating
+	fieldTagError
 )
 
 // AppendFile appends the stored form of f without host and path: pairs of a
@@ -119,6 +123,7 @@ func AppendFile(b []byte, f *File) []byte {
 		{fieldShow, m.Show},
 		{fieldActors, strings.Join(m.Actors, "\x00")},
 		{fieldText, m.Text},
+		{fieldTagError, f.TagError},
 	} {
 		if v.value != "" {
 			b = binary.AppendUvarint(b, uint64(v.field)<<1|1)
@@ -205,5 +210,7 @@ func (f *File) setString(field int, s string) {
 		m.Actors = strings.Split(s, "\x00")
 	case fieldText:
 		m.Text = s
+	case fieldTagError:
+		f.TagError = s
 	}
 }

@@ -17,18 +17,30 @@ import (
 type host struct {
 	name    string
 	url     *url.URL // with credentials
-	machine string   // hosts on one machine are never read at once
+	options source.Options
+	hostKey string // of SSH, trusted at the first connection
+	machine string // hosts on one machine are never read at once
 
 	table  part.Table
 	parts  map[part.Part]*partInfo
 	denied map[string]int64
+	// root is what a local root was known by when it was last scanned; doubt is
+	// since when the root seems to be another (confirmRoot); 0 not.
+	root    string
+	doubt   int64
+	suspect string // the file whose tags lost the last connection
+
+	added      bool             // named by a source of this process, by itself or in a range
+	configured bool             // a source names it: it is asked for however long it is off
+	errors     map[string]int64 // by reason, since the start
 
 	offline int64
 	next    int64
 	fails   int
 	seen    int64
 	err     source.Class
-	dirty   bool // visits or state not stored yet
+	reason  string // the error of err, since the start
+	dirty   bool   // visits or state not stored yet
 	session source.Source
 	used    time.Time // session was used last
 	saved   time.Time
@@ -38,6 +50,7 @@ type host struct {
 type partInfo struct {
 	sum  part.Sum
 	item *item
+	gone map[string]bool // folders that were gone in the last scan although they were listed
 }
 
 // HostName returns the identity of a host: its URL without credentials and with
@@ -51,7 +64,7 @@ func HostName(u *url.URL) string {
 	if c.Scheme == "file" {
 		return "file://" + escapePath(c.Path)
 	}
-	return c.Scheme + "://" + c.Host + escapePath(c.Path)
+	return strings.TrimPrefix(c.Scheme, "index+") + "://" + c.Host + escapePath(c.Path)
 }
 
 // machineOf returns what is read by one robot at once: the network host whatever
@@ -64,12 +77,13 @@ func machineOf(u *url.URL) string {
 }
 
 func newHost(u *url.URL) *host {
-	return &host{name: HostName(u), url: u, machine: machineOf(u), parts: map[part.Part]*partInfo{}, denied: map[string]int64{}}
+	return &host{name: HostName(u), url: u, machine: machineOf(u), parts: map[part.Part]*partInfo{}, denied: map[string]int64{}, errors: map[string]int64{}}
 }
 
 // load fills the host with what is stored of it.
 func (h *host) load(ctx context.Context, store Store, known Host) error {
 	h.offline, h.next, h.fails, h.seen, h.err = known.Offline, known.Next, known.Fails, known.Seen, source.Class(known.Error)
+	h.root, h.doubt, h.hostKey = known.Root, known.Doubt, known.HostKey
 	for k, v := range known.Denied {
 		h.denied[k] = v
 	}
@@ -89,7 +103,7 @@ func (h *host) load(ctx context.Context, store Store, known Host) error {
 				return fmt.Errorf("history of %s of %s: %w", s.Part, h.name, err)
 			}
 		}
-		h.parts[s.Part] = &partInfo{s.Sum, it}
+		h.parts[s.Part] = &partInfo{sum: s.Sum, item: it}
 	}
 	return nil
 }
@@ -97,7 +111,7 @@ func (h *host) load(ctx context.Context, store Store, known Host) error {
 // record returns what is stored of the host.
 func (h *host) record() Host {
 	out := Host{
-		Name: h.name, Offline: h.offline, Next: h.next, Fails: h.fails, Seen: h.seen, Error: string(h.err),
+		Name: h.name, Offline: h.offline, Next: h.next, Fails: h.fails, Seen: h.seen, Error: string(h.err), Root: h.root, Doubt: h.doubt, HostKey: h.hostKey,
 		Denied: make(map[string]int64, len(h.denied)), Visits: make([]Visit, 0, len(h.parts)),
 	}
 	for k, v := range h.denied {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"net/url"
@@ -20,9 +21,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
+	"github.com/freshet/freshet/weburl"
 )
 
 // Config of a Robot. The zero value is useful but for Media.
@@ -31,8 +34,10 @@ type Config struct {
 	Bound       part.Bound
 	Media       bool             // read tags and text
 	Policy      Policy           // which part next; "" means Freshness
+	PDF         *pdftext.Pool    // reads PDF documents; nil: none
 	Knowledge   *media.Knowledge // what is known of titles besides; nil: nothing
 	Source      source.Options
+	TempDir     string        // where listings are sorted that do not fit into memory; "" is the system's
 	TagTimeout  time.Duration // for the tags of one file; 0 means 1 min
 	ForgetAfter time.Duration // a host gone for so long is dropped; 0 means 30 days
 	DeniedRetry time.Duration // denied folders are asked again after; 0 means 24 h
@@ -88,12 +93,18 @@ type Robot struct {
 	changed *sync.Cond // something to do may have appeared
 	hosts   map[string]*host
 	busy    map[string]bool // machines
-	ranges  []string        // sources that are lists or address ranges
+	ranges  []addressRange
 	probed  time.Time
 	want    int // workers
 	working int
 	workers int
 	counts  Counts
+}
+
+// addressRange is a source that is probed again and again.
+type addressRange struct {
+	spec    string
+	options source.Options
 }
 
 // New returns a robot with the hosts that the store knows. A nil sink hears
@@ -115,7 +126,7 @@ func New(ctx context.Context, store Store, sink Sink, cfg Config) (*Robot, error
 			return nil, fmt.Errorf("stored host %q: %w", k.Name, err)
 		}
 		h := newHost(u)
-		h.name = k.Name
+		h.name, h.options = k.Name, r.cfg.Source
 		if err := h.load(ctx, store, k); err != nil {
 			return nil, err
 		}
@@ -129,29 +140,52 @@ func New(ctx context.Context, store Store, sink Sink, cfg Config) (*Robot, error
 // range, which is probed for the port of its protocol. It returns the names of
 // the hosts.
 func (r *Robot) AddSource(ctx context.Context, spec string) ([]string, error) {
-	urls, err := source.Expand(ctx, spec, r.cfg.Source)
+	return r.AddSourceWith(ctx, spec, r.cfg.Source)
+}
+
+// AddSourceWith adds a source whose hosts are read with options of their own.
+func (r *Robot) AddSourceWith(ctx context.Context, spec string, o source.Options) ([]string, error) {
+	urls, err := source.Expand(ctx, spec, o)
 	if err != nil {
 		return nil, err
 	}
 	var names []string
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if source.IsRange(spec) && !slices.Contains(r.ranges, spec) {
-		r.ranges = append(r.ranges, spec)
+	if source.IsRange(spec) && !slices.ContainsFunc(r.ranges, func(a addressRange) bool { return a.spec == spec }) {
+		r.ranges = append(r.ranges, addressRange{spec, o})
 		r.probed = r.cfg.Now()
 	}
 	for _, u := range urls {
 		h := newHost(u)
 		if old := r.hosts[h.name]; old != nil {
 			old.url = u // perhaps with other credentials
+			h = old
 		} else {
 			r.hosts[h.name] = h
 			h.dirty = true
 		}
+		h.options = o
+		h.added = true
+		h.configured = h.configured || !source.IsRange(spec)
 		names = append(names, h.name)
 	}
 	r.changed.Broadcast()
 	return names, nil
+}
+
+// Address returns the address of a host with its credentials, and the options that
+// it is read with; ok is false unless a source of this process names the host.
+func (r *Robot) Address(name string) (u *url.URL, o source.Options, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h := r.hosts[name]
+	if h == nil || !h.added {
+		return nil, o, false
+	}
+	o = h.options
+	o.KnownHostKey = h.hostKey
+	return h.url, o, true
 }
 
 // SetRobots changes the number of workers while the robot runs; a worker that is
@@ -176,6 +210,7 @@ type HostStatus struct {
 	Name          string
 	Online        bool
 	Error         string // class, if offline
+	Reason        string // the error itself, if it was in this process
 	Since         time.Time
 	Next          time.Time
 	Seen          time.Time // it answered last; zero: never
@@ -184,6 +219,7 @@ type HostStatus struct {
 	Media         int64
 	Denied        int
 	Scanning      bool
+	Errors        map[string]int64 // by reason, since the start
 }
 
 // Status returns the present state.
@@ -195,8 +231,8 @@ func (r *Robot) Status() Status {
 	for _, h := range r.hosts {
 		t := h.totals()
 		hs := HostStatus{
-			Name: h.name, Online: h.offline == 0, Error: string(h.err), Parts: len(h.parts), Files: t.Files, Folder: t.Folders, Media: t.Media,
-			Denied: len(h.denied), Scanning: r.busy[h.machine],
+			Name: h.name, Online: h.offline == 0, Error: string(h.err), Reason: h.reason, Parts: len(h.parts), Files: t.Files, Folder: t.Folders, Media: t.Media,
+			Denied: len(h.denied), Scanning: r.busy[h.machine], Errors: maps.Clone(h.errors),
 		}
 		if h.offline > 0 {
 			hs.Since, hs.Next = time.Unix(h.offline, 0), time.Unix(h.next, 0)
@@ -305,7 +341,7 @@ func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []p
 		h.used = r.cfg.Now()
 	}
 	if err != nil {
-		return r.failedPart(h, s, err)
+		return r.failedPart(ctx, h, s, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,33 +349,74 @@ func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []p
 		s.counts.PartChanges++
 	}
 	r.answered(h, s)
+	if sum := s.walk.Result.Sum; sum.Files+sum.Folders > 0 { // the root is there
+		h.root, h.doubt = s.identity, 0
+	}
+	if out.unreadable != nil {
+		r.cfg.Log.Warn("share folder not readable, its files are kept", "host", h.name, "part", p.String(), "error", out.unreadable)
+	}
 	if i := h.parts[p]; i != nil {
 		i.item.visited(s.now, out.changed)
+		i.gone = s.gone
 	}
 	for _, q := range out.again {
 		if i := h.parts[q]; i != nil {
 			i.item.force = true
 		}
 	}
-	r.counts.Plus(s.counts)
+	r.plus(h, s)
 	return s.counts, out.again, nil
+}
+
+// plus adds what a scan did to the robot's counts and its host's.
+func (r *Robot) plus(h *host, s *scan) {
+	r.counts.Plus(s.counts)
+	for reason, n := range s.counts.Errors {
+		h.errors[reason] += n
+	}
+}
+
+func (r *Robot) addCounts(h *host, s *scan) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.plus(h, s)
+}
+
+// goneFolders returns the folders of a part that were gone in its last scan
+// although they were listed.
+func (r *Robot) goneFolders(h *host, p part.Part) map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if i := h.parts[p]; i != nil {
+		return i.gone
+	}
+	return nil
 }
 
 // failedPart notes an error: of the host, which is then offline for a while, or
 // of ourselves, which ends the robot.
-func (r *Robot) failedPart(h *host, s *scan, err error) (Counts, []part.Part, error) {
+func (r *Robot) failedPart(ctx context.Context, h *host, s *scan, err error) (Counts, []part.Part, error) {
 	var se *source.Error
-	if !errors.As(err, &se) {
+	ours := !errors.As(err, &se)
+	if ctx.Err() != nil { // stopped: nothing follows for the host
+		if !ours {
+			err = ctx.Err()
+		}
+		r.closeSession(h)
+		r.addCounts(h, s)
 		return s.counts, nil, err
+	}
+	if ours {
+		return s.counts, nil, err
+	}
+	if se.Class == source.Canceled { // by the host's library: nobody stopped us
+		se.Class = source.Offline
 	}
 	s.counts.fail(se.Class)
 	r.closeSession(h)
+	r.addCounts(h, s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.counts.Plus(s.counts)
-	if se.Class == source.Canceled {
-		return s.counts, nil, context.Canceled
-	}
 	r.cfg.Log.Warn("share scan cut off", "host", h.name, "part", s.part.String(), "class", se.Class, "error", err)
 	now := seconds(r.cfg.Now())
 	if h.offline == 0 {
@@ -347,7 +424,7 @@ func (r *Robot) failedPart(h *host, s *scan, err error) (Counts, []part.Part, er
 		r.sink.Online(h.name, false)
 	}
 	h.fails++
-	h.err = se.Class
+	h.err, h.reason = se.Class, weburl.Redact(err.Error())
 	h.dirty = true
 	pause := min(float64(r.cfg.RetryMax), float64(r.cfg.RetryMin)*math.Exp2(float64(min(h.fails-1, 20))))
 	pause *= 0.75 + 0.5*rand.Float64()
@@ -360,7 +437,7 @@ func (r *Robot) answered(h *host, s *scan) {
 	if h.offline > 0 || h.seen == 0 {
 		r.sink.Online(h.name, true)
 	}
-	h.offline, h.next, h.fails, h.err = 0, 0, 0, ""
+	h.offline, h.next, h.fails, h.err, h.reason = 0, 0, 0, "", ""
 	h.seen = s.now
 	for _, path := range s.asked { // open again, unless denied again
 		delete(h.denied, path)
@@ -389,7 +466,7 @@ func (h *host) apply(r *Robot, parts []PartState, gone []part.Part, from part.Pa
 			it.history.Last = r.cfg.Now()
 		}
 		h.table.Add(s.Part)
-		h.parts[s.Part] = &partInfo{s.Sum, &it}
+		h.parts[s.Part] = &partInfo{sum: s.Sum, item: &it}
 	}
 	for _, p := range gone {
 		h.table.Remove(p)
@@ -401,12 +478,29 @@ func (r *Robot) session(ctx context.Context, h *host) (source.Source, error) {
 	if h.session != nil {
 		return h.session, nil
 	}
-	s, err := source.Dial(ctx, h.url, r.cfg.Source)
+	r.mu.Lock()
+	u, o := h.url, h.options
+	o.KnownHostKey = h.hostKey
+	r.mu.Unlock()
+	o.NewHostKey = func(key string) { r.trustHostKey(h, key) }
+	s, err := source.Dial(ctx, u, o)
 	if err != nil {
 		return nil, err
 	}
 	h.session = s
 	return s, nil
+}
+
+// trustHostKey keeps the key that a host showed at the first connection, or that its
+// source accepts.
+func (r *Robot) trustHostKey(h *host, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if h.hostKey == key {
+		return
+	}
+	r.cfg.Log.Info("share host key trusted from now on", "host", h.name, "key", key)
+	h.hostKey, h.dirty = key, true
 }
 
 func (r *Robot) closeSession(h *host) {

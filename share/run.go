@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/share/part"
+	"github.com/freshet/freshet/weburl"
 )
 
 // Run scans what is worth a visit until ctx ends, with as many workers as
 // SetRobots says. It returns nil when ctx ends, or the first error that is not
 // a host's: of the store or the sink.
-func (r *Robot) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (r *Robot) Run(outer context.Context) error {
+	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() {
 		r.mu.Lock() // so that nobody is between looking and waiting
@@ -32,7 +33,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.mu.Unlock()
 	wg.Wait()
 	err := context.Cause(ctx)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if outer.Err() != nil && errors.Is(err, context.Cause(outer)) {
 		err = nil
 	}
 	for _, h := range r.all() {
@@ -151,12 +152,12 @@ func (r *Robot) housekeep(ctx context.Context, cancel context.CancelCauseFunc) {
 			if h.session != nil && now.Sub(h.used) > r.cfg.Idle {
 				r.busy[h.machine] = true
 				idle = append(idle, h)
-			} else if h.offline > 0 && now.Sub(time.Unix(h.offline, 0)) > r.cfg.ForgetAfter {
+			} else if h.offline > 0 && now.Sub(time.Unix(h.offline, 0)) > r.cfg.ForgetAfter && (!h.configured || len(h.parts) > 0) {
 				r.busy[h.machine] = true
 				old = append(old, h)
 			}
 		}
-		var ranges []string
+		var ranges []addressRange
 		if now.Sub(r.probed) > r.cfg.ProbeEvery {
 			ranges, r.probed = append(ranges, r.ranges...), now
 		}
@@ -171,9 +172,9 @@ func (r *Robot) housekeep(ctx context.Context, cancel context.CancelCauseFunc) {
 			}
 			r.release(h)
 		}
-		for _, spec := range ranges {
-			if _, err := r.AddSource(ctx, spec); err != nil {
-				r.cfg.Log.Warn("probe address range", "source", spec, "error", err)
+		for _, a := range ranges {
+			if _, err := r.AddSourceWith(ctx, a.spec, a.options); err != nil {
+				r.cfg.Log.Warn("probe address range", "source", weburl.Redact(a.spec), "error", err)
 			}
 		}
 		r.changed.Broadcast()
@@ -186,15 +187,26 @@ func (r *Robot) release(h *host) {
 	delete(r.busy, h.machine)
 }
 
-// forget drops a host that did not answer for too long, with its files.
+// forget drops the files of a host that did not answer for too long, and the host
+// itself unless a source names it: that one is asked on.
 func (r *Robot) forget(ctx context.Context, h *host) error {
 	r.closeSession(h)
 	if err := r.store.DropHost(ctx, h.name); err != nil {
 		return err
 	}
 	r.mu.Lock()
-	delete(r.hosts, h.name)
+	if h.configured {
+		h.table, h.parts, h.denied = part.Table{}, map[part.Part]*partInfo{}, map[string]int64{}
+		h.root, h.doubt, h.dirty = "", 0, true
+	} else {
+		delete(r.hosts, h.name)
+	}
 	r.mu.Unlock()
-	r.cfg.Log.Info("share host forgotten", "host", h.name)
-	return r.sink.Drop(ctx, h.name)
+	r.cfg.Log.Info("share host forgotten", "host", h.name, "source", h.configured)
+	if err := r.sink.Drop(ctx, h.name); err != nil || !h.configured {
+		return err
+	}
+	r.sink.Online(h.name, false)
+	_, err := r.save(ctx, h)
+	return err
 }

@@ -67,22 +67,29 @@ type scan struct {
 	part  part.Part
 	now   int64
 
-	old     PartState
-	inside  []part.Span
-	walk    part.Walk
-	found   []found
-	bytes   int64  // that found takes
-	peak    int64  // most of it
-	next    string // first key that was not compared yet
-	spilled bool   // something was compared before the walk's end
-	folder  *part.Folder
-	batch   Batch
-	size    int64 // of batch.Put
-	remove  []string
-	denied  []string // folders denied in this scan
-	asked   []string // folders denied before that were asked again
-	emptied bool     // a folder was denied again: what is stored of it goes
-	counts  Counts
+	old        PartState
+	inside     []part.Span
+	walk       part.Walk
+	found      []found
+	bytes      int64  // that found takes
+	peak       int64  // most of it
+	next       string // first key that was not compared yet
+	spilled    bool   // something was compared before the walk's end
+	folder     *part.Folder
+	batch      Batch
+	size       int64      // of batch.Put
+	remove     part.Paths // of files that are to be removed at the end
+	spill      part.Spill // of remove
+	walkSpill  part.Spill
+	denied     []string        // folders denied in this scan
+	asked      []string        // folders denied before that were asked again
+	emptied    bool            // a folder was denied or gone again: what is stored of it goes
+	gone       map[string]bool // folders that were gone although their parents listed them
+	goneBefore map[string]bool // those of the part's last scan
+	identity   string          // of the root, at the beginning
+	rootSeen   bool            // the root was seen since the walk
+	lost       error           // why the host cannot be connected to again
+	counts     Counts
 }
 
 // found is a file that the walk met and that was not compared yet.
@@ -95,9 +102,10 @@ type found struct {
 
 // outcome of a scan that reached its end.
 type outcome struct {
-	changed bool        // something differs from what was stored
-	missing bool        // the part's folder is gone, and with it the part
-	again   []part.Part // parts to look at at once
+	changed    bool        // something differs from what was stored
+	missing    bool        // the part's folder is gone, and with it the part
+	unreadable error       // why the part's folder could not be read
+	again      []part.Part // parts to look at at once
 }
 
 // run scans the part. On an error nothing is removed from the store; files that
@@ -112,19 +120,43 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 	s.counts.StoreReads++
 	s.counts.Scans++
 	s.inside = s.host.table.Inside(s.part)
+	s.goneBefore = s.robot.goneFolders(s.host, s.part)
 	s.next, _ = s.part.Range()
 	s.batch.Host = s.host.name
+	s.spill.Dir, s.walkSpill.Dir = s.cfg.TempDir, s.cfg.TempDir
+	defer s.spill.Close()
+	defer s.walkSpill.Close()
+	s.remove = part.Paths{Spill: &s.spill, Memory: s.cfg.Bound.Memory()}
 	s.walk = part.Walk{
-		List: s.src, Part: s.part, Inside: s.inside, Bound: s.cfg.Bound, Media: media.Readable,
+		Spill: &s.walkSpill,
+		List:  s.src, Part: s.part, Inside: s.inside, Bound: s.cfg.Bound, Media: media.Readable,
 		Skip: s.skip, Failed: s.failed, Now: s.cfg.Now,
 		File: func(folder *part.Folder, e source.Entry) error { return s.file(ctx, folder, e) },
+	}
+	if s.identity, err = s.rootIdentity(ctx); err != nil {
+		return outcome{}, err
 	}
 	err = s.walk.Run(ctx)
 	s.counts.Listings += s.walk.Result.Listings
 	if err != nil {
 		return outcome{}, err
 	}
+	if err := s.sameRoot(ctx); err != nil {
+		return outcome{}, err
+	}
 	r := &s.walk.Result
+	if r.Unreadable != nil {
+		return outcome{unreadable: r.Unreadable}, nil
+	}
+	emptyRoot := s.part.Folder == "" && r.Sum.Files+r.Sum.Folders == 0
+	if emptyRoot || r.Missing || len(r.Orphans) > 0 {
+		if err := s.confirmRoot(ctx); err != nil {
+			return outcome{}, err
+		}
+	}
+	if len(s.gone) > 0 { // to be looked at once more, now that their parents have changed
+		r.Orphans = append(r.Orphans, s.part)
+	}
 	re := s.cfg.Bound.Recut(s.part, *r)
 	if known && old.Changed > 0 && !r.Missing && !s.spilled && !s.emptied && r.Sum.Hash == old.Sum.Hash && len(re.New) == 0 && !re.Merge {
 		return outcome{again: r.Orphans}, nil
@@ -170,19 +202,28 @@ func (s *scan) skip(folder string) bool {
 
 // failed remembers a folder that could not be read. What is stored of a denied
 // folder stays until it is denied a second time: one refusal may be a mood of
-// the server.
+// the server. So does what is stored of a folder that is gone although its parent
+// lists it, until the part's next scan: its host or a mount may be about to go.
 func (s *scan) failed(folder string, err error) (keep bool) {
 	if errors.Is(err, part.ErrRemembered) {
 		return true
 	}
 	class := source.ClassOf(err)
 	s.counts.fail(class)
-	if class != source.Denied {
-		return true
-	}
-	_, before := s.host.denied[folder]
-	if len(s.host.denied) < maxDenied {
-		s.denied = append(s.denied, folder)
+	before := false
+	switch class {
+	case source.Denied:
+		_, before = s.host.denied[folder]
+		if len(s.host.denied)+len(s.denied) < maxDenied {
+			s.denied = append(s.denied, folder)
+		}
+	case source.Gone:
+		if before = s.goneBefore[folder]; !before && len(s.gone) < maxDenied {
+			if s.gone == nil {
+				s.gone = map[string]bool{}
+			}
+			s.gone[folder] = true
+		}
 	}
 	if before {
 		s.emptied = true
@@ -190,7 +231,8 @@ func (s *scan) failed(folder string, err error) (keep bool) {
 	return !before
 }
 
-// maxDenied bounds the denied folders remembered of one host.
+// maxDenied bounds the denied folders remembered of one host, and the folders of
+// one part that are gone.
 const maxDenied = 10_000
 
 // compare goes through what was found and what is stored up to the key upto,
@@ -218,9 +260,9 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 				step()
 			}
 			if i == len(s.found) || k != stored {
-				s.remove = append(s.remove, f.Path)
-				return nil
+				return s.remove.Add(f.Path)
 			}
+			f.Media.Text = "" // the difference needs none of it
 			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) {
 				changes = append(changes, difference{n, f})
 			} else if len(sides) > 0 && sides[n.stem()] != "" {
@@ -337,6 +379,9 @@ func sameTime(a, b int64) bool {
 
 // take puts a new or changed file into the batch, with its tags.
 func (s *scan) take(ctx context.Context, n found, old *File, side string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	f := File{Host: s.host.name, Path: part.JoinPath(n.folder.Path, n.name), Size: n.size, Modified: n.mtime, Seen: s.now}
 	if old != nil {
 		f.Seen = old.Seen
@@ -357,70 +402,116 @@ func (s *scan) take(ctx context.Context, n found, old *File, side string) error 
 	s.cfg.Knowledge.Tell(n.name, &f.Media)
 	s.size += part.Cost(f.Path, true) + int64(len(f.Media.Text))
 	s.batch.Put = append(s.batch.Put, f)
+	if s.lost != nil {
+		if err := s.flush(ctx); err != nil {
+			return err
+		}
+		return s.lost
+	}
 	if s.size > 2*s.cfg.Bound.Memory() {
 		return s.flush(ctx)
 	}
 	return nil
 }
 
-// tags reads the tags of f. Only a lost connection is an error: a file that says
-// nothing, or cannot be read, is kept without tags.
+// tags reads the tags of f. A file that says nothing, or cannot be read, is kept
+// without tags, and so is one that takes too long. Only a lost connection is an
+// error, and only the first time: what loses it twice is the file's fault.
 func (s *scan) tags(ctx context.Context, f *File) error {
-	s.counts.TagReads++
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
-	defer cancel()
-	r, err := s.src.Open(ctx, f.Path)
-	if err != nil {
-		class := source.ClassOf(err)
-		s.counts.fail(class)
-		if class.Lost() {
-			return err
+	return s.open(ctx, f, f.Path, func(ctx context.Context, r source.File) error {
+		blocks := media.NewBlocks(ctx, r, r.Size())
+		var err error
+		f.Media, err = media.Reader{PDF: s.cfg.PDF}.Read(ctx, f.Name(), blocks, r.Size())
+		s.counts.Bytes += blocks.BytesRead()
+		if cut := blocks.Err(); cut != nil {
+			return cut
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			class := source.Class(noTags)
+			if f.Media.Problem != "" {
+				class = source.Class(f.Media.Problem)
+			}
+			s.counts.fail(class)
+			f.TagError = string(class)
 		}
 		return nil
+	})
+}
+
+// noTags is the reason of files whose bytes are damaged, or say nothing.
+const noTags = "tags"
+
+// open opens the file at path and lets read read it, for f, within TagTimeout.
+func (s *scan) open(ctx context.Context, f *File, path string, read func(context.Context, source.File) error) error {
+	s.counts.TagReads++
+	limited, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
+	defer cancel()
+	r, err := s.src.Open(limited, path)
+	if err == nil {
+		err = read(limited, r)
+		r.Close()
 	}
-	defer r.Close()
-	blocks := media.NewBlocks(ctx, r, r.Size())
-	f.Media, err = media.Read(ctx, f.Name(), blocks, r.Size())
-	s.counts.Bytes += blocks.BytesRead()
-	if lost := blocks.Err(); lost != nil {
-		class := source.ClassOf(lost)
-		s.counts.fail(class)
-		if class.Lost() {
-			return fmt.Errorf("read tags of %s: %w", f.URL(), lost)
+	if err == nil {
+		return nil
+	}
+	err = source.Wrap("read", path, err)
+	if ctx.Err() != nil {
+		return err // of the scan itself
+	}
+	class := source.ClassOf(err)
+	tooSlow := limited.Err() != nil
+	if tooSlow {
+		class = source.Timeout
+	}
+	s.counts.fail(class)
+	if class.Lost() && !tooSlow && s.host.suspect != path {
+		s.host.suspect = path
+		if ferr := s.flush(ctx); ferr != nil {
+			return ferr
 		}
-	} else if err != nil {
-		s.counts.fail("tags")
+		return err
 	}
+	f.TagError = string(class)
+	s.cfg.Log.Debug("file without tags", "host", s.host.name, "path", path, "class", class, "error", err)
+	if !class.Lost() {
+		return nil
+	}
+	s.host.suspect = ""
+	return s.reconnect(ctx)
+}
+
+// reconnect replaces a connection that a file was slow on or lost: some protocols
+// cannot go on with it. The file is committed first, so that it cannot lose the next.
+func (s *scan) reconnect(ctx context.Context) error {
+	s.robot.closeSession(s.host)
+	src, err := s.robot.session(ctx, s.host)
+	if err != nil {
+		s.lost = err
+		return nil
+	}
+	s.src, s.walk.List = src, src
 	return nil
 }
 
 // side reads a film's side file. What it says goes before the film's own tags,
 // which releases fill with their names.
 func (s *scan) side(ctx context.Context, name string, f *File) error {
-	s.counts.TagReads++
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
-	defer cancel()
-	r, err := s.src.Open(ctx, name)
-	var b []byte
-	if err == nil {
-		defer r.Close()
-		b, err = io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), media.MaxNFO)))
-	}
-	if err != nil {
-		class := source.ClassOf(err)
-		s.counts.fail(class)
-		if class.Lost() {
-			return fmt.Errorf("read the side file %s: %w", name, err)
+	return s.open(ctx, f, name, func(_ context.Context, r source.File) error {
+		b, err := io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), media.MaxNFO)))
+		if err != nil {
+			return err
+		}
+		s.counts.Bytes += int64(len(b))
+		if in, err := media.ParseNFO(b); err == nil {
+			in.Learn(f.Media)
+			in.Duration, in.BitRate, in.Width, in.Height = f.Media.Duration, f.Media.BitRate, f.Media.Width, f.Media.Height
+			f.Media = in
 		}
 		return nil
-	}
-	s.counts.Bytes += int64(len(b))
-	if in, err := media.ParseNFO(b); err == nil {
-		in.Learn(f.Media)
-		in.Duration, in.BitRate, in.Width, in.Height = f.Media.Duration, f.Media.BitRate, f.Media.Width, f.Media.Height
-		f.Media = in
-	}
-	return nil
+	})
 }
 
 // flush commits files before the scan's end. The part is marked as not scanned
@@ -429,6 +520,11 @@ func (s *scan) flush(ctx context.Context) error {
 	if len(s.batch.Put) == 0 {
 		return nil
 	}
+	return s.commitOpen(ctx)
+}
+
+// commitOpen commits the batch and marks the part as not scanned to its end.
+func (s *scan) commitOpen(ctx context.Context) error {
 	open := s.old
 	open.Changed, open.Sum.Hash = 0, part.Hash{}
 	s.batch.Parts = []PartState{open}
@@ -449,11 +545,35 @@ func (s *scan) commit(ctx context.Context) error {
 	return nil
 }
 
+// maxRemovals bounds the files that one batch removes.
+const maxRemovals = 10_000
+
+// removeFiles puts the files that are gone into the batch, and commits before where
+// they are too many for one.
+func (s *scan) removeFiles(ctx context.Context) error {
+	s.counts.Removed += s.remove.Len()
+	return s.remove.Each(maxRemovals, func(paths []string) error {
+		if len(s.batch.Delete) > 0 {
+			if err := s.commitOpen(ctx); err != nil {
+				return err
+			}
+		}
+		s.batch.Delete = paths
+		return nil
+	})
+}
+
 // finish commits what the whole walk found, and the new cut.
 func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
 	r := &s.walk.Result
-	s.batch.Delete = s.remove
-	s.counts.Removed += int64(len(s.remove))
+	if s.remove.Len() > 0 {
+		if err := s.confirmRoot(ctx); err != nil {
+			return outcome{}, err
+		}
+	}
+	if err := s.removeFiles(ctx); err != nil {
+		return outcome{}, err
+	}
 	out := outcome{again: r.Orphans, missing: r.Missing}
 	out.changed = r.Missing || s.old.Changed == 0 || r.Sum.Hash != s.old.Sum.Hash
 	state := PartState{Part: s.part, Sum: re.Sum, Changed: s.now}

@@ -59,6 +59,9 @@ type Host struct {
 	Fails   int    // in a row
 	Seen    int64  // last answer
 	Error   string // why it is offline: the class
+	Root    string `json:",omitempty"` // identity of a local root when it was last scanned
+	Doubt   int64  `json:",omitempty"` // since when the root seems to be another; 0: it is the one
+	HostKey string `json:",omitempty"` // SSH host key that was trusted at first, in authorized_keys form
 	// Denied folders by path, with the time of the last refusal.
 	Denied map[string]int64
 	Visits []Visit

@@ -44,6 +44,10 @@ func (b *Blocks) ReadAt(p []byte, off int64) (int, error) {
 	if off < 0 {
 		return 0, errors.New("read before the file's beginning")
 	}
+	if err := b.ctx.Err(); err != nil { // also of a parser that reads the same blocks again and again
+		b.err = err
+		return 0, err
+	}
 	n := 0
 	for n < len(p) {
 		if off >= b.size {
@@ -67,10 +71,6 @@ func (b *Blocks) ReadAt(p []byte, off int64) (int, error) {
 func (b *Blocks) block(i int64) ([]byte, error) {
 	if block, ok := b.have[i]; ok {
 		return block, nil
-	}
-	if err := b.ctx.Err(); err != nil {
-		b.err = err
-		return nil, err
 	}
 	if len(b.have) >= MaxBlocks {
 		return nil, ErrTooMuch

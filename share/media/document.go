@@ -3,39 +3,30 @@ package media
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"io"
 	"strings"
 
-	"github.com/ledongthuc/pdf"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/charset"
+
+	"github.com/freshet/freshet/extract/pdftext"
 )
 
 // maxPages bounds the pages of a PDF that are looked at.
 const maxPages = 5
 
 // readPDF reads title, author and the words of the first pages.
-func readPDF(r io.ReaderAt, size int64, in *Info) error {
-	d, err := pdf.NewReader(r, size)
-	if err != nil {
-		return err
+func readPDF(ctx context.Context, pool *pdftext.Pool, r io.ReaderAt, size int64, in *Info) error {
+	d, err := pool.Read(ctx, r, size, pdftext.Limits{Pages: maxPages, Text: 2 * MaxText})
+	in.Title, in.Artist, in.Text = d.Title, d.Author, d.Text
+	var bad *pdftext.Error
+	if errors.As(err, &bad) && bad.Reason.OverLimit() {
+		in.Problem = string(bad.Reason)
 	}
-	if info := d.Trailer().Key("Info"); info.Kind() == pdf.Dict {
-		in.Title, in.Artist = info.Key("Title").Text(), info.Key("Author").Text()
-	}
-	var b strings.Builder
-	for i := 1; i <= min(d.NumPage(), maxPages) && b.Len() < MaxText; i++ {
-		text, err := d.Page(i).GetPlainText(nil)
-		if err != nil {
-			return err
-		}
-		b.WriteString(text)
-		b.WriteByte(' ')
-	}
-	in.Text = b.String()
-	return nil
+	return err
 }
 
 func readDOCX(r io.ReaderAt, size int64, in *Info) error {
@@ -47,42 +38,56 @@ func readODT(r io.ReaderAt, size int64, in *Info) error {
 }
 
 // readZipped reads the words of one XML file in a zip archive, and title and
-// author of another.
+// author of another. Of several files of one name the first counts.
 func readZipped(r io.ReaderAt, size int64, body, meta string, in *Info) error {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return err
 	}
 	var errs []error
+	wanted := map[string]bool{body: true, meta: true}
 	for _, f := range z.File {
-		if f.Name != body && f.Name != meta {
+		if !wanted[f.Name] {
 			continue
 		}
-		rc, err := f.Open()
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		// A bomb unpacks to no more than this.
-		errs = append(errs, readXML(io.LimitReader(rc, 4<<20), f.Name == meta, in))
-		rc.Close()
+		wanted[f.Name] = false
+		errs = append(errs, readPacked(f, f.Name == meta, in))
 	}
 	return errors.Join(errs...)
 }
 
+// maxUnpacked bounds what one file of an archive is unpacked to.
+const maxUnpacked = 4 << 20
+
+func readPacked(f *zip.File, meta bool, in *Info) error {
+	rc, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	return readXML(io.LimitReader(rc, maxUnpacked), meta, in)
+}
+
+// readXML reads words or, of meta, title and author. Raw tokens keep no list of
+// open elements, which a document could make as long as it likes.
 func readXML(r io.Reader, meta bool, in *Info) error {
 	d := xml.NewDecoder(r)
 	d.Strict = false
 	var text strings.Builder
+	defer func() {
+		if !meta {
+			in.Text = text.String()
+		}
+	}()
 	element := ""
 	for text.Len() < MaxText {
-		tok, err := d.Token()
+		tok, err := d.RawToken()
 		if err == io.EOF {
-			break
+			return nil
 		}
 		if err != nil {
 			if text.Len() > 0 {
-				break
+				return nil
 			}
 			return err
 		}
@@ -97,16 +102,13 @@ func readXML(r io.Reader, meta bool, in *Info) error {
 		case xml.CharData:
 			switch {
 			case !meta:
-				text.Write(t)
+				text.Write(t[:min(len(t), 4*MaxText)])
 			case element == "title":
-				in.Title = string(t)
+				in.Title = string(t[:min(len(t), 4*maxTag)])
 			case element == "creator" || element == "initial-creator":
-				in.Artist = string(t)
+				in.Artist = string(t[:min(len(t), 4*maxTag)])
 			}
 		}
-	}
-	if !meta {
-		in.Text = text.String()
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/rwcarlsen/goexif/exif"
+	"github.com/bep/imagemeta"
 )
 
 // readJPEG reads the size from the frame header and year, artist and description
@@ -49,25 +49,69 @@ func readJPEG(r io.ReaderAt, size int64, in *Info) error {
 	return nil
 }
 
+// readExif reads year, artist and description of the Exif block of one segment.
+// The library is given that segment alone, as an image without pixels.
 func readExif(seg []byte, in *Info) {
-	body, ok := bytes.CutPrefix(seg, []byte("Exif\x00\x00"))
-	if !ok {
+	if !bytes.HasPrefix(seg, []byte("Exif\x00\x00")) {
 		return
 	}
-	x, err := exif.Decode(bytes.NewReader(body))
-	if err != nil && exif.IsCriticalError(err) {
-		return
-	}
-	if t, err := x.DateTime(); err == nil {
-		in.Year = t.Year()
-	}
-	if t, err := x.Get(exif.ImageDescription); err == nil {
-		in.Title, _ = t.StringVal()
-	}
-	if t, err := x.Get(exif.Artist); err == nil {
-		in.Artist, _ = t.StringVal()
-	}
+	image := append([]byte{0xff, 0xd8, 0xff, 0xe1}, binary.BigEndian.AppendUint16(nil, uint16(len(seg)+2))...)
+	image = append(append(image, seg...), 0xff, 0xd9)
+	year := 0
+	// Damage: what was read until then counts.
+	_, _ = imagemeta.Decode(imagemeta.Options{
+		R: &meteredReader{Reader: bytes.NewReader(image), left: 32 * len(image)}, ImageFormat: imagemeta.JPEG, Sources: imagemeta.EXIF,
+		LimitNumTags: 500, LimitTagSize: 4 * maxTag,
+		ShouldHandleTag: func(t imagemeta.TagInfo) bool {
+			switch t.Tag {
+			case "DateTimeOriginal", "DateTime", "ModifyDate", "ImageDescription", "Artist":
+				return true
+			}
+			return false
+		},
+		HandleTag: func(t imagemeta.TagInfo) error {
+			value, _ := t.Value.(string)
+			switch t.Tag {
+			case "DateTimeOriginal":
+				year = leadingInt(value)
+			case "DateTime", "ModifyDate":
+				if year == 0 {
+					year = leadingInt(value)
+				}
+			case "ImageDescription":
+				in.Title = value
+			case "Artist":
+				in.Artist = value
+			}
+			return nil
+		},
+	})
+	in.Year = year
 }
+
+// meteredReader ends a parser that goes round in circles: each seek and each read
+// costs, and what is left is bounded by the length of the input.
+type meteredReader struct {
+	*bytes.Reader
+	left int
+}
+
+func (m *meteredReader) Read(b []byte) (int, error) {
+	n, err := m.Reader.Read(b)
+	if m.left -= max(n, 16); m.left < 0 {
+		return 0, errCircles
+	}
+	return n, err
+}
+
+func (m *meteredReader) Seek(at int64, whence int) (int64, error) {
+	if m.left -= 16; m.left < 0 {
+		return 0, errCircles
+	}
+	return m.Reader.Seek(at, whence)
+}
+
+var errCircles = errors.New("the file is read again and again")
 
 func readPNG(r io.ReaderAt, _ int64, in *Info) error {
 	b, err := read(r, 0, 24)

@@ -35,6 +35,9 @@ type Info struct {
 	Rating                      float64
 	Actors                      []string
 	Text                        string // the beginning of a document's words
+	// Problem, if not "", is the code of why the file exceeded a limit or broke its
+	// parser. It is not stored with the tags.
+	Problem string
 }
 
 var kinds = map[Kind]string{

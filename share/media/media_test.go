@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/freshet/freshet/extract/pdftext"
+	"github.com/freshet/freshet/extract/pdftext/pdftest"
 )
 
 // run runs a program that makes a fixture. In CI it must be there.
@@ -53,7 +56,7 @@ func readFile(t testing.TB, path string) (Info, *Blocks, error) {
 		t.Fatal(err)
 	}
 	b := NewBlocks(t.Context(), f, st.Size())
-	in, err := Read(t.Context(), filepath.Base(path), b, st.Size())
+	in, err := Reader{}.Read(t.Context(), filepath.Base(path), b, st.Size())
 	return in, b, err
 }
 
@@ -126,7 +129,7 @@ func TestBytesRead(t *testing.T) {
 	file := append([]byte{'I', 'D', '3', 4, 0, 0, byte(n >> 21 & 127), byte(n >> 14 & 127), byte(n >> 7 & 127), byte(n & 127)}, tags...)
 	file = append(file, bytes.Repeat([]byte{0xff, 0xfb, 0x90, 0x64, 0, 0, 0, 0}, 1<<20)...)
 	b := NewBlocks(t.Context(), bytes.NewReader(file), int64(len(file)))
-	in, err := Read(t.Context(), "x.mp3", b, int64(len(file)))
+	in, err := Reader{}.Read(t.Context(), "x.mp3", b, int64(len(file)))
 	if err != nil || in.Title != "Music" || in.BitRate != 128000 {
 		t.Errorf("%+v, %v", in, err)
 	}
@@ -192,6 +195,7 @@ func smallPDF(text string) []byte {
 // The words and titles of documents.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
+	pool := pdftest.NewPool(t, pdftext.Config{})
 	tests := []struct {
 		name        string
 		body        []byte
@@ -205,7 +209,7 @@ func TestDocuments(t *testing.T) {
 		{"a.pdf", smallPDF("Hello paper"), "A small title", "Hello paper"},
 	}
 	for _, tt := range tests {
-		in, err := Read(t.Context(), tt.name, bytes.NewReader(tt.body), int64(len(tt.body)))
+		in, err := Reader{PDF: pool}.Read(t.Context(), tt.name, bytes.NewReader(tt.body), int64(len(tt.body)))
 		if err != nil || in.Title != tt.title || in.Text != tt.text {
 			t.Errorf("%s: title %q, text %q, %v; want %q, %q", tt.name, in.Title, in.Text, err, tt.title, tt.text)
 		}
@@ -260,12 +264,19 @@ func FuzzRead(f *testing.F) {
 	f.Add("x.pdf", smallPDF("x"))
 	f.Add("x.docx", zipped(f, map[string]string{"word/document.xml": "<p>x</p>"}))
 	f.Add("x.html", []byte("<title>x"))
+	for _, x := range loops {
+		f.Add("x.jpg", exifFile(x.tiff))
+	}
+	pool := pdftest.NewPool(f, pdftext.Config{Memory: 64 << 20, Time: 5 * time.Second})
 	f.Fuzz(func(t *testing.T, name string, b []byte) {
 		blocks := NewBlocks(t.Context(), bytes.NewReader(b), int64(len(b)))
 		begin := time.Now()
-		in, _ := Read(context.Background(), name, blocks, int64(len(b)))
+		in, err := Reader{PDF: pool}.Read(context.Background(), name, blocks, int64(len(b)))
 		if time.Since(begin) > 20*time.Second {
 			t.Fatal("slow")
+		}
+		if in.Problem == ParserFailed {
+			t.Error(err)
 		}
 		if len(in.Title) > maxTag || len(in.Text) > MaxText || strings.ToValidUTF8(in.Title, "") != in.Title || in.Duration < 0 {
 			t.Errorf("%+v", in)

@@ -114,6 +114,9 @@ var id3Frames = func() map[string]func(*Info, string) {
 // id3Text decodes a text frame: a byte of encoding, then text; the first of
 // several values.
 func id3Text(b []byte) string {
+	if len(b) == 0 {
+		return "" // the file ends before the frame's text
+	}
 	encoding, b := b[0], b[1:]
 	var s string
 	switch encoding {

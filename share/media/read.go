@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/freshet/freshet/extract/pdftext"
 )
 
 // reader reads what a file of some type says of itself. It bounds what it reads
@@ -22,20 +24,38 @@ var readers = map[string]reader{
 	"m4a": readMP4, "m4b": readMP4, "mp4": readMP4, "m4v": readMP4, "mov": readMP4, "3gp": readMP4,
 	"mkv": readMatroska, "webm": readMatroska, "mka": readMatroska, "avi": readAVI,
 	"jpg": readJPEG, "jpeg": readJPEG, "png": readPNG, "gif": readGIF,
-	"pdf": readPDF, "docx": readDOCX, "odt": readODT, "txt": readText, "md": readText, "html": readHTML, "htm": readHTML, "xhtml": readHTML,
+	"pdf":  nil, // needs the pool of a Reader
+	"docx": readDOCX, "odt": readODT, "txt": readText, "md": readText, "html": readHTML, "htm": readHTML, "xhtml": readHTML,
 }
 
+// Reader reads what files say of themselves.
+type Reader struct {
+	PDF *pdftext.Pool // nil leaves out PDF documents
+}
+
+// ParserFailed is the Problem of a file on which a parser panicked.
+const ParserFailed = "parser-failed"
+
 // Read reads tags or text of the file named name. What a damaged file says is
-// kept as far as it was read; the error tells the rest. A parser that fails on
-// some input in a way of its own is an error too.
-func Read(_ context.Context, name string, r io.ReaderAt, size int64) (in Info, err error) {
-	read, ok := readers[Ext(name)]
+// kept as far as it was read; the error says what was not. A file that exceeds
+// limits of its own format, or on which a parser panics, has a Problem, too.
+func (rd Reader) Read(ctx context.Context, name string, r io.ReaderAt, size int64) (in Info, err error) {
+	ext := Ext(name)
+	read, ok := readers[ext]
 	if !ok {
 		return in, nil
 	}
+	if ext == "pdf" {
+		read = func(r io.ReaderAt, size int64, in *Info) error { return readPDF(ctx, rd.PDF, r, size, in) }
+	}
+	return guarded(ext, read, r, size)
+}
+
+// guarded reads a file; a panic of its parser is an error of that file alone.
+func guarded(ext string, read reader, r io.ReaderAt, size int64) (in Info, err error) {
 	defer func() {
-		if p := recover(); p != nil { // of a library's parser
-			err = fmt.Errorf("damaged %s file: %v", Ext(name), p)
+		if p := recover(); p != nil {
+			in.Problem, err = ParserFailed, fmt.Errorf("damaged %s file: %v", ext, p)
 		}
 		in.clean()
 	}()

@@ -16,15 +16,30 @@ const (
 	endSign    = "0" // the byte behind '/'
 )
 
+// nameSign separates the two forms in the key of a name that is not in NFC, and
+// begins the key of a name that has this byte itself.
+const nameSign = "\x01"
+
 // Name returns what a file or folder name is ordered by: the bytes of its
 // Unicode NFC form. A name that is not in NFC itself (as macOS writes) is set
 // apart from its composed twin by its own bytes, so that different names of
-// one folder never have one key.
+// one folder never have one key: nameOf is the inverse.
 func Name(name string) string {
-	if ascii(name) || norm.NFC.IsNormalString(name) {
+	switch {
+	case strings.Contains(name, nameSign):
+		return nameSign + name
+	case ascii(name) || norm.NFC.IsNormalString(name):
 		return name
 	}
-	return norm.NFC.String(name) + "\x01" + name
+	return norm.NFC.String(name) + nameSign + name
+}
+
+// nameOf returns the name of a key.
+func nameOf(key []byte) []byte {
+	if _, name, ok := bytes.Cut(key, []byte(nameSign)); ok {
+		return name
+	}
+	return key
 }
 
 func ascii(s string) bool {
@@ -89,10 +104,7 @@ func KeyPath(key []byte) string {
 		if end < 0 {
 			end = len(key)
 		}
-		name := key[min(1, end):end]
-		if i := bytes.IndexByte(name, 1); i >= 0 && norm.NFC.String(string(name[i+1:])) == string(name[:i]) {
-			name = name[i+1:]
-		}
+		name := nameOf(key[min(1, end):end])
 		if len(out) > 0 {
 			out = append(out, '/')
 		}

@@ -2,6 +2,8 @@ package part
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/freshet/freshet/share/source"
@@ -13,10 +15,8 @@ import (
 // apart is the end: a server gives up after some tens of links (40 on Linux, 63 on
 // Windows) and cannot enter a folder that it has just listed, while real folders
 // end with one that has no such subfolder, or go on.
-func (w *Walk) loop(ctx context.Context, entries []source.Entry) (bool, error) {
+func (w *Walk) loop(ctx context.Context) (bool, error) {
 	top := &w.stack[len(w.stack)-1]
-	top.digest, top.files = w.digest(entries)
-	top.entries = len(entries)
 	if top.entries == top.files {
 		return false, nil // no way further down
 	}
@@ -72,30 +72,51 @@ type ancestor struct {
 const maxAbove = 64
 
 // lookAbove lists the folders above the part, nearest first: a link inside it may
-// lead back there. A folder that cannot be listed leads nowhere.
-func (w *Walk) lookAbove(ctx context.Context) error {
-	w.above = w.above[:0]
-	for path := w.Part.Folder; path != "" && len(w.above) < maxAbove; {
-		path, _ = SplitPath(path)
-		entries, err := w.List.List(ctx, path)
+// lead back there. A folder that cannot be listed leads nowhere. The part is
+// Missing if a folder above lists no such subfolder: servers follow links, and
+// names in other letters, to folders that a walk from the root does not meet.
+func (w *Walk) lookAbove(ctx context.Context) (above []ancestor, err error) {
+	for path := w.Part.Folder; path != "" && len(above) < maxAbove; {
+		var name string
+		path, name = SplitPath(path)
+		var digest Hash
+		there := false
+		err := source.Each(ctx, w.List, path, func(entries []source.Entry) error {
+			sum, _ := w.digest(entries)
+			digest = digest.plus(sum)
+			there = there || slices.ContainsFunc(entries, func(e source.Entry) bool { return e.Dir && !e.Link && e.Name == name })
+			return nil
+		})
+		w.Result.Listings++
 		if err != nil {
-			if source.ClassOf(err).Lost() {
-				return err
+			class := source.ClassOf(err)
+			if class.Lost() {
+				return nil, err
+			}
+			if path == "" && class == source.Gone {
+				return nil, &source.Error{Op: "list", Path: "/", Class: source.Offline, Err: fmt.Errorf("the root is gone: %w", err)}
 			}
 			continue
 		}
-		w.Result.Listings++
-		d, _ := w.digest(entries)
-		w.above = append(w.above, ancestor{path, d})
+		if !there {
+			w.Result.Missing = true
+			return nil, nil
+		}
+		above = append(above, ancestor{path, digest})
 	}
-	return nil
+	return above, nil
 }
 
 // endless goes the way down from the top again and again, up to maxLinks times: a
 // loop if it ends at a folder that still has the same listing.
 func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, error) {
 	deeper := func(times int) (ok, same bool, err error) {
-		entries, err := w.List.List(ctx, string(w.path)+strings.Repeat(way, times))
+		var sum Hash
+		err = source.Each(ctx, w.List, string(w.path)+strings.Repeat(way, times), func(entries []source.Entry) error {
+			d, _ := w.digest(entries)
+			sum = sum.plus(d)
+			return nil
+		})
 		w.Result.Listings++
 		if err != nil {
 			if source.ClassOf(err).Lost() {
@@ -103,8 +124,7 @@ func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, erro
 			}
 			return false, false, nil
 		}
-		d, _ := w.digest(entries)
-		return true, d == digest, nil
+		return true, sum == digest, nil
 	}
 	good, bad := 0, maxLinks
 	if ok, _, err := deeper(maxLinks); ok || err != nil {
@@ -126,7 +146,15 @@ func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, erro
 	return same && good >= minTurns, nil
 }
 
-// digest hashes a listing without its place.
+// digestOf adds a piece of the level's listing to its digest.
+func (l *level) digestOf(w *Walk, entries []source.Entry) {
+	sum, files := w.digest(entries)
+	l.digest = l.digest.plus(sum)
+	l.files += files
+	l.entries += len(entries)
+}
+
+// digest hashes a listing, or a piece of one, without its place.
 func (w *Walk) digest(entries []source.Entry) (sum Hash, files int) {
 	h := hasher{buf: w.hash.buf}
 	for _, e := range entries {

@@ -28,7 +28,6 @@ package part
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -63,7 +62,7 @@ func (p Part) String() string {
 		if s == "" {
 			return "…"
 		}
-		name, _, _ := strings.Cut(s[1:], "\x01")
+		name := string(nameOf([]byte(s[1:])))
 		if s[0] == '/' {
 			name += "/"
 		}

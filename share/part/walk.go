@@ -4,28 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/freshet/freshet/share/source"
 )
 
-// Lister lists a folder; a source.Source is one.
-type Lister interface {
-	List(ctx context.Context, path string) ([]source.Entry, error)
-}
-
 // Walk reads a part and finds where it may be cut. The zero value of every
 // field but List is useful.
 type Walk struct {
-	List   Lister
+	List   source.Lister
 	Part   Part
 	Inside []Span // the outermost parts inside, in order: left out
 	Bound  Bound
-	// Memory bounds the names of subfolders that wait for their turn; 0 means
-	// Bound's. What does not fit is forgotten and listed again later.
+	// Memory bounds the names of subfolders that wait for their turn, and what a
+	// listing takes to be sorted; 0 means Bound's. What does not fit goes to Spill.
 	Memory int64
+	// Spill is where names wait that do not fit into memory. nil: a file in the
+	// system's folder for temporary files.
+	Spill *Spill
 	// File is called for every file, in the order of keys. folder is the same
 	// pointer for all files of one folder.
 	File func(folder *Folder, e source.Entry) error
@@ -35,7 +32,8 @@ type Walk struct {
 	// stored of them stays.
 	Skip func(path string) bool
 	// Failed hears of a folder that could not be read while the walk goes on, and
-	// tells whether what is stored of it stays. nil: it stays.
+	// tells whether what is stored of it stays. A folder that is Gone although its
+	// parent listed it is told, too. nil: it stays.
 	Failed func(path string, err error) (keep bool)
 	// Now is the clock that listings are timed with; nil means time.Now.
 	Now func() time.Time
@@ -48,9 +46,9 @@ type Walk struct {
 	path     []byte // of the folder on top
 	key      []byte
 	folder   *Folder // of the files on top
-	waiting  int64   // bytes of names that wait
+	waiting  int64   // bytes of names that wait in memory
 	hash     hasher
-	failed   int             // failures in a row
+	failed   int             // folders in a row that could not be read
 	alive    map[string]bool // folders of parts inside that were met
 	above    []ancestor
 	verdicts map[Hash]bool // listings that repeat: whether for ever
@@ -69,12 +67,15 @@ type Result struct {
 	Pieces   []Piece // closed pieces, inner before outer: candidates for parts
 	Kept     []Range // key ranges that could not be read: stored entries stay
 	Listings int64
-	Relisted int64  // listings repeated for want of memory
+	Spilled  int64  // folders whose listing or names went to disk
 	Links    int64  // symbolic links left out
 	Loops    int64  // folders left out because they repeat a folder above
 	Peak     int64  // most bytes of waiting names held at once
 	Orphans  []Part // outermost parts inside whose folder the walk did not meet
 	Missing  bool   // the part's own folder is gone
+	// Unreadable is why the part's own folder could not be read: what is stored of
+	// the part stays, and the rest of the result says nothing.
+	Unreadable error
 }
 
 // Range is a range of keys [Low, High).
@@ -89,14 +90,12 @@ type Piece struct {
 // level is a folder that is being walked.
 type level struct {
 	name    string
-	left    string   // border behind the last closed piece
-	last    string   // name key of the subfolder walked last
-	names   []string // subfolders that wait, in order
-	dropped bool     // names were forgotten: list again
-	own     Sum      // the folder itself; its parent's part holds it
-	run     Sum      // since left, without closed pieces inside
-	size    int64    // bytes of names
-	digest  Hash     // of the listing, to find loops
+	left    string // border behind the last closed piece
+	last    string // name key of the subfolder walked last
+	waiting waitingNames
+	own     Sum  // the folder itself; its parent's part holds it
+	run     Sum  // since left, without closed pieces inside
+	digest  Hash // of the listing, to find loops
 	entries int
 	files   int
 }
@@ -124,28 +123,37 @@ func (w *Walk) Run(ctx context.Context) error {
 	if w.MaxDepth <= 0 {
 		w.MaxDepth = 20_000
 	}
+	if w.Spill == nil {
+		w.Spill = new(Spill)
+		defer w.Spill.Close()
+	}
 	w.path = append(w.path[:0], w.Part.Folder...)
 	w.key = append(w.key[:0], FolderKey(w.Part.Folder)...)
 	w.stack = append(w.stack[:0], level{left: w.Part.Left})
+	above, err := w.lookAbove(ctx)
+	if err != nil || w.Result.Missing {
+		return err
+	}
 	if err := w.enter(ctx); err != nil {
-		if source.ClassOf(err) == source.Gone && !w.Part.Root() {
-			w.Result.Missing = true
-			return nil
-		}
-		return err
+		return w.notEntered(err)
 	}
-	if err := w.lookAbove(ctx); err != nil {
-		return err
-	}
+	w.above = above
 	for {
+		if err := ctx.Err(); err != nil {
+			return canceled(string(w.path), err)
+		}
 		top := &w.stack[len(w.stack)-1]
-		if top.dropped {
-			if err := w.relist(ctx); err != nil {
+		if n := &top.waiting; len(n.names) == 0 && len(n.regions) > 0 {
+			bytes, err := n.fill(w.Spill, w.Memory/2)
+			if err != nil {
 				return err
 			}
-			continue
+			w.waiting += bytes
+			if len(n.regions) == 0 {
+				w.freeSpill()
+			}
 		}
-		if len(top.names) > 0 {
+		if len(top.waiting.names) > 0 {
 			if err := w.descend(ctx); err != nil {
 				return err
 			}
@@ -164,11 +172,11 @@ func (w *Walk) Run(ctx context.Context) error {
 // descend takes the first waiting subfolder of the top level.
 func (w *Walk) descend(ctx context.Context) error {
 	top := &w.stack[len(w.stack)-1]
-	name := top.names[0]
-	top.names[0] = ""
-	top.names = top.names[1:]
+	name := top.waiting.names[0]
+	top.waiting.names[0] = ""
+	top.waiting.names = top.waiting.names[1:]
 	w.waiting -= nameSize(name)
-	top.size -= nameSize(name)
+	top.waiting.size -= nameSize(name)
 	top.last = Name(name)
 	w.push(name)
 	if len(w.stack) > w.MaxDepth {
@@ -185,7 +193,29 @@ func (w *Walk) descend(ctx context.Context) error {
 		w.failed = 0
 		return nil
 	}
-	return w.unreadable(err)
+	return w.unreadable(ctx, err)
+}
+
+// notEntered decides what an error for the part's own folder means. The host's
+// root must be readable; another folder may be gone or closed.
+func (w *Walk) notEntered(err error) error {
+	class := source.ClassOf(err)
+	switch {
+	case w.Part.Folder == "" || class.Lost():
+		return err
+	case class != source.Gone && (w.Failed == nil || w.Failed(w.Part.Folder, err)):
+		w.Result.Unreadable = err
+		low, high := w.Part.Range()
+		w.Result.Kept = append(w.Result.Kept, Range{low, high})
+	default:
+		w.Result.Missing = true
+	}
+	return nil
+}
+
+// canceled is the error of a walk that was stopped at a folder.
+func canceled(path string, err error) error {
+	return &source.Error{Op: "list", Path: "/" + path, Class: source.Canceled, Err: err}
 }
 
 func (w *Walk) push(name string) {
@@ -213,6 +243,7 @@ func (w *Walk) leave() {
 func (w *Walk) pop() {
 	n := len(w.stack) - 1
 	name := w.stack[n].name
+	w.waiting -= w.stack[n].waiting.size // of a folder that was left before its end
 	w.stack[n] = level{}
 	w.stack = w.stack[:n]
 	w.path = w.path[:len(w.path)-len(name)]
@@ -246,7 +277,7 @@ func (w *Walk) close(top *level, right string) {
 
 // unreadable decides what an error for the folder just entered means. The folder
 // itself is there: its parent lists it.
-func (w *Walk) unreadable(err error) error {
+func (w *Walk) unreadable(ctx context.Context, err error) error {
 	class := source.ClassOf(err)
 	path, key := string(w.path), string(w.key)
 	own := w.stack[len(w.stack)-1].own
@@ -254,75 +285,82 @@ func (w *Walk) unreadable(err error) error {
 	if class.Lost() {
 		return err
 	}
-	if class == source.Protocol {
-		if w.failed++; w.failed >= 10 {
-			return fmt.Errorf("%d folders in a row: %w", w.failed, err)
+	if class != source.Denied {
+		if err := w.tryRoot(ctx); err != nil {
+			return err
 		}
 	}
-	keep := w.Failed == nil || w.Failed(path, err)
-	if class == source.Gone {
-		return nil // since its parent was listed
-	}
-	if keep {
+	if w.Failed == nil || w.Failed(path, err) {
 		w.Result.Kept = append(w.Result.Kept, Range{key, key + endSign})
 	}
-	w.add(folderSign, w.stack[len(w.stack)-1].last, own)
+	if class != source.Gone {
+		w.add(folderSign, w.stack[len(w.stack)-1].last, own)
+	}
 	return nil
+}
+
+// failuresInRow is how many folders in a row may be gone or unreadable before the
+// root is asked for; after that it is asked for at twice as many each time.
+const failuresInRow = 10
+
+// tryRoot counts a failed folder. After many in a row it lists the root: a host
+// whose root cannot be read is lost, and nothing follows from the failures.
+func (w *Walk) tryRoot(ctx context.Context) error {
+	w.failed++
+	if n := w.failed / failuresInRow; w.failed%failuresInRow != 0 || n&(n-1) != 0 {
+		return nil
+	}
+	w.Result.Listings++
+	_, err := w.List.List(ctx, "")
+	if err == nil {
+		return nil
+	}
+	class := source.ClassOf(err)
+	if !class.Lost() {
+		class = source.Offline
+	}
+	return &source.Error{Op: "list", Path: "/", Class: class, Err: fmt.Errorf("the root is lost after %d folders in a row that could not be read: %w", w.failed, err)}
 }
 
 // enter lists the folder on top, gives out its files and keeps the names of
 // its subfolders.
 func (w *Walk) enter(ctx context.Context) error {
 	path := string(w.path)
-	if w.Skip != nil && len(w.stack) > 1 && w.Skip(path) {
+	if w.Skip != nil && path != "" && w.Skip(path) {
 		return &source.Error{Op: "list", Path: "/" + path, Class: source.Denied, Err: ErrRemembered}
 	}
+	top := &w.stack[len(w.stack)-1]
+	sorted := sorter{spill: w.Spill, memory: max(minSort, w.Memory)}
+	inside := w.overlaps()
 	start := w.Now()
-	entries, err := w.List.List(ctx, path)
+	err := source.Each(ctx, w.List, path, func(entries []source.Entry) error {
+		top.digestOf(w, entries)
+		return w.sift(entries, inside, &sorted)
+	})
 	if err != nil {
 		return err
 	}
 	w.Result.Listings++
-	top := &w.stack[len(w.stack)-1]
 	top.own.Time += w.Now().Sub(start)
 	w.hash.enter(w.key)
-	if again, err := w.loop(ctx, entries); again || err != nil {
+	if again, err := w.loop(ctx); again || err != nil {
 		if again {
 			w.Result.Loops++
 		}
 		return err
 	}
+	if inside {
+		w.meet()
+	}
 	w.folder = nil
-	return w.sift(entries, "")
+	return w.takeIn(ctx, &sorted)
 }
 
 // ErrRemembered is why a folder was not listed: it was denied before.
 var ErrRemembered = errors.New("denied before, not asked again yet")
 
-// relist lists the top folder again for the names of subfolders that were
-// forgotten.
-func (w *Walk) relist(ctx context.Context) error {
-	top := &w.stack[len(w.stack)-1]
-	entries, err := w.List.List(ctx, string(w.path))
-	if err != nil {
-		return err
-	}
-	w.Result.Listings++
-	w.Result.Relisted++
-	top.dropped = false
-	w.hash.enter(w.key)
-	entries = slices.DeleteFunc(entries, func(e source.Entry) bool { return !e.Dir })
-	return w.sift(entries, top.last)
-}
-
-// sift sorts a listing and takes from it what belongs to the part: files go out,
-// subfolders behind the name key after wait for their turn.
-func (w *Walk) sift(entries []source.Entry, after string) error {
-	type item struct {
-		key string
-		source.Entry
-	}
-	items := make([]item, 0, len(entries))
+// sift takes from a piece of a listing what belongs to the part.
+func (w *Walk) sift(entries []source.Entry, inside bool, into *sorter) error {
 	for _, e := range entries {
 		if e.Link {
 			w.Result.Links++
@@ -332,39 +370,51 @@ func (w *Walk) sift(entries []source.Entry, after string) error {
 			continue // no name of a file: a host that lies or a listing misread
 		}
 		key := Name(e.Name)
-		if (after != "" && key <= after) || (len(w.stack) == 1 && !w.within(key, e.Dir)) {
+		if len(w.stack) == 1 && !w.within(key, e.Dir) || inside && w.held(key, e.Dir) {
 			continue
 		}
-		items = append(items, item{key, e})
-	}
-	slices.SortFunc(items, func(a, b item) int {
-		if a.Dir != b.Dir {
-			if a.Dir {
-				return 1
-			}
-			return -1
-		}
-		return strings.Compare(a.key, b.key)
-	})
-	items = slices.CompactFunc(items, func(a, b item) bool { return a.Dir == b.Dir && a.key == b.key })
-	inside := w.overlaps()
-	if inside {
-		w.meet()
-	}
-	for _, it := range items {
-		if inside && w.held(it.key, it.Dir) {
-			continue
-		}
-		if it.Dir {
-			w.wait(it.Name)
-			continue
-		}
-		if err := w.file(it.key, it.Entry); err != nil {
+		if err := into.add(listed{key, e}); err != nil {
 			return err
 		}
 	}
-	w.forget()
 	return nil
+}
+
+// takeIn takes a sorted listing: files go out, subfolders wait for their turn.
+func (w *Walk) takeIn(ctx context.Context, sorted *sorter) error {
+	top := len(w.stack) - 1
+	names := &w.stack[top].waiting
+	err := sorted.each(ctx, func(e listed) error {
+		if !e.Dir {
+			return w.file(e.key, e.Entry)
+		}
+		bytes, err := names.push(w.Spill, e.Name, w.Memory/2)
+		w.waiting += bytes
+		return err
+	})
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			err = canceled(string(w.path), err)
+		}
+		return err
+	}
+	if err := names.seal(w.Spill); err != nil {
+		return err
+	}
+	if len(sorted.runs) > 0 || len(names.regions) > 0 {
+		w.Result.Spilled++
+		w.freeSpill()
+	}
+	return w.makeRoom()
+}
+
+// freeSpill gives the end of the spill free behind what still waits there.
+func (w *Walk) freeSpill() {
+	end := int64(0)
+	for i := range w.stack {
+		end = max(end, w.stack[i].waiting.end())
+	}
+	w.Spill.free(end)
 }
 
 func (w *Walk) file(key string, e source.Entry) error {
@@ -383,32 +433,26 @@ func (w *Walk) file(key string, e source.Entry) error {
 	return w.File(w.folder, e)
 }
 
-// wait puts a subfolder in line.
-func (w *Walk) wait(name string) {
-	top := &w.stack[len(w.stack)-1]
-	top.names = append(top.names, name)
-	top.size += nameSize(name)
-	w.waiting += nameSize(name)
-}
-
-func nameSize(name string) int64 { return int64(len(name)) + 16 }
-
-// forget drops the names of the level that holds most of them, until what waits
-// is within the memory; the level on top keeps its own.
-func (w *Walk) forget() {
+// makeRoom moves the names of the level that holds most of them to disk, until what
+// waits in memory is within the bound; the level on top keeps its own.
+func (w *Walk) makeRoom() error {
 	w.Result.Peak = max(w.Result.Peak, w.waiting)
 	for w.waiting > w.Memory {
 		most := -1
 		for i := range w.stack[:len(w.stack)-1] {
-			if w.stack[i].size > 0 && (most < 0 || w.stack[i].size > w.stack[most].size) {
+			if size := w.stack[i].waiting.size; size > 0 && (most < 0 || size > w.stack[most].waiting.size) {
 				most = i
 			}
 		}
 		if most < 0 {
-			return
+			return nil
 		}
-		l := &w.stack[most]
-		w.waiting -= l.size
-		l.names, l.size, l.dropped = nil, 0, true
+		freed, err := w.stack[most].waiting.toDisk(w.Spill)
+		if err != nil {
+			return err
+		}
+		w.Result.Spilled++
+		w.waiting -= freed
 	}
+	return nil
 }

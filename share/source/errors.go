@@ -60,6 +60,10 @@ var (
 	errLost     = errors.New("connection lost")
 )
 
+// Wrap returns err as an *Error of its class; a nil err and an *Error stay what
+// they are. path has no slash before it.
+func Wrap(op, path string, err error) error { return fail(op, path, err) }
+
 // fail wraps err; a nil err stays nil.
 func fail(op, path string, err error) error {
 	if err == nil {
@@ -78,8 +82,8 @@ func classify(err error) Class {
 	switch {
 	case errors.Is(err, errDenied), errors.Is(err, fs.ErrPermission):
 		return Denied
-	case errors.Is(err, errGone), errors.Is(err, fs.ErrNotExist):
-		return Gone
+	case errors.Is(err, errGone), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		return Gone // a file or a link took the folder's place
 	case errors.Is(err, context.Canceled):
 		return Canceled
 	case errors.Is(err, syscall.ECONNREFUSED):

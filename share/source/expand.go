@@ -12,13 +12,15 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/freshet/freshet/weburl"
 )
 
 // maxRange bounds the addresses of one source.
 const maxRange = 1 << 16
 
 // cidr matches scheme://address/bits[/path]: an address range.
-var cidr = regexp.MustCompile(`^([a-z]+)://([^@/]*@)?(\[?[0-9a-fA-F.:]+?\]?)(:\d+)?/(\d{1,3})(/.*)?$`)
+var cidr = regexp.MustCompile(`^([a-z+]+)://([^@/]*@)?(\[?[0-9a-fA-F.:]+?\]?)(:\d+)?/(\d{1,3})(/.*)?$`)
 
 // IsRange reports whether spec names an address range, which is to be probed
 // again from time to time.
@@ -29,6 +31,19 @@ func IsRange(spec string) bool {
 	}
 	_, err := netip.ParseAddr(strings.Trim(m[3], "[]"))
 	return err == nil
+}
+
+// IsLocal reports whether spec names folders of this machine.
+func IsLocal(spec string) bool {
+	spec = strings.TrimSpace(spec)
+	return strings.HasPrefix(spec, "/") || len(spec) >= 5 && strings.EqualFold(spec[:5], "file:")
+}
+
+// HasLogin reports whether spec has a user or a password in it.
+func HasLogin(spec string) bool {
+	_, rest, _ := strings.Cut(spec, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	return strings.Contains(authority, "@") || weburl.Redact(spec) != spec
 }
 
 // Expand returns the hosts that a source names.
@@ -46,7 +61,7 @@ func Expand(ctx context.Context, spec string, o Options) ([]*url.URL, error) {
 		if addr, err := netip.ParseAddr(strings.Trim(m[3], "[]")); err == nil {
 			p, err := netip.ParsePrefix(addr.String() + "/" + m[5])
 			if err != nil {
-				return nil, fmt.Errorf("source %s: %w", spec, err)
+				return nil, fmt.Errorf("source %s: %w", weburl.Redact(spec), err)
 			}
 			return expandRange(ctx, m, p, o)
 		}
@@ -56,6 +71,9 @@ func Expand(ctx context.Context, spec string, o Options) ([]*url.URL, error) {
 		if strings.HasPrefix(spec, "/") {
 			return Expand(ctx, (&url.URL{Scheme: "file", Path: spec}).String(), o)
 		}
+		if strings.Contains(spec, "@") { // perhaps with a password
+			spec = "…" + spec[strings.LastIndexByte(spec, '@'):]
+		}
 		return nil, fmt.Errorf("source %q: write it as a URL, such as smb://server/share or file:///folder", spec)
 	}
 	authority, path, _ := strings.Cut(rest, "/")
@@ -64,7 +82,7 @@ func Expand(ctx context.Context, spec string, o Options) ([]*url.URL, error) {
 		user, authority = authority[:i+1], authority[i+1:]
 	}
 	if _, ok := port(scheme); !ok {
-		return nil, fmt.Errorf("source %s: no source of scheme %q: use one of %s", spec, scheme, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("source %s: no source of scheme %q: use one of %s", weburl.Redact(spec), scheme, strings.Join(Names(), ", "))
 	}
 	var out []*url.URL
 	for h := range strings.SplitSeq(authority, ",") {
@@ -72,12 +90,15 @@ func Expand(ctx context.Context, spec string, o Options) ([]*url.URL, error) {
 		if err != nil {
 			var ue *url.Error
 			if errors.As(err, &ue) {
-				err = ue.Err // without the password
+				err = ue.Err // without the URL
 			}
-			return nil, fmt.Errorf("source %s://%s/%s: %w", scheme, h, path, err)
+			if shown := weburl.Redact(spec); shown != spec { // what is wrong may be a piece of the password
+				return nil, fmt.Errorf("source %s: malformed URL: write /, ?, #, %%, : and spaces of a password as %%2F, %%3F, %%23, %%25, %%3A and %%20", shown)
+			}
+			return nil, fmt.Errorf("source %s: %w", spec, err)
 		}
 		if u.Hostname() == "" && scheme != "file" {
-			return nil, fmt.Errorf("source %s: no host: write %s://server/folder", spec, scheme)
+			return nil, fmt.Errorf("source %s: no host: write %s://server/folder", weburl.Redact(spec), scheme)
 		}
 		out = append(out, u)
 	}
@@ -91,6 +112,9 @@ func expandRange(ctx context.Context, m []string, p netip.Prefix, o Options) ([]
 	}
 	if _, ok := port(m[1]); !ok || m[1] == "file" {
 		return nil, fmt.Errorf("source %s: no network source of scheme %q", p, m[1])
+	}
+	if _, password, _ := strings.Cut(strings.TrimSuffix(m[2], "@"), ":"); (password != "" || o.Password != "") && !o.TrustRange && revealsPassword(m[1], o) {
+		return nil, fmt.Errorf("source %s://…@%s: every machine of the range that answers would learn the password: name the hosts (%s://user@one,two/), use a protocol with TLS, host_keys for sftp, or say trust_range: true", m[1], p, m[1])
 	}
 	p = p.Masked()
 	var urls []*url.URL
@@ -126,6 +150,18 @@ func expandRange(ctx context.Context, m []string, p netip.Prefix, o Options) ([]
 		}
 	}
 	return out, ctx.Err()
+}
+
+// revealsPassword reports whether a server of the scheme gets to know the password
+// before it has proved who it is.
+func revealsPassword(scheme string, o Options) bool {
+	switch scheme {
+	case "ftp", "webdav", "http", "index+http":
+		return true
+	case "sftp":
+		return len(o.HostKeys) == 0
+	}
+	return false
 }
 
 // probe reports whether something listens at the address.

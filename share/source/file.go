@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -36,22 +37,79 @@ func dialFile(_ context.Context, u *url.URL, _ Options) (Source, error) {
 	return &local{root: root}, nil
 }
 
-func (l *local) List(_ context.Context, path string) ([]Entry, error) {
-	out, err := l.list(path)
-	return out, fail("list", path, err)
+func (l *local) List(ctx context.Context, path string) ([]Entry, error) {
+	var out []Entry
+	err := l.ListEach(ctx, path, func(entries []Entry) error {
+		out = append(out, entries...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
-func (l *local) list(path string) ([]Entry, error) {
-	d, err := l.open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+// listingPiece is how many names are read at once.
+const listingPiece = 1024
+
+// ListEach implements Streamer.
+func (l *local) ListEach(ctx context.Context, path string, f func([]Entry) error) error {
+	var d *os.File
+	err := l.patient(ctx, func() (err error) {
+		d, err = l.open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+		return err
+	})
 	if err != nil {
-		return nil, err
+		return fail("list", path, err)
 	}
-	defer d.Close()
-	names, err := d.Readdirnames(-1)
+	for {
+		var piece []Entry
+		end := false
+		err := l.patient(ctx, func() (err error) {
+			piece, end, err = readPiece(d)
+			return err
+		})
+		if err != nil {
+			if ctx.Err() == nil { // else the call may still be under way
+				d.Close()
+			}
+			return fail("list", path, err)
+		}
+		err = f(piece)
+		if err != nil || end {
+			d.Close()
+			return err
+		}
+	}
+}
+
+// patient runs a call of the operating system that may never return: the server of
+// a network file system that is mounted here may be silent. After ctx ended what
+// the call used belongs to the call.
+func (l *local) patient(ctx context.Context, call func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	done := make(chan error, 1)
+	go func() { done <- call() }() // ends with the call
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// readPiece reads the next entries of a folder.
+func readPiece(d *os.File) (out []Entry, end bool, err error) {
+	names, err := d.Readdirnames(listingPiece)
+	if err == io.EOF {
+		return nil, true, nil
+	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	out := make([]Entry, 0, len(names))
+	out = make([]Entry, 0, len(names))
 	for _, name := range names {
 		var st unix.Stat_t
 		err := unix.Fstatat(int(d.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW)
@@ -59,7 +117,7 @@ func (l *local) list(path string) ([]Entry, error) {
 			continue // removed since
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "stat", Path: name, Err: err}
+			return nil, false, &os.PathError{Op: "stat", Path: name, Err: err}
 		}
 		e := Entry{Name: name, Size: st.Size, Modified: st.Mtim.Sec}
 		switch st.Mode & unix.S_IFMT {
@@ -73,7 +131,7 @@ func (l *local) list(path string) ([]Entry, error) {
 		}
 		out = append(out, e)
 	}
-	return out, nil
+	return out, false, nil
 }
 
 func (l *local) Open(_ context.Context, path string) (File, error) {
@@ -90,7 +148,16 @@ func (l *local) Open(_ context.Context, path string) (File, error) {
 		f.Close()
 		return nil, fail("open", path, err)
 	}
-	return localFile{f, st.Size()}, nil
+	return localFile{f, st.Size(), path}, nil
+}
+
+// Identity tells the root from what another mount puts in its place.
+func (l *local) Identity(context.Context) (string, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(l.root, &st); err != nil {
+		return "", fail("stat", "", err)
+	}
+	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }
 
 func (l *local) Close() error {
@@ -98,27 +165,80 @@ func (l *local) Close() error {
 	return nil
 }
 
-// open opens what is at path, following no link below the root.
+// open opens what is at path, following no link below the root, wherever in the path
+// it is: whoever may write to the share could lead us out of it.
 func (l *local) open(path string, flags int) (*os.File, error) {
-	flags |= unix.O_CLOEXEC | unix.O_NOFOLLOW
-	full := l.root
+	flags |= unix.O_CLOEXEC
+	root, err := openAt(unix.AT_FDCWD, l.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC) // may be a link itself
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: l.root, Err: err}
+	}
+	defer unix.Close(root)
+	if len(path) > maxPath {
+		return l.deep.open(root, path, flags)
+	}
 	if path == "" {
-		flags &^= unix.O_NOFOLLOW // the root itself may be a link
-	} else {
-		full = filepath.Join(l.root, path)
+		path = "."
 	}
-	if len(full) > maxPath {
-		return l.deep.open(l.root, path, flags)
+	fd, err := openBeneath(root, path, flags)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(l.root, path), Err: err}
 	}
+	return os.NewFile(uintptr(fd), filepath.Join(l.root, path)), nil
+}
+
+// openAt is openat(2) that goes on after a signal.
+func openAt(dir int, path string, flags int) (fd int, err error) {
 	for {
-		fd, err := unix.Open(full, flags, 0)
-		if err == unix.EINTR {
+		if fd, err = unix.Openat(dir, path, flags, 0); err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// maxRaces bounds how often a path is resolved again because a name in it moved.
+const maxRaces = 100
+
+// openBeneath opens path below a folder without a link in any place of it.
+func openBeneath(dir int, path string, flags int) (fd int, err error) {
+	how := unix.OpenHow{Flags: uint64(flags | unix.O_NOFOLLOW), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	for range maxRaces {
+		fd, err = unix.Openat2(dir, path, &how)
+		switch err {
+		case unix.EAGAIN, unix.EINTR:
 			continue
+		case unix.ENOSYS, unix.EPERM, unix.EINVAL: // an old kernel, or a filter of system calls that does not know it
+			return openByName(dir, path, flags)
 		}
+		return fd, err
+	}
+	return fd, err
+}
+
+// openByName does what openBeneath does, name by name.
+func openByName(dir int, path string, flags int) (int, error) {
+	at := dir
+	defer func() {
+		if at != dir {
+			unix.Close(at)
+		}
+	}()
+	for {
+		name, rest, more := strings.Cut(path, "/")
+		if name == ".." {
+			return -1, unix.ENOENT
+		}
+		if !more {
+			return openAt(at, name, flags|unix.O_NOFOLLOW)
+		}
+		fd, err := openAt(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
 		if err != nil {
-			return nil, &os.PathError{Op: "open", Path: full, Err: err}
+			return -1, err
 		}
-		return os.NewFile(uintptr(fd), full), nil
+		if at != dir {
+			unix.Close(at)
+		}
+		at, path = fd, rest
 	}
 }
 
@@ -136,14 +256,14 @@ func (d *deep) close() {
 	}
 }
 
-func (d *deep) open(root, path string, flags int) (*os.File, error) {
+func (d *deep) open(root int, path string, flags int) (*os.File, error) {
 	if d.path == "" || !strings.HasPrefix(path, d.path+"/") {
 		d.close()
-		cut := strings.LastIndexByte(path[:maxPath-min(len(root)+1, maxPath/2)], '/')
+		cut := strings.LastIndexByte(path[:maxPath], '/')
 		if cut <= 0 {
 			return nil, &os.PathError{Op: "open", Path: path[:100] + "…", Err: unix.ENAMETOOLONG}
 		}
-		fd, err := unix.Open(filepath.Join(root, path[:cut]), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
+		fd, err := openBeneath(root, path[:cut], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: path[:cut], Err: err}
 		}
@@ -153,9 +273,9 @@ func (d *deep) open(root, path string, flags int) (*os.File, error) {
 	for i, name := range names {
 		how := flags
 		if i < len(names)-1 {
-			how = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+			how = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 		}
-		fd, err := unix.Openat(d.fd, name, how, 0)
+		fd, err := openBeneath(d.fd, name, how)
 		if err != nil {
 			return nil, &os.PathError{Op: "open", Path: "…/" + name, Err: err}
 		}
@@ -171,6 +291,15 @@ func (d *deep) open(root, path string, flags int) (*os.File, error) {
 type localFile struct {
 	*os.File
 	size int64
+	path string
 }
 
 func (f localFile) Size() int64 { return f.size }
+
+func (f localFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.File.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		return n, fail("read", f.path, err)
+	}
+	return n, err
+}

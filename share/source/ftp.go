@@ -31,6 +31,52 @@ type overFTP struct {
 	conn    *ftp.ServerConn
 	timeout time.Duration
 	words   *lastWords
+	conns   *openConns
+	ctx     context.Context // of the command under way
+}
+
+// openConns are the connections of a session, control and data: closing them is what
+// ends a command that the server does not answer.
+type openConns struct {
+	mu   sync.Mutex
+	open []net.Conn
+	shut bool
+}
+
+func (o *openConns) add(c net.Conn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.shut {
+		c.Close()
+	}
+	if len(o.open) < 2 {
+		o.open = append(o.open, c)
+	} else {
+		o.open[1] = c // the data connection before is done with
+	}
+}
+
+func (o *openConns) closeAll() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shut = true
+	for _, c := range o.open {
+		c.Close()
+	}
+}
+
+// do runs f and closes the session's connections when ctx ends.
+func (s *overFTP) do(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.ctx = ctx
+	defer context.AfterFunc(ctx, s.conns.closeAll)()
+	err := f()
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
 }
 
 func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
@@ -38,7 +84,8 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 	if user == "" {
 		user, password = "anonymous", "freshet@localhost"
 	}
-	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}}
+	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}, conns: &openConns{}, ctx: ctx}
+	defer context.AfterFunc(ctx, s.conns.closeAll)()
 	var err error
 	options, secure := []ftp.DialOption{ftp.DialWithShutTimeout(s.timeout), ftp.DialWithDebugOutput(s.words), ftp.DialWithLocation(time.UTC)}, (*tls.Config)(nil)
 	if u.Scheme != "ftp" {
@@ -52,10 +99,11 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 	}
 	dialer, first := net.Dialer{Timeout: s.timeout}, true
 	s.conn, err = ftp.Dial(Address(u), append(options, ftp.DialWithDialFunc(func(network, address string) (net.Conn, error) {
-		c, err := dialer.DialContext(context.WithoutCancel(ctx), network, address)
+		c, err := dialer.DialContext(s.ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
+		s.conns.add(c)
 		var conn net.Conn = impatient{c, s.timeout}
 		if secure != nil && (!first || u.Scheme == "ftps") { // the library makes a secure control connection of an open one
 			conn = tls.Client(conn, secure)
@@ -64,6 +112,9 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		return conn, nil
 	}))...)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		var t *textproto.Error
 		if errors.As(err, &t) && u.Scheme == "ftpes" && t.Code/100 == 5 {
 			return nil, fmt.Errorf("%w: the server offers no TLS (ftp:// is without): %w", errProtocol, err)
@@ -71,7 +122,10 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		return nil, ftpError(err)
 	}
 	if err := s.conn.Login(user, password); err != nil {
-		_ = s.conn.Quit()
+		_ = s.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err = ftpError(err); classify(err) == Protocol {
 			err = fmt.Errorf("%w: %w", errDenied, err) // the library gives words without a code
 		}
@@ -122,17 +176,18 @@ func (w *lastWords) excuse() bool {
 }
 
 func (s *overFTP) List(ctx context.Context, path string) ([]Entry, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fail("list", path, err)
-	}
-	out, err := s.list(path)
+	var out []Entry
+	err := s.do(ctx, func() (err error) {
+		out, err = s.list(path)
+		return err
+	})
 	return out, fail("list", path, ftpError(err))
 }
 
 func (s *overFTP) list(path string) ([]Entry, error) {
 	if err := s.conn.ChangeDir(below(s.base, path)); err != nil {
 		if refused(err) && path != "" {
-			return nil, s.why(path, err)
+			return nil, s.why(path, err, true)
 		}
 		return nil, err
 	}
@@ -169,8 +224,9 @@ func refused(err error) bool {
 }
 
 // why tells whether a folder that cannot be entered is denied or gone; the answer
-// is 550 for both. What its parent lists is there, and so denied.
-func (s *overFTP) why(path string, err error) error {
+// is 550 for both. What its parent lists is there, and so denied; where a file
+// took the folder's place, or the reverse, it is gone.
+func (s *overFTP) why(path string, err error, dir bool) error {
 	parent, name := "", path
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {
@@ -186,7 +242,7 @@ func (s *overFTP) why(path string, err error) error {
 		return lerr
 	}
 	for _, e := range entries {
-		if e.Name == name {
+		if e.Name == name && e.Dir == dir {
 			return fmt.Errorf("%w: %w", errDenied, err)
 		}
 	}
@@ -194,17 +250,24 @@ func (s *overFTP) why(path string, err error) error {
 }
 
 func (s *overFTP) Open(ctx context.Context, path string) (File, error) {
-	size, err := s.conn.FileSize(below(s.base, path))
-	if err != nil {
-		if refused(err) {
-			err = s.why(path, err)
+	var size int64
+	err := s.do(ctx, func() (err error) {
+		if size, err = s.conn.FileSize(below(s.base, path)); refused(err) {
+			err = s.why(path, err, false)
 		}
+		return err
+	})
+	if err != nil {
 		return nil, fail("open", path, ftpError(err))
 	}
 	return &ftpFile{s: s, ctx: ctx, path: path, size: size}, nil
 }
 
-func (s *overFTP) Close() error { return s.conn.Quit() }
+func (s *overFTP) Close() error {
+	defer s.conns.closeAll()
+	defer time.AfterFunc(time.Second, s.conns.closeAll).Stop()
+	return s.conn.Quit() // a courtesy
+}
 
 // ftpFile reads from an offset on; reads one after the other go on in the same
 // transfer.
@@ -223,22 +286,11 @@ func (f *ftpFile) ReadAt(p []byte, off int64) (int, error) {
 	if off >= f.size {
 		return 0, io.EOF
 	}
-	if err := f.ctx.Err(); err != nil {
-		return 0, fail("read", f.path, err)
-	}
-	if f.body == nil || f.pos != off {
-		f.Close()
-		body, err := f.s.conn.RetrFrom(below(f.s.base, f.path), uint64(off))
-		if err != nil {
-			if refused(err) {
-				err = fmt.Errorf("%w: %w", errDenied, err)
-			}
-			return 0, fail("read", f.path, ftpError(err))
-		}
-		f.body, f.pos = body, off
-	}
-	n, err := io.ReadFull(f.body, p[:min(int64(len(p)), f.size-off)])
-	f.pos += int64(n)
+	n := 0
+	err := f.s.do(f.ctx, func() (err error) {
+		n, err = f.readAt(p[:min(int64(len(p)), f.size-off)], off)
+		return err
+	})
 	if err != nil {
 		return n, fail("read", f.path, ftpError(err))
 	}
@@ -246,6 +298,24 @@ func (f *ftpFile) ReadAt(p []byte, off int64) (int, error) {
 		return n, io.EOF
 	}
 	return n, nil
+}
+
+// readAt fills p, which lies within the file.
+func (f *ftpFile) readAt(p []byte, off int64) (int, error) {
+	if f.body == nil || f.pos != off {
+		f.Close()
+		body, err := f.s.conn.RetrFrom(below(f.s.base, f.path), uint64(off))
+		if err != nil {
+			if refused(err) {
+				err = fmt.Errorf("%w: %w", errDenied, err)
+			}
+			return 0, err
+		}
+		f.body, f.pos = body, off
+	}
+	n, err := io.ReadFull(f.body, p)
+	f.pos += int64(n)
+	return n, err
 }
 
 // Close ends a transfer. The server's complaint that it was not read to its end

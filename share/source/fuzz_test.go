@@ -27,7 +27,11 @@ func FuzzParseMultistatus(f *testing.F) {
 	f.Add([]byte(`<?xml version="1.0"?><D:multistatus xmlns:D="DAV:"><D:response><D:href>/a%20b/</D:href><D:propstat><D:prop><D:resourcetype><D:collection/></D:resourcetype></D:prop><D:status>HTTP/1.1 200 OK</D:status></D:propstat></D:response></D:multistatus>`))
 	self := &url.URL{Scheme: "http", Host: "h", Path: "/"}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		entries, err := parseMultistatus(bytes.NewReader(b), self)
+		var entries []Entry
+		err := parseMultistatus(bytes.NewReader(b), self, func(piece []Entry) error {
+			entries = append(entries, piece...)
+			return nil
+		})
 		for _, e := range entries {
 			if e.Name == "" || strings.Contains(e.Name, "/") || e.Size < 0 {
 				t.Errorf("entry %+v, %v", e, err)

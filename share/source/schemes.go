@@ -26,6 +26,8 @@ func Schemes() []Scheme {
 		{"webdavs", "443", dialWebDAV},
 		{"http", "80", dialHTTP},
 		{"https", "443", dialHTTP},
+		{"index+http", "80", dialHTTP}, // where http:// means a web site
+		{"index+https", "443", dialHTTP},
 		{"file", "", dialFile},
 	}
 }

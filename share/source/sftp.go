@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,13 +30,20 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if user == "" {
 		user = "anonymous"
 	}
-	auth := []ssh.AuthMethod{ssh.Password(password)}
+	var auth []ssh.AuthMethod
 	if len(o.Key) > 0 {
 		signer, err := ssh.ParsePrivateKey(o.Key)
 		if err != nil {
 			return nil, fmt.Errorf("private key: %w", err)
 		}
-		auth = append([]ssh.AuthMethod{ssh.PublicKeys(signer)}, auth...)
+		auth = append(auth, ssh.PublicKeys(signer))
+	}
+	if password != "" || len(o.Key) == 0 {
+		auth = append(auth, ssh.Password(password))
+	}
+	callback, algorithms, err := o.hostKey()
+	if err != nil {
+		return nil, err
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", Address(u))
@@ -52,10 +60,12 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 			}
 		}
 	}()
-	c, chans, reqs, err := ssh.NewClientConn(conn, Address(u), &ssh.ClientConfig{User: user, Auth: auth, HostKeyCallback: o.hostKey(), Timeout: o.timeout()})
+	c, chans, reqs, err := ssh.NewClientConn(conn, Address(u), &ssh.ClientConfig{User: user, Auth: auth, HostKeyCallback: callback, HostKeyAlgorithms: algorithms, Timeout: o.timeout()})
 	if err != nil {
-		if strings.Contains(err.Error(), "unable to authenticate") {
+		if text := err.Error(); strings.Contains(text, "unable to authenticate") {
 			err = fmt.Errorf("%w: %w", errDenied, err)
+		} else if len(algorithms) > 0 && strings.Contains(text, "no common algorithm for host key") {
+			err = fmt.Errorf("%w: the host has no key of the accepted kind %s any more: if the server has a new key, write it as host_keys of the source: %w", errDenied, algorithms[0], err)
 		}
 		return nil, err
 	}
@@ -67,19 +77,42 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	return &overSFTP{base: "/" + base(u), conn: conn, ssh: client, client: s, timeout: o.timeout()}, nil
 }
 
-// hostKey accepts the keys in o, or any if there are none.
-func (o Options) hostKey() ssh.HostKeyCallback {
-	if len(o.HostKeys) == 0 {
-		return ssh.InsecureIgnoreHostKey() //nolint:gosec // documented: shares of a local network have no known keys
+// hostKey returns what checks a host's key, and the algorithms of the accepted ones:
+// a host has several keys, and offers the one that we ask for. Without accepted keys
+// the first one is, and the caller hears of it.
+func (o Options) hostKey() (ssh.HostKeyCallback, []string, error) {
+	lines := o.HostKeys
+	if len(bytes.TrimSpace(lines)) == 0 {
+		lines = []byte(o.KnownHostKey)
 	}
-	return func(_ string, _ net.Addr, key ssh.PublicKey) error {
-		for line := range bytes.Lines(o.HostKeys) {
-			if k, _, _, _, err := ssh.ParseAuthorizedKey(line); err == nil && bytes.Equal(k.Marshal(), key.Marshal()) {
-				return nil
-			}
+	var accepted []ssh.PublicKey
+	var algorithms []string
+	for line := range bytes.Lines(lines) {
+		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
+			continue
 		}
-		return fmt.Errorf("%w: the host's key %s is not among the accepted ones", errDenied, ssh.FingerprintSHA256(key))
+		key, _, _, _, err := ssh.ParseAuthorizedKey(line)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: host key %q: %w: write it as \"ssh-ed25519 AAAA...\", as ssh-keyscan prints it behind the host", errDenied, line, err)
+		}
+		accepted = append(accepted, key)
+		if key.Type() == ssh.KeyAlgoRSA {
+			algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		}
+		algorithms = append(algorithms, key.Type())
 	}
+	check := func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		known := slices.ContainsFunc(accepted, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) })
+		if len(accepted) > 0 && !known {
+			return fmt.Errorf("%w: the host key is %s and not %s: somebody may stand between; if the server has a new key, write it as host_keys of the source",
+				errDenied, ssh.FingerprintSHA256(key), ssh.FingerprintSHA256(accepted[0]))
+		}
+		if o.NewHostKey != nil {
+			o.NewHostKey(string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))))
+		}
+		return nil
+	}
+	return check, algorithms, nil
 }
 
 // do runs f and closes the connection when f takes longer than the timeout or

@@ -52,34 +52,81 @@ func dialSMB(ctx context.Context, u *url.URL, o Options) (Source, error) {
 }
 
 func (s *smb) List(ctx context.Context, path string) ([]Entry, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	out, err := s.list(ctx, below(s.base, path))
-	return out, fail("list", path, smbError(err))
+	var out []Entry
+	err := s.ListEach(ctx, path, func(entries []Entry) error {
+		out = append(out, entries...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
 }
 
-func (s *smb) list(ctx context.Context, path string) ([]Entry, error) {
-	if path == "" {
-		names, err := s.session.WithContext(ctx).ListSharenames()
+// ListEach implements Streamer. The time limit is for each piece.
+func (s *smb) ListEach(ctx context.Context, path string, f func([]Entry) error) error {
+	inner, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := time.AfterFunc(s.timeout, cancel)
+	defer limit.Stop()
+	fault := func(err error) error {
+		if inner.Err() != nil && ctx.Err() == nil {
+			err = fmt.Errorf("%w: no answer in %v", context.DeadlineExceeded, s.timeout)
+		}
+		return fail("list", path, smbError(err))
+	}
+	at := below(s.base, path)
+	if at == "" {
+		entries, err := s.shareFolders(inner)
 		if err != nil {
-			return nil, err
+			return fault(err)
 		}
-		var out []Entry
-		for _, n := range names {
-			if !strings.HasSuffix(n, "$") {
-				out = append(out, Entry{Name: n, Dir: true})
-			}
-		}
-		return out, nil
+		return f(entries)
 	}
-	share, rest, err := s.share(ctx, path)
+	share, rest, err := s.share(inner, at)
+	if err != nil {
+		return fault(err)
+	}
+	d, err := share.WithContext(inner).Open(rest)
+	if err != nil {
+		return fault(err)
+	}
+	defer d.Close()
+	if st, err := d.Stat(); err == nil && !st.IsDir() {
+		return fail("list", path, fmt.Errorf("%w: a file took the folder's place", errGone))
+	}
+	for {
+		infos, err := d.Readdir(listingPiece)
+		if err == io.EOF || err == nil && len(infos) == 0 {
+			return nil
+		}
+		if err != nil {
+			return fault(err)
+		}
+		limit.Stop()
+		if err := f(smbEntries(infos)); err != nil {
+			return err
+		}
+		limit.Reset(s.timeout)
+	}
+}
+
+// shareFolders returns the shares of the server but the hidden ones, as folders.
+func (s *smb) shareFolders(ctx context.Context) ([]Entry, error) {
+	names, err := s.session.WithContext(ctx).ListSharenames()
 	if err != nil {
 		return nil, err
 	}
-	infos, err := share.WithContext(ctx).ReadDir(rest)
-	if err != nil {
-		return nil, err
+	var out []Entry
+	for _, n := range names {
+		if !strings.HasSuffix(n, "$") {
+			out = append(out, Entry{Name: n, Dir: true})
+		}
 	}
+	return out, nil
+}
+
+func smbEntries(infos []os.FileInfo) []Entry {
 	out := make([]Entry, 0, len(infos))
 	for _, fi := range infos {
 		e := Entry{Name: fi.Name(), Dir: fi.IsDir(), Size: fi.Size(), Modified: fi.ModTime().Unix()}
@@ -91,7 +138,7 @@ func (s *smb) list(ctx context.Context, path string) ([]Entry, error) {
 		}
 		out = append(out, e)
 	}
-	return out, nil
+	return out
 }
 
 const reparsePoint = 0x400 // FILE_ATTRIBUTE_REPARSE_POINT: link or junction

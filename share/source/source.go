@@ -38,6 +38,38 @@ type Source interface {
 	Close() error
 }
 
+// Streamer is a Source that gives a listing in pieces, so that a folder with a
+// million entries takes no memory of that size.
+type Streamer interface {
+	// ListEach calls f for the entries of a folder, piece by piece. Without an error
+	// they were complete. An error of f ends it and is returned as it is.
+	ListEach(ctx context.Context, path string, f func([]Entry) error) error
+}
+
+// Lister lists a folder; a Source is one.
+type Lister interface {
+	List(ctx context.Context, path string) ([]Entry, error)
+}
+
+// Each calls f for the entries of a folder, in pieces where the source gives them
+// so. Without an error they were complete.
+func Each(ctx context.Context, l Lister, path string, f func([]Entry) error) error {
+	if s, ok := l.(Streamer); ok {
+		return s.ListEach(ctx, path, f)
+	}
+	entries, err := l.List(ctx, path)
+	if err != nil {
+		return err
+	}
+	return f(entries)
+}
+
+// Identifier is a Source that can tell its root from another folder that takes its
+// place, such as the empty folder below a mount.
+type Identifier interface {
+	Identity(ctx context.Context) (string, error)
+}
+
 // File is an open file. Reading at or behind its end gives io.EOF.
 type File interface {
 	io.ReaderAt
@@ -58,9 +90,17 @@ type Options struct {
 	Roots *x509.CertPool
 	// Key is a private SSH key in PEM form, tried before the password.
 	Key []byte
-	// HostKeys are the accepted SSH host keys in authorized_keys form;
-	// empty accepts any (shares of a local network have no known keys).
+	// HostKeys are the accepted SSH host keys in authorized_keys form, one a line.
+	// Empty: KnownHostKey is, or, where that is empty, any, which is trusted from
+	// then on by whoever keeps it.
 	HostKeys []byte
+	// KnownHostKey is the key that the host had before.
+	KnownHostKey string
+	// NewHostKey hears of the accepted key, before the login is offered. May be nil.
+	NewHostKey func(key string)
+	// TrustRange offers a password to every machine of an address range that
+	// answers, over protocols that reveal it.
+	TrustRange bool
 }
 
 func (o Options) timeout() time.Duration {

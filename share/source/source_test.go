@@ -315,6 +315,55 @@ func TestExpand(t *testing.T) {
 }
 
 // An address range becomes the hosts that answer at the port.
+// Whatever is wrong with a source, its error does not tell the password.
+func TestErrorsTellNoPassword(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []string{
+		"nosuch://carol:s3cret@..", "ftp://carol:s3cret@/x", "ftp://carol:s3cret@nas:port/x", "smb://carol:s3cret@10.0.0.0/8/x", "smb://carol:s3cret@10.0.0.0/99",
+		"smb://carol:s3/cret@nas/x", "smb://carol:s3%zzcret@nas/x", "smb://carol:s3 cret@nas/x", "carol:s3cret@nas", "smb:/carol:s3cret@nas", "sftp://carol:s3cret@[::1/x",
+	} {
+		urls, err := source.Expand(t.Context(), spec, source.Options{})
+		if err == nil {
+			t.Errorf("Expand(%q) = %v, want an error", spec, urls)
+		} else if strings.Contains(err.Error(), "cret") || strings.Contains(err.Error(), "s3") {
+			t.Errorf("Expand(%q): the error tells the password: %v", spec, err)
+		}
+	}
+}
+
+// A password is not offered to whatever answers in an address range, unless the
+// server proves first who it is, or the source says so.
+func TestPasswordsForRanges(t *testing.T) {
+	t.Parallel()
+	closed := servers.FreePort(t)
+	for _, tt := range []struct {
+		spec    string
+		options source.Options
+		ok      bool
+	}{
+		{"ftp://u:pw@127.0.0.0:PORT/31", source.Options{}, false},
+		{"webdav://u:pw@127.0.0.0:PORT/31/x", source.Options{}, false},
+		{"http://u:pw@127.0.0.0:PORT/31", source.Options{}, false},
+		{"index+http://u:pw@127.0.0.0:PORT/31", source.Options{}, false},
+		{"sftp://u:pw@127.0.0.0:PORT/31", source.Options{}, false},
+		{"ftp://127.0.0.0:PORT/31", source.Options{User: "u", Password: "pw"}, false},
+		{"ftp://u:pw@127.0.0.0:PORT/31", source.Options{TrustRange: true}, true},
+		{"sftp://u:pw@127.0.0.0:PORT/31", source.Options{HostKeys: []byte("ssh-ed25519 AAAA")}, true},
+		{"sftp://u@127.0.0.0:PORT/31", source.Options{Key: []byte("key")}, true},
+		{"ftp://127.0.0.0:PORT/31", source.Options{}, true},
+		{"ftp://anonymous@127.0.0.0:PORT/31", source.Options{}, true},
+		{"webdavs://u:pw@127.0.0.0:PORT/31", source.Options{}, true},
+		{"ftpes://u:pw@127.0.0.0:PORT/31", source.Options{}, true},
+		{"smb://u:pw@127.0.0.0:PORT/31", source.Options{}, true},
+		{"ftp://u:pw@127.0.0.1,127.0.0.2:PORT/x", source.Options{}, true},
+	} {
+		_, err := source.Expand(t.Context(), strings.Replace(tt.spec, "PORT", closed, 1), tt.options)
+		if (err == nil) != tt.ok || err != nil && (!strings.Contains(err.Error(), "trust_range") || strings.Contains(err.Error(), "pw")) {
+			t.Errorf("Expand(%q, %+v): %v, want no error: %v", tt.spec, tt.options, err, tt.ok)
+		}
+	}
+}
+
 func TestExpandRange(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.5:0")

@@ -30,7 +30,7 @@ const maxListing = 512 << 20
 func newWeb(ctx context.Context, u *url.URL, o Options) (*web, error) {
 	root := *u
 	root.User, root.RawQuery, root.Fragment, root.RawPath = nil, "", "", ""
-	root.Scheme = map[string]string{"webdav": "http", "webdavs": "https"}[u.Scheme]
+	root.Scheme = map[string]string{"webdav": "http", "webdavs": "https", "index+http": "http", "index+https": "https"}[u.Scheme]
 	if root.Scheme == "" {
 		root.Scheme = u.Scheme
 	}

@@ -25,18 +25,38 @@ func dialWebDAV(ctx context.Context, u *url.URL, o Options) (Source, error) {
 const propfind = `<?xml version="1.0" encoding="utf-8"?><propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getlastmodified/></prop></propfind>`
 
 func (s webDAV) List(ctx context.Context, path string) ([]Entry, error) {
+	var out []Entry
+	err := s.ListEach(ctx, path, func(entries []Entry) error {
+		out = append(out, entries...)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ListEach implements Streamer.
+func (s webDAV) ListEach(ctx context.Context, path string, f func([]Entry) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	resp, err := s.do(ctx, "PROPFIND", folder(path), strings.NewReader(propfind), map[string]string{"Depth": "1", "Content-Type": "application/xml"})
 	if err != nil {
-		return nil, fail("list", path, s.blame(ctx, err))
+		return fail("list", path, s.blame(ctx, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusMultiStatus {
-		return nil, fail("list", path, fmt.Errorf("%w: HTTP status %d to PROPFIND: no WebDAV here", errProtocol, resp.StatusCode))
+		return fail("list", path, fmt.Errorf("%w: HTTP status %d to PROPFIND: no WebDAV here", errProtocol, resp.StatusCode))
 	}
-	out, err := parseMultistatus(io.LimitReader(resp.Body, maxListing), resp.Request.URL)
-	return out, fail("list", path, err)
+	var ours error
+	err = parseMultistatus(io.LimitReader(resp.Body, maxListing), resp.Request.URL, func(entries []Entry) error {
+		ours = f(entries)
+		return ours
+	})
+	if ours != nil {
+		return ours
+	}
+	return fail("list", path, err)
 }
 
 // davResponse is one entry of a multistatus answer.
@@ -54,9 +74,9 @@ type davResponse struct {
 	} `xml:"DAV: propstat"`
 }
 
-// parseMultistatus reads the answer to a PROPFIND of the folder at self, entry by
-// entry. An answer without its end is an error.
-func parseMultistatus(r io.Reader, self *url.URL) ([]Entry, error) {
+// parseMultistatus reads the answer to a PROPFIND of the folder at self, and calls f
+// for its entries, piece by piece. An answer without its end is an error.
+func parseMultistatus(r io.Reader, self *url.URL, f func([]Entry) error) error {
 	d := xml.NewDecoder(r)
 	var out []Entry
 	complete := false
@@ -64,15 +84,15 @@ func parseMultistatus(r io.Reader, self *url.URL) ([]Entry, error) {
 		tok, err := d.Token()
 		if err == io.EOF {
 			if !complete {
-				return nil, fmt.Errorf("%w: the answer breaks off", errLost)
+				return fmt.Errorf("%w: the answer breaks off", errLost)
 			}
-			return out, nil
+			return f(out)
 		}
 		if err != nil {
 			if strings.Contains(err.Error(), "unexpected EOF") {
-				return nil, fmt.Errorf("%w: the answer breaks off: %w", errLost, err)
+				return fmt.Errorf("%w: the answer breaks off: %w", errLost, err)
 			}
-			return nil, fmt.Errorf("%w: %w", errProtocol, err)
+			return fmt.Errorf("%w: %w", errProtocol, err)
 		}
 		switch t := tok.(type) {
 		case xml.EndElement:
@@ -83,10 +103,16 @@ func parseMultistatus(r io.Reader, self *url.URL) ([]Entry, error) {
 			}
 			var resp davResponse
 			if err := d.DecodeElement(&resp, &t); err != nil {
-				return nil, fmt.Errorf("%w: %w", errProtocol, err)
+				return fmt.Errorf("%w: %w", errProtocol, err)
 			}
 			if e, ok := resp.entry(self); ok {
 				out = append(out, e)
+			}
+			if len(out) == listingPiece {
+				if err := f(out); err != nil {
+					return err
+				}
+				out = nil
 			}
 		}
 	}
