@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/throttle"
 )
 
 // Config is the whole file. The doc tags are printed by freshet config print.
@@ -28,6 +31,7 @@ type Config struct {
 	Sources  []Source      `yaml:"sources" doc:"What is kept fresh: web sites and file shares."`
 	Crawl    Crawl         `yaml:"crawl" doc:"The web robot."`
 	Render   Render        `yaml:"render" doc:"Building pages in a browser where that gains something (docs/rendering.md)."`
+	PDF      PDF           `yaml:"pdf" doc:"Reading PDF documents, of sites and shares."`
 	Share    Share         `yaml:"share" doc:"The share robot."`
 	Index    Index         `yaml:"index" doc:"The text index and its ranking."`
 	Throttle Throttle      `yaml:"throttle" doc:"How many agents fetch while the indexer is behind (see docs/robot-control.md)."`
@@ -39,15 +43,29 @@ type Config struct {
 
 // Console configures the web pages and the API.
 type Console struct {
-	Listen   string   `yaml:"listen" doc:"Address and port. Anything but a loopback address needs password or trusted_header."`
-	Password string   `yaml:"password" doc:"Operator's password, as printed by freshet config hash. Searching needs none unless private is true."`
-	Tokens   []string `yaml:"tokens" doc:"Bearer tokens of programs that use the API."`
-	Header   string   `yaml:"trusted_header" doc:"Header in which an authenticating proxy names the user (OIDC), e.g. X-Forwarded-User."`
-	Proxies  []string `yaml:"trusted_proxies" doc:"Addresses or networks from which trusted_header is believed."`
-	Private  bool     `yaml:"private" doc:"Searching needs a login, too."`
-	Rate     float64  `yaml:"rate" doc:"Searches a second that one address may ask, on average; 0 is no limit."`
-	Title    string   `yaml:"title" doc:"Name on the search page."`
-	Media    bool     `yaml:"media" doc:"Play audio and video of shares in the browser."`
+	Listen    string   `yaml:"listen" doc:"Address and port. Anything but a loopback address needs password or trusted_header."`
+	Password  string   `yaml:"password" doc:"Operator's password, as printed by freshet config hash. Searching needs none unless private is true. Without any login the owner of the data directory is the operator (freshet open)."`
+	Tokens    []string `yaml:"tokens" doc:"Bearer tokens of operators' programs that use the API, at least 16 characters each: openssl rand -hex 32 makes one."`
+	Header    string   `yaml:"trusted_header" doc:"Header in which an authenticating proxy names the user (OIDC), e.g. X-Forwarded-User. A user may search; operators names those who may do more."`
+	Operators []string `yaml:"operators" doc:"Users named by trusted_header who are operators; \"*\" is all of them. Others may search."`
+	Proxies   []string `yaml:"trusted_proxies" doc:"Addresses or networks of reverse proxies, whose trusted_header and X-Forwarded-For (or Forwarded) are believed."`
+	Hosts     []string `yaml:"hosts" doc:"Further host names under which the console answers. It always answers to localhost, the name in listen, and the hosts of public_url and signals.callback; unless it listens on loopback alone, to the machine's name and to addresses. \"*\" is every name, which lets any web page that a reader visits use the console."`
+	PublicURL string   `yaml:"public_url" doc:"Address under which browsers reach the console, such as https://search.example.org. With https, cookies are sent by TLS alone."`
+	TLSCert   string   `yaml:"tls_cert" doc:"File with the certificate chain (PEM) by which the console speaks TLS; read again when it changes."`
+	TLSKey    string   `yaml:"tls_key" doc:"File with its private key (PEM)."`
+	ACME      ACME     `yaml:"acme" doc:"Certificates that are got and renewed by themselves (Let's Encrypt), instead of tls_cert."`
+	Private   bool     `yaml:"private" doc:"Searching needs a login, too. It does, whatever stands here, if a share has a login and is not open."`
+	Rate      float64  `yaml:"rate" doc:"Searches a second that one client (an IPv4 address, an IPv6 /64) may ask, on average; 0 is no limit."`
+	Title     string   `yaml:"title" doc:"Name on the search page."`
+	Media     bool     `yaml:"media" doc:"Play audio and video of shares in the browser, for all who may search."`
+}
+
+// ACME configures certificates by the ACME protocol (RFC 8555).
+type ACME struct {
+	Hosts     []string `yaml:"hosts" doc:"Names that certificates are got for; empty is no ACME. The certificate authority connects to port 443 of them (TLS-ALPN-01), or to port 80 where http is set."`
+	Email     string   `yaml:"email" doc:"Where the authority reaches you; optional."`
+	Directory string   `yaml:"directory" doc:"The authority's directory. Empty: Let's Encrypt, whose terms you accept thereby."`
+	HTTP      string   `yaml:"http" doc:"Address, such as :80, on which challenges by HTTP-01 are answered and other requests are sent to https."`
 }
 
 // Agent identifies the robot to servers.
@@ -58,38 +76,68 @@ type Agent struct {
 
 // Source is one web site or file share, or several.
 type Source struct {
-	URL          string   `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// ftpes:// sftp:// webdav(s):// file:// index+http(s):// a share."`
-	Scope        string   `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
-	Depth        int      `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
-	Include      []string `yaml:"include" doc:"Regular expressions, one of which a URL must match."`
-	Exclude      []string `yaml:"exclude" doc:"Regular expressions of URLs that are left out."`
-	AllowPrivate bool     `yaml:"allow_private" doc:"Loopback and private addresses may be contacted."`
-	User         string   `yaml:"user" doc:"Login at a share."`
-	Weight       float64  `yaml:"weight" doc:"How much the freshness of its pages counts beside others; 0 is 1."`
-	Password     string   `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
+	URL          string         `yaml:"url" doc:"http(s)://... is a web site; smb:// ftp:// ftpes:// sftp:// webdav(s):// file:// index+http(s):// a share."`
+	Scope        string         `yaml:"scope" doc:"How far links are followed: host, domain, prefix or any."`
+	Depth        int            `yaml:"depth" doc:"Greatest number of links from the start; 0 is no limit."`
+	Include      []string       `yaml:"include" doc:"Regular expressions, one of which a URL must match."`
+	Exclude      []string       `yaml:"exclude" doc:"Regular expressions of URLs that are left out."`
+	Delay        *time.Duration `yaml:"delay" doc:"Least time between two requests to a host of this source, in place of crawl.delay. 0s is no pause at all: for servers of your own. A Crawl-delay in robots.txt holds all the same."`
+	Connections  int            `yaml:"connections" doc:"Requests at once to a host of this source whose delay is 0; 0 is crawl.connections."`
+	AllowPrivate bool           `yaml:"allow_private" doc:"Loopback and private addresses of the hosts that this source covers may be contacted; other hosts of the internet only."`
+	User         string         `yaml:"user" doc:"Login at a share."`
+	Weight       float64        `yaml:"weight" doc:"How much the freshness of its pages counts beside others; 0 is 1."`
+	Password     string         `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
+	Open         bool           `yaml:"open" doc:"Everybody who reaches the search page may find and play the files of this share, although it has a login. Else searching needs a login as with console.private."`
+	KeyFile      string         `yaml:"key_file" doc:"Private SSH key for sftp://, tried before the password."`
+	HostKeys     []string       `yaml:"host_keys" doc:"Accepted SSH host keys of sftp://, such as ssh-ed25519 AAAA... Empty: the key of the first connection, which is remembered."`
+	TrustRange   bool           `yaml:"trust_range" doc:"Offer the password to every machine of an address range that answers, also over protocols that reveal it: ftp, webdav, index+http, sftp without host_keys."`
+}
+
+// HasLogin reports whether the source is a share that is read with a login.
+func (s *Source) HasLogin() bool {
+	if !s.Share() {
+		return false
+	}
+	_, rest, _ := strings.Cut(s.URL, "://")
+	authority, _, _ := strings.Cut(rest, "/")
+	return s.User != "" || s.Password != "" || s.KeyFile != "" || strings.Contains(authority, "@")
+}
+
+// SearchNeedsLogin reports whether searching and playing need a login: console.private
+// says so, or a share that has a login itself is not open.
+func (c *Config) SearchNeedsLogin() bool {
+	return c.Console.Private || slices.ContainsFunc(c.Sources, func(s Source) bool { return s.HasLogin() && !s.Open })
 }
 
 // Crawl configures the web robot.
 type Crawl struct {
-	Agents        int           `yaml:"agents" doc:"Hosts worked at the same time."`
-	Delay         time.Duration `yaml:"delay" doc:"Least time between two requests to a host; loopback 0 unless given."`
-	DelayPopular  time.Duration `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
-	Ordering      string        `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
-	Policy        string        `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, greedy, most-likely-changed, sweep, or one of the policies of freshet revisit plan (docs/freshness.md)."`
-	Budget        float64       `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
-	BudgetBytes   Bytes         `yaml:"budget_bytes" doc:"Bytes of answers a day in all; 0 is no limit. The policy then weighs what a page's visit costs."`
-	MinRevisit    time.Duration `yaml:"min_revisit" doc:"A page is not asked for more often."`
-	MaxRevisit    time.Duration `yaml:"max_revisit" doc:"A page is asked for at least so often."`
-	MaxBody       Bytes         `yaml:"max_body" doc:"Longest body, after decompression."`
-	Timeout       time.Duration `yaml:"timeout" doc:"Longest time of one request."`
-	HostsInMemory int           `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
-	Traps         Traps         `yaml:"traps" doc:"Bounds by which endless spaces of addresses are recognised; what they kept away stands on the status page, with an example."`
-	Types         []string      `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all. Images of pages (src, srcset) are fetched only where image is among them."`
-	Proxy         string        `yaml:"proxy" doc:"Forward proxy for all requests."`
-	Resolver      string        `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
+	Agents        int            `yaml:"agents" doc:"Hosts worked at the same time."`
+	Delay         *time.Duration `yaml:"delay" doc:"Least time between two requests to a host. Empty: 1s, and none for loopback hosts. With 0s there is no pause at hosts that a source names, and five response times (delay_factor) elsewhere."`
+	Connections   int            `yaml:"connections" doc:"Requests at once to a host that a source names and whose delay is 0."`
+	DelayFactor   float64        `yaml:"delay_factor" doc:"Response times of a host that pass between two requests to it, unless its delay is 0 by a source."`
+	MaxDelay      time.Duration  `yaml:"max_delay" doc:"Longest delay that a Crawl-delay, a Retry-After, a slow host or failures can set."`
+	Noise         int            `yaml:"noise" doc:"Bits of its 64-bit fingerprint by which the text of a page may differ and count as unchanged, for sites whose pages carry changing ornaments; 0: every difference of the text counts."`
+	DelayPopular  time.Duration  `yaml:"delay_popular" doc:"Least delay of hosts with 10,000 pages and more; smaller ones come nearer to delay, those under 100 pages have it."`
+	PerAddress    int            `yaml:"per_address" doc:"Hosts of one IP address asked within delay, of those to which links led; at most one of a domain."`
+	Ordering      string         `yaml:"ordering" doc:"Which page of a host next: breadth-first, host-balanced, opic, or script:FILE."`
+	Policy        string         `yaml:"policy" doc:"When a page is visited again: half-change (when it has changed with probability 1/2), adaptive (sooner after a change, later after none), or, with a budget, greedy, most-likely-changed, sweep, or one of the policies of freshet revisit plan (docs/freshness.md)."`
+	Budget        float64        `yaml:"budget" doc:"Requests a second in all; 0 is no limit but politeness."`
+	BudgetBytes   Bytes          `yaml:"budget_bytes" doc:"Bytes of answers a day in all; 0 is no limit. The policy then weighs what a page's visit costs."`
+	MinRevisit    time.Duration  `yaml:"min_revisit" doc:"A page is not asked for more often."`
+	MaxRevisit    time.Duration  `yaml:"max_revisit" doc:"A page is asked for at least so often."`
+	HostBytesDay  Bytes          `yaml:"host_bytes_day" doc:"So many bytes of bodies, before compression, are kept of one host in a day; then it rests for the rest of it, so that one host cannot fill the disk. 0 is no limit."`
+	MaxFailedAge  time.Duration  `yaml:"max_failed_age" doc:"A page that cannot be fetched any more (its host is gone or answers 5xx, its robots.txt cannot be read) leaves the index after so long."`
+	MaxBody       Bytes          `yaml:"max_body" doc:"Longest body, after decompression."`
+	Timeout       time.Duration  `yaml:"timeout" doc:"Longest time of one request."`
+	HostsInMemory int            `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
+	Traps         Traps          `yaml:"traps" doc:"Bounds by which endless spaces of addresses are recognised; what they kept away stands on the status page, with an example."`
+	Types         []string       `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all. Images of pages (src, srcset) are fetched only where image is among them."`
+	Proxy         string         `yaml:"proxy" doc:"Forward proxy for all requests."`
+	Insecure      bool           `yaml:"insecure" doc:"Accept certificates that do not verify."`
+	Resolver      string         `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
 
-// Traps are the bounds of crawl.Traps.
+// Traps are the bounds of trap.Limits.
 type Traps struct {
 	Segments int   `yaml:"segments" doc:"Segments of a path."`
 	Repeats  int   `yaml:"repeats" doc:"Times that a sequence of segments may stand in a path one after the other."`
@@ -106,6 +154,7 @@ type Render struct {
 	Mode      string        `yaml:"mode" doc:"off: never; auto: where the robot expects to gain links or text; all: every page."`
 	Chromium  string        `yaml:"chromium" doc:"Path of Chromium. Empty: looked for. Without one, pages are taken as they are fetched and wait."`
 	Remote    string        `yaml:"remote" doc:"Debugging address (ws:// or http://) of a running Chromium instead."`
+	NoSandbox bool          `yaml:"no_sandbox" doc:"Start Chromium without its sandbox. As root there is none: auto renders nothing and all is an error without this key. Better run freshet as a user."`
 	Agents    int           `yaml:"agents" doc:"Pages rendered at the same time; 0 renders none for now."`
 	Always    []string      `yaml:"always" doc:"Regular expressions of URLs that are rendered whatever the robot thinks."`
 	Never     []string      `yaml:"never" doc:"Regular expressions of URLs that are never rendered; goes before always."`
@@ -116,6 +165,13 @@ type Render struct {
 	MaxMemory Bytes         `yaml:"max_memory" doc:"A browser that takes more is replaced."`
 	MaxAge    time.Duration `yaml:"max_age" doc:"A browser is replaced after so long."`
 	MaxPages  int           `yaml:"max_pages" doc:"A browser is replaced after so many pages."`
+}
+
+// PDF bounds what reading PDF documents may cost.
+type PDF struct {
+	Memory    Bytes         `yaml:"max_memory" doc:"Most memory of one document; one that wants more is not read until it changes."`
+	Time      time.Duration `yaml:"max_time" doc:"Longest time of one document; one that takes longer is not read until it changes."`
+	Instances int           `yaml:"instances" doc:"Documents read at the same time, by all robots and the indexer together."`
 }
 
 // Share configures the share robot.
@@ -146,6 +202,7 @@ type Throttle struct {
 
 // Signals configures the receivers.
 type Signals struct {
+	IndexNow bool              `yaml:"indexnow" doc:"Take notices by the IndexNow protocol at /indexnow from everybody who can put a key file on a host of the sources."`
 	Secrets  map[string]string `yaml:"secrets" doc:"Sensor name: shared secret of its signed events."`
 	Topics   []string          `yaml:"topics" doc:"Feeds and pages to subscribe to at their WebSub hubs."`
 	Callback string            `yaml:"callback" doc:"Address under which hubs reach this server, such as https://search.example.org."`
@@ -174,11 +231,12 @@ type Retention struct {
 func Default() *Config {
 	return &Config{
 		MinFree: 256 << 20,
-		Lease:   30 * time.Second,
+		Lease:   store.DefaultLease,
 		Console: Console{Listen: "127.0.0.1:8080", Title: "Freshet", Rate: 20},
 		Agent:   Agent{Name: "freshet"},
-		Crawl:   Crawl{Agents: 16, Delay: time.Second, DelayPopular: 500 * time.Millisecond, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16, Traps: Traps{Segments: 24, Repeats: 3, Params: 16, Years: 2, HostMax: 5_000_000, Shape: 100_000, Dated: 600, Deep: 300}},
+		Crawl:   Crawl{Agents: 16, Connections: 1, DelayFactor: 5, MaxDelay: time.Hour, DelayPopular: 500 * time.Millisecond, PerAddress: 4, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxFailedAge: 30 * 24 * time.Hour, HostBytesDay: 10 << 30, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16, Traps: Traps{Segments: 24, Repeats: 3, Params: 16, Years: 2, HostMax: 5_000_000, Shape: 100_000, Dated: 600, Deep: 300}},
 		Render:  Render{Mode: "auto", Agents: 2, Cost: 4, Timeout: 20 * time.Second, MaxBytes: 16 << 20, MaxMemory: 2 << 30, MaxAge: 30 * time.Minute, MaxPages: 1000},
+		PDF:     PDF{Memory: 256 << 20, Time: 20 * time.Second, Instances: 2},
 		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
 		Archive: Archive{FileSize: 1 << 30, Packing: "fast"},
@@ -192,11 +250,41 @@ func (s *Source) Share() bool {
 	return scheme != "http" && scheme != "https"
 }
 
-// check finds what cannot work, before anything starts.
-func (c *Config) check() error {
+// DefaultDelay is the least time between two requests to a host that is not loopback,
+// where crawl.delay is not given.
+const DefaultDelay = time.Second
+
+// maxConnections bounds the requests at once to one host.
+const maxConnections = 64
+
+// checkPace finds delays and connections that cannot work.
+func (c *Config) checkPace(fail func(string, ...any)) {
+	check := func(prefix string, delay *time.Duration, connections, min int) {
+		if delay != nil && *delay < 0 {
+			fail("%s.delay: %v is negative", prefix, *delay)
+		}
+		if connections < min || connections > maxConnections {
+			fail("%s.connections: %d is not in %d to %d", prefix, connections, min, maxConnections)
+		}
+	}
+	check("crawl", c.Crawl.Delay, c.Crawl.Connections, 1)
+	for i, s := range c.Sources {
+		check(fmt.Sprintf("sources[%d]", i), s.Delay, s.Connections, 0)
+	}
+	if c.Crawl.DelayFactor <= 0 || c.Crawl.MaxDelay <= 0 {
+		fail("crawl.delay_factor and crawl.max_delay are above 0")
+	}
+	if c.Crawl.Noise < 0 || c.Crawl.Noise > 64 {
+		fail("crawl.noise: %d is not in 0 to 64", c.Crawl.Noise)
+	}
+}
+
+// Check returns what cannot work, a line each.
+func (c *Config) Check() error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	c.checkConsole(fail)
+	c.checkPace(fail)
 	for i, s := range c.Sources {
 		if u, err := url.Parse(s.URL); err != nil || u.Scheme == "" {
 			fail("sources[%d].url: %q is no URL with a scheme", i, s.URL)
@@ -237,12 +325,8 @@ func (c *Config) check() error {
 	if c.Index.Freshness < 0 || c.Index.Freshness > 1 || c.Index.Popularity < 0 {
 		fail("index.freshness_weight lies in 0 to 1, popularity_weight is not negative")
 	}
-	t := c.Throttle
-	if len(t.Thresholds) > 0 && len(t.Modes) != len(t.Thresholds)+1 {
-		fail("throttle.modes: %d values for %d thresholds, need one more", len(t.Modes), len(t.Thresholds))
-	}
-	if !slices.IsSorted(t.Thresholds) || !slices.IsSorted(t.Modes) {
-		fail("throttle.thresholds and modes must not fall")
+	if err := throttle.Check(c.Throttle.Thresholds, c.Throttle.Modes); err != nil {
+		fail("throttle.%w", err)
 	}
 	return errors.Join(errs...)
 }
@@ -270,16 +354,47 @@ func (c *Config) checkRender(fail func(string, ...any)) {
 	}
 }
 
+// minToken is the least length of a token of the API.
+const minToken = 16
+
 func (c *Config) checkConsole(fail func(string, ...any)) {
-	host, _, err := net.SplitHostPort(c.Console.Listen)
+	k := &c.Console
+	host, _, err := net.SplitHostPort(k.Listen)
 	if err != nil {
-		fail("console.listen: %q is no address:port", c.Console.Listen)
+		fail("console.listen: %q is no address:port", k.Listen)
 		return
 	}
 	ip := net.ParseIP(host)
 	loopback := host == "localhost" || (ip != nil && ip.IsLoopback())
-	if !loopback && c.Console.Password == "" && c.Console.Header == "" {
-		fail("console.listen: %s can be reached from outside: set console.password (freshet config hash) or console.trusted_header", c.Console.Listen)
+	if !loopback && k.Password == "" && k.Header == "" && len(k.Tokens) == 0 {
+		fail("console.listen: %s can be reached from outside: set console.password (freshet config hash), console.tokens or console.trusted_header", k.Listen)
+	}
+	for i, t := range k.Tokens {
+		if len(t) < minToken {
+			fail("console.tokens[%d]: %d characters, at least %d are needed: openssl rand -hex 32 makes one", i, len(t), minToken)
+		}
+	}
+	if u, err := url.Parse(k.PublicURL); k.PublicURL != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "") {
+		fail("console.public_url: %q is no address such as https://search.example.org", k.PublicURL)
+	}
+	if (k.TLSCert == "") != (k.TLSKey == "") {
+		fail("console.tls_cert and console.tls_key: give both or none")
+	}
+	if k.TLSCert != "" && len(k.ACME.Hosts) > 0 {
+		fail("console.acme.hosts and console.tls_cert: give one of them")
+	}
+	for i, name := range k.ACME.Hosts {
+		if net.ParseIP(name) != nil || !strings.Contains(name, ".") || strings.ContainsAny(name, ":/* ") {
+			fail("console.acme.hosts[%d]: %q is no host name such as search.example.org", i, name)
+		}
+	}
+	for i, name := range k.Hosts {
+		if name != "*" && strings.ContainsAny(name, "/* @") {
+			fail("console.hosts[%d]: %q is no host name", i, name)
+		}
+	}
+	if len(k.Operators) > 0 && k.Header == "" {
+		fail("console.operators: names users of console.trusted_header, which is not set")
 	}
 	if c.Console.Header != "" && len(c.Console.Proxies) == 0 {
 		fail("console.trusted_proxies: name the proxies from which %s is believed", c.Console.Header)

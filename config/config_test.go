@@ -34,7 +34,7 @@ sources:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Crawl.Agents != 5 || c.Crawl.MaxBody != 1<<20 || c.Crawl.Delay != 2*time.Second || c.Index.HalfLife != 48*time.Hour {
+	if c.Crawl.Agents != 5 || c.Crawl.MaxBody != 1<<20 || c.Crawl.Delay == nil || *c.Crawl.Delay != 2*time.Second || c.Index.HalfLife != 48*time.Hour {
 		t.Errorf("crawl %+v, index %+v", c.Crawl, c.Index)
 	}
 	if len(c.Index.Languages) != 2 || c.Index.Languages[1] != "lt" {
@@ -67,7 +67,7 @@ func TestErrors(t *testing.T) {
 		{"open to the world", "console: {listen: '0.0.0.0:80'}\n", "", "can be reached from outside: set console.password"},
 		{"proxy header", "console: {listen: ':80', trusted_header: X-User}\n", "", "name the proxies"},
 		{"modes", "throttle: {thresholds: [5, 9], modes: [1, 2]}\n", "", "2 values for 2 thresholds"},
-		{"falling", "throttle: {thresholds: [9, 5], modes: [1, 2, 3]}\n", "", "must not fall"},
+		{"falling", "throttle: {thresholds: [9, 5], modes: [1, 2, 3]}\n", "", "throttle.thresholds[1]: 5 is below the value before it, 9"},
 		{"set unknown", "", "crawl.agent=1", `--set crawl.agent: unknown key "agent" (did you mean "agents"?)`},
 		{"set badly", "", "crawl.delay=soon", `"soon" is no duration`},
 		{"set nothing", "", "crawl.delay", "want key=value"},

@@ -12,15 +12,59 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/freshet/freshet/spell"
+	"github.com/freshet/freshet/weburl"
 )
 
 // Load reads the file at path (none if empty) over the defaults, then the
 // FRESHET_ variables of environ ("KEY=value"), then sets ("crawl.agents=8"),
 // and checks the result. The error has a line for each thing that is wrong.
+//
+// Errors do not show passwords of URLs.
 func Load(path string, environ, sets []string) (*Config, error) {
+	c, err := load(path, environ, sets)
+	if err != nil {
+		return nil, redactedError{err}
+	}
+	return c, nil
+}
+
+// redactedError is an error without the passwords of URLs in its text.
+type redactedError struct{ err error }
+
+// Error implements error.
+func (e redactedError) Error() string { return weburl.Redact(e.err.Error()) }
+
+// Unwrap returns the error itself.
+func (e redactedError) Unwrap() error { return e.err }
+
+// CheckMode returns an error if others on the machine may read a configuration file
+// that holds secrets. A path of "" is no file.
+func CheckMode(path string, c *Config) error {
+	if path == "" || !c.hasSecrets() {
+		return nil
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm()&0o004 == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s holds secrets and every user of this machine can read it: chmod 600 %s", path, path)
+}
+
+// hasSecrets reports whether the configuration has a password or token.
+func (c *Config) hasSecrets() bool {
+	urls := []string{c.Database, c.Crawl.Proxy}
+	found := c.Console.Password != "" || len(c.Console.Tokens) > 0 || len(c.Signals.Secrets) > 0
+	for _, s := range c.Sources {
+		found = found || s.Password != ""
+		urls = append(urls, s.URL)
+	}
+	return found || slices.ContainsFunc(urls, func(u string) bool { return weburl.Redact(u) != u })
+}
+
+func load(path string, environ, sets []string) (*Config, error) {
 	c := Default()
 	if path != "" {
 		b, err := os.ReadFile(path)
@@ -48,7 +92,7 @@ func Load(path string, environ, sets []string) (*Config, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		if path != "" {
 			err = fmt.Errorf("%s: %w", path, err)
 		}
@@ -223,6 +267,9 @@ func (c *Config) set(path []string, value string) error {
 		return nil
 	}
 	if err := yaml.Unmarshal([]byte(value), v.Addr().Interface()); err != nil {
+		if slices.Contains(secret, path[len(path)-1]) {
+			return fmt.Errorf("the value is no %s", kindOf(v.Type()))
+		}
 		return fmt.Errorf("%q is no %s", value, kindOf(v.Type()))
 	}
 	return nil
@@ -230,7 +277,7 @@ func (c *Config) set(path []string, value string) error {
 
 func kindOf(t reflect.Type) string {
 	switch {
-	case t == reflect.TypeFor[time.Duration]():
+	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[*time.Duration]():
 		return "duration (10s, 5m, 24h)"
 	case t == reflect.TypeFor[Bytes]():
 		return "size (16MB, 1GB)"

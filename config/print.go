@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/freshet/freshet/weburl"
 )
 
 // Print writes the configuration as a commented YAML file that Load reads back.
-// Secrets are left out.
+// Secrets are left out, and so are the passwords of URLs.
 func (c *Config) Print(w io.Writer) error {
 	bw := bufio.NewWriter(w)
 	fmt.Fprintln(bw, "# Configuration of freshet serve. Every key stands here with its value; leave out what you do not change.")
@@ -37,7 +39,7 @@ func printStruct(w io.Writer, v reflect.Value, indent string) {
 		case f.Type == reflect.TypeFor[[]Source]():
 			printSources(w, fv.Interface().([]Source), key)
 		default:
-			fmt.Fprintf(w, "%s%s: %s\n", indent, key, scalar(fv))
+			fmt.Fprintln(w, strings.TrimRight(indent+key+": "+scalar(fv), " "))
 		}
 	}
 }
@@ -67,8 +69,21 @@ func scalar(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
 		return short(x)
+	case *time.Duration:
+		if x == nil {
+			return "" // not given
+		}
+		return short(*x)
 	case Bytes:
 		return x.String()
+	case string:
+		v = reflect.ValueOf(weburl.Redact(x))
+	case []string:
+		shown := make([]string, len(x))
+		for i, s := range x {
+			shown[i] = weburl.Redact(s)
+		}
+		v = reflect.ValueOf(shown)
 	}
 	var n yaml.Node
 	if err := n.Encode(v.Interface()); err != nil {

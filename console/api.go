@@ -1,12 +1,14 @@
 package console
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -14,10 +16,8 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/index/query"
 )
-
-// maxRequest bounds the body of an API request.
-const maxRequest = 1 << 20
 
 // SearchAnswer is the JSON of GET /api/search and freshet search --json.
 type SearchAnswer struct {
@@ -49,7 +49,7 @@ func (r *Results) Answer() SearchAnswer {
 	out := SearchAnswer{Total: r.Total, TookMS: float64(r.Elapsed.Microseconds()) / 1000, Results: []ResultAnswer{}, Facets: r.Facets}
 	for _, h := range r.Results {
 		a := ResultAnswer{
-			Title: h.Title, URL: h.URL, Kind: h.Kind, Snippet: h.Snippet.String(), Score: h.Score, Host: h.Host,
+			Title: h.Title, URL: h.URL, Kind: h.Kind, Snippet: h.Snippet.String(), Score: finite(h.Score), Host: h.Host,
 			Online: h.Online, Copies: h.Copies, Type: h.Type, Lang: h.Lang, Date: h.Date, Size: h.Size, Facts: h.Facts,
 		}
 		if a.Copies == nil {
@@ -60,6 +60,14 @@ func (r *Results) Answer() SearchAnswer {
 	return out
 }
 
+// finite is v, or 0 where it is no number that JSON can write.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
 // searchRequest reads q, kind, limit, offset and sort of a query string.
 func searchRequest(r *http.Request, limit int) (Request, error) {
 	v := r.URL.Query()
@@ -67,8 +75,8 @@ func searchRequest(r *http.Request, limit int) (Request, error) {
 	if !slices.Contains(Kinds, req.Kind) {
 		return req, fmt.Errorf("kind=%q is none of %s", req.Kind, strings.Join(Kinds[1:], ", "))
 	}
-	if len(req.Query) > 4096 {
-		return req, errors.New("q is longer than 4096 bytes")
+	if len(req.Query) > query.MaxBytes {
+		return req, fmt.Errorf("q is longer than %d bytes", query.MaxBytes)
 	}
 	for name, dst := range map[string]*int{"limit": &req.Limit, "offset": &req.Offset} {
 		s := v.Get(name)
@@ -94,45 +102,46 @@ func (s *Server) apiSearch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req.Facets = r.URL.Query().Get("facets") != ""
-	ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
-	defer cancel()
-	res, err := s.finder.Find(ctx, req)
+	res, err := s.find(r.Context(), req)
 	if err != nil {
-		s.log.Error("search failed", "query", req.Query, "err", err)
-		apiError(w, http.StatusInternalServerError, err)
+		code, why := s.searchProblem(req, err)
+		if code == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", "2")
+		}
+		apiError(w, code, errors.New(why))
 		return
 	}
-	writeJSON(w, res.Answer())
+	s.writeJSON(w, http.StatusOK, res.Answer())
 }
 
 func (s *Server) apiStatus(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		apiError(w, http.StatusInternalServerError, err)
+		s.internal(w, "status", err)
 		return
 	}
-	writeJSON(w, st)
+	s.writeJSON(w, http.StatusOK, st)
 }
 
 func (s *Server) apiAgents(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		apiError(w, http.StatusInternalServerError, err)
+		s.internal(w, "status", err)
 		return
 	}
 	if st.Work == nil {
 		st.Work = []Agent{}
 	}
-	writeJSON(w, map[string]any{"agents": st.Agents, "work": st.Work})
+	s.writeJSON(w, http.StatusOK, map[string]any{"agents": st.Agents, "work": st.Work})
 }
 
 func (s *Server) apiSources(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		apiError(w, http.StatusInternalServerError, err)
+		s.internal(w, "status", err)
 		return
 	}
-	writeJSON(w, map[string]any{"sources": st.Sources})
+	s.writeJSON(w, http.StatusOK, map[string]any{"sources": st.Sources})
 }
 
 // ErrUnknown is the error of asking about a page that is not known.
@@ -151,7 +160,7 @@ func (s *Server) apiWhy(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		apiError(w, http.StatusBadRequest, err)
 	default:
-		writeJSON(w, a)
+		s.writeJSON(w, http.StatusOK, a)
 	}
 }
 
@@ -185,7 +194,7 @@ func (s *Server) apiSetThrottle(w http.ResponseWriter, r *http.Request) {
 		apiError(w, http.StatusBadRequest, err)
 		return
 	}
-	writeJSON(w, map[string]any{"thresholds": body.Thresholds, "modes": body.Modes})
+	s.writeJSON(w, http.StatusOK, map[string]any{"thresholds": body.Thresholds, "modes": body.Modes})
 }
 
 func (s *Server) apiAddSource(w http.ResponseWriter, r *http.Request) {
@@ -201,8 +210,7 @@ func (s *Server) apiAddSource(w http.ResponseWriter, r *http.Request) {
 		apiError(w, http.StatusBadRequest, err)
 		return
 	}
-	w.WriteHeader(http.StatusCreated)
-	writeJSON(w, src)
+	s.writeJSON(w, http.StatusCreated, src)
 }
 
 func (s *Server) apiRemoveSource(w http.ResponseWriter, r *http.Request) {
@@ -216,7 +224,7 @@ func (s *Server) apiRemoveSource(w http.ResponseWriter, r *http.Request) {
 		apiError(w, http.StatusBadRequest, err)
 		return
 	}
-	writeJSON(w, map[string]any{"url": q.Get("url"), "kept": keep})
+	s.writeJSON(w, http.StatusOK, map[string]any{"url": q.Get("url"), "kept": keep})
 }
 
 // apiAct makes a handler of an action without an answer.
@@ -226,13 +234,13 @@ func (s *Server) apiAct(act func(context.Context, *http.Request) error) http.Han
 			apiError(w, http.StatusConflict, err)
 			return
 		}
-		writeJSON(w, map[string]bool{"ok": true})
+		s.writeJSON(w, http.StatusOK, map[string]bool{"ok": true})
 	}
 }
 
 // readJSON reads the body into v; unknown keys are an error, which it answers.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest))
+	dec := json.NewDecoder(r.Body) // limitBody bounds it
 	dec.DisallowUnknownFields()
 	err := dec.Decode(v)
 	if err == nil {
@@ -240,18 +248,55 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 			err = errors.New("something follows the object")
 		}
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return true
+	case tooLong(err):
+		apiError(w, http.StatusRequestEntityTooLarge, fmt.Errorf("body: at most %d bytes are allowed", maxFormBytes))
+	default:
 		apiError(w, http.StatusBadRequest, fmt.Errorf("body: %w", err))
-		return false
 	}
-	return true
+	return false
 }
 
-func writeJSON(w http.ResponseWriter, v any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	enc := json.NewEncoder(w)
+// writeJSON answers with v. A value that cannot be written as JSON is an error
+// of ours: it is logged and answered with 500, never with an empty body.
+func (s *Server) writeJSON(w http.ResponseWriter, code int, v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the client is gone: nothing left to tell it
+	if err := enc.Encode(v); err != nil {
+		s.internal(w, "encode an answer", err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(b.Bytes()) // the client is gone: nothing left to tell it
+}
+
+// internal logs an error of ours and answers 500 without its text, which may
+// name files, addresses and other servers.
+func (s *Server) internal(w http.ResponseWriter, what string, err error) {
+	s.log.Error(what, "err", err)
+	apiError(w, http.StatusInternalServerError, errors.New("internal error; the server's log says why"))
+}
+
+// searchProblem is the status and the text for a search that failed.
+func (s *Server) searchProblem(req Request, err error) (code int, why string) {
+	var bounds *query.BoundsError
+	switch {
+	case errors.As(err, &bounds):
+		return http.StatusBadRequest, bounds.Error()
+	case errors.Is(err, errBusy):
+		return http.StatusServiceUnavailable, errBusy.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		s.log.Warn("search took too long", "query", req.Query, "err", err)
+		return http.StatusServiceUnavailable, "the search took too long: use fewer or longer words"
+	case errors.Is(err, context.Canceled): // the client is gone
+		return http.StatusServiceUnavailable, "the search was cancelled"
+	}
+	s.log.Error("search failed", "query", req.Query, "err", err)
+	return http.StatusInternalServerError, "the search failed; the server's log says why"
 }
 
 func apiError(w http.ResponseWriter, code int, err error) {

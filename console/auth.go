@@ -1,142 +1,142 @@
 package console
 
 import (
-	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
-	"golang.org/x/time/rate"
-)
 
-// sessionTime is how long a login lasts.
-const sessionTime = 12 * time.Hour
+	"github.com/freshet/freshet/ratelimit"
+)
 
 const sessionCookie = "freshet_session"
 
-// auth knows who is the operator.
+// MinToken is the least length of a token of the API, in bytes.
+const MinToken = 16
+
+// limitedClients is how many clients a limiter remembers.
+const limitedClients = 10_000
+
+// auth knows who asks.
 type auth struct {
-	hash     []byte
-	tokens   [][sha256.Size]byte
-	header   string
-	proxies  []netip.Prefix
-	key      []byte // of the session cookies; new at every start
-	needed   bool
-	attempts *limiter
+	hash         []byte
+	tokens       [][sha256.Size]byte // of programs; the owner's is among them
+	header       string
+	operators    []string // names in header that are operators
+	proxies      []netip.Prefix
+	hosts        *hostNames
+	loginNeeded  bool // some login is configured: strangers may not read the status
+	private      bool
+	httpsOutside bool // browsers reach the server by https, wherever that ends
+	attempts     *ratelimit.Limiter
+	sessions     *secretSet
+	links        *secretSet    // that log a browser in, once
+	hashing      chan struct{} // comparisons of passwords under way
 }
 
-func newAuth(c Config) (*auth, error) {
-	a := &auth{hash: []byte(c.Password), header: c.Header, key: make([]byte, 32), attempts: newLimiter(.2)}
-	if _, err := rand.Read(a.key); err != nil {
-		return nil, err
+// identity is who asks. The zero value is a stranger.
+type identity struct {
+	name     string
+	operator bool
+}
+
+func newAuth(c Config) (a *auth, err error) {
+	a = &auth{
+		hash: []byte(c.Password), header: c.Header, operators: c.Operators, private: c.Private,
+		attempts: newLimiter(.2), sessions: newSecretSet(maxSessions), links: newSecretSet(maxLoginLink), hashing: make(chan struct{}, 2),
 	}
 	if c.Password != "" {
 		if _, err := bcrypt.Cost(a.hash); err != nil {
 			return nil, errors.New("the password is not a hash made by freshet config hash")
 		}
 	}
-	for _, t := range c.Tokens {
+	for i, t := range c.Tokens {
+		if len(t) < MinToken {
+			return nil, fmt.Errorf("token %d has %d characters: at least %d are needed", i+1, len(t), MinToken)
+		}
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
 	}
-	for _, p := range c.Proxies {
-		prefix, err := netip.ParsePrefix(p)
-		if err != nil {
-			addr, err := netip.ParseAddr(p)
-			if err != nil {
-				return nil, fmt.Errorf("trusted proxy %q is neither an address nor a network", p)
-			}
-			prefix = netip.PrefixFrom(addr, addr.BitLen())
-		}
-		a.proxies = append(a.proxies, prefix)
+	a.loginNeeded = c.Password != "" || c.Header != "" || len(c.Tokens) > 0
+	if c.OwnerToken != "" {
+		a.tokens = append(a.tokens, sha256.Sum256([]byte(c.OwnerToken)))
 	}
-	host, _, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("listen address %q: %w", c.Listen, err)
+	if a.proxies, err = ParseNetworks(c.Proxies); err != nil {
+		return nil, err
 	}
-	a.needed = c.Password != "" || c.Header != "" || len(c.Tokens) > 0
-	if !a.needed && !loopbackName(host) {
+	if a.hosts, err = newHostNames(c); err != nil {
+		return nil, err
+	}
+	for _, address := range c.Addresses {
+		a.httpsOutside = a.httpsOutside || strings.HasPrefix(address, "https://") && address == c.PublicURL
+	}
+	if host, _, _ := net.SplitHostPort(c.Listen); !a.loginNeeded && !loopbackName(host) {
 		return nil, fmt.Errorf("%s can be reached from outside: a password, token or trusted proxy is needed", c.Listen)
 	}
 	return a, nil
 }
 
-// loopbackName reports whether a host name means this machine.
-func loopbackName(host string) bool {
-	host = strings.Trim(host, "[]")
-	ip := net.ParseIP(host)
-	return host == "localhost" || strings.HasSuffix(host, ".localhost") || (ip != nil && ip.IsLoopback())
+// newLimiter allows each client an average rate, with a burst of ten seconds' worth.
+func newLimiter(perSecond float64) *ratelimit.Limiter {
+	return ratelimit.New(perSecond, max(5, int(10*perSecond)), limitedClients)
 }
 
-// operator reports whether the request comes from the operator.
-func (a *auth) operator(r *http.Request) bool {
-	if !a.needed {
-		return true
-	}
+// identify returns who sends a request: a program by its bearer token, a user
+// whom a trusted proxy names, a browser by its session.
+func (s *Server) identify(r *http.Request) identity {
+	a := s.auth
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		sum := sha256.Sum256([]byte(token))
 		found := 0
 		for _, t := range a.tokens {
 			found |= subtle.ConstantTimeCompare(sum[:], t[:])
 		}
-		return found == 1
+		if found == 1 {
+			return identity{"token", true}
+		}
+		return identity{}
 	}
-	if a.header != "" && r.Header.Get(a.header) != "" && a.trusted(r.RemoteAddr) {
-		return true
-	}
-	c, err := r.Cookie(sessionCookie)
-	return err == nil && a.valid(c.Value, time.Now())
-}
-
-func (a *auth) trusted(remote string) bool {
-	ap, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return false
-	}
-	for _, p := range a.proxies {
-		if p.Contains(ap.Addr().Unmap()) {
-			return true
+	var who identity
+	if a.header != "" && inNetworks(a.proxies, remoteAddr(r)) {
+		if names := r.Header.Values(a.header); len(names) == 1 && names[0] != "" {
+			who = identity{names[0], slices.Contains(a.operators, names[0]) || slices.Contains(a.operators, "*")}
 		}
 	}
-	return false
-}
-
-// session returns a cookie value that is valid until end: the time and its MAC.
-func (a *auth) session(end time.Time) string {
-	t := strconv.FormatInt(end.Unix(), 10)
-	m := hmac.New(sha256.New, a.key)
-	m.Write([]byte(t))
-	return t + "." + base64.RawURLEncoding.EncodeToString(m.Sum(nil))
-}
-
-func (a *auth) valid(value string, now time.Time) bool {
-	t, _, ok := strings.Cut(value, ".")
-	end, err := strconv.ParseInt(t, 10, 64)
-	if !ok || err != nil || now.Unix() > end {
-		return false
+	if c, err := r.Cookie(s.cookieName(r)); err == nil && !who.operator {
+		if name, ok := a.sessions.name(c.Value, time.Now()); ok {
+			who = identity{name, true}
+		}
 	}
-	return hmac.Equal([]byte(value), []byte(a.session(time.Unix(end, 0))))
+	return who
 }
 
-// open wraps a handler that everybody may use, unless searching is private.
+// mayOperate reports whether the request may change what the robot does.
+func (s *Server) mayOperate(r *http.Request) bool { return s.identify(r).operator }
+
+// mayRead reports whether the request may read the operator's pages: on a server
+// without login everybody who may search, else operators.
+func (s *Server) mayRead(r *http.Request) bool {
+	return (!s.auth.loginNeeded && !s.auth.private) || s.mayOperate(r)
+}
+
+// maySearch reports whether the request may search: everybody, or, if searching
+// is private, every user who has a name.
+func (s *Server) maySearch(r *http.Request) bool {
+	return !s.auth.private || s.identify(r).name != ""
+}
+
+// open wraps a handler for everybody who may search, at a bounded rate.
 func (s *Server) open(h http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.config.Private && !s.auth.operator(r) {
-			s.refuse(w, r)
-			return
-		}
-		if !s.rate.allow(r.RemoteAddr) {
+	return s.allowed(s.maySearch, func(w http.ResponseWriter, r *http.Request) {
+		if !s.rate.Allow(s.auth.clientKey(r)) {
 			w.Header().Set("Retry-After", "5")
 			s.fail(w, r, http.StatusTooManyRequests, "too many searches from your address: wait a few seconds")
 			return
@@ -145,10 +145,16 @@ func (s *Server) open(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// operatorOnly wraps a handler that only the operator may use.
-func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler {
+// operatorReads wraps a handler that shows what only operators see where there is
+// a login.
+func (s *Server) operatorReads(h http.HandlerFunc) http.Handler { return s.allowed(s.mayRead, h) }
+
+// operatorOnly wraps a handler that only operators may use.
+func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler { return s.allowed(s.mayOperate, h) }
+
+func (s *Server) allowed(may func(*http.Request) bool, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.auth.operator(r) {
+		if !may(r) {
 			s.refuse(w, r)
 			return
 		}
@@ -156,111 +162,92 @@ func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler {
 	})
 }
 
-// refuse sends browsers to the login page and tells programs 401.
+// refuse sends browsers to the login page, and answers others with 401, or with
+// 403 if they are known and may not.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
+	if who := s.identify(r); who.name != "" {
+		s.fail(w, r, http.StatusForbidden, "Only operators may do this.")
+		return
+	}
 	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && len(s.auth.hash) > 0 {
 		http.Redirect(w, r, "/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
 		return
 	}
 	w.Header().Set("WWW-Authenticate", `Bearer realm="freshet"`)
-	s.fail(w, r, http.StatusUnauthorized, "login needed")
+	why := "login needed"
+	if !s.auth.loginNeeded {
+		why = `Only the owner of the data directory may do this: "freshet open" prints a link that logs a browser in.`
+	}
+	s.fail(w, r, http.StatusUnauthorized, why)
 }
 
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
-	s.render(w, http.StatusOK, "login.html", map[string]any{"Title": s.config.Title, "To": localPath(r.URL.Query().Get("to"))})
+	s.render(w, http.StatusOK, "login.html", map[string]any{"Title": s.config.Title, "To": localPath(r.URL.Query().Get("to")), "Password": len(s.auth.hash) > 0})
 }
 
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	to := localPath(r.PostFormValue("to"))
-	if !s.auth.attempts.allow(r.RemoteAddr) {
+	if len(s.auth.hash) == 0 {
+		s.fail(w, r, http.StatusNotFound, "This server has no password.")
+		return
+	}
+	if !s.auth.attempts.Allow(s.auth.clientKey(r)) { // before the body is read
 		s.fail(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
 		return
 	}
-	if len(s.auth.hash) == 0 || bcrypt.CompareHashAndPassword(s.auth.hash, []byte(r.PostFormValue("password"))) != nil {
-		s.render(w, http.StatusUnauthorized, "login.html", map[string]any{"Title": s.config.Title, "To": to, "Wrong": true})
+	if !s.readForm(w, r) {
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: sessionCookie, Value: s.auth.session(time.Now().Add(sessionTime)), Path: "/",
-		MaxAge: int(sessionTime.Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
-	})
+	select {
+	case s.auth.hashing <- struct{}{}: // a comparison takes a processor for a tenth of a second
+	case <-r.Context().Done():
+		return
+	}
+	err := bcrypt.CompareHashAndPassword(s.auth.hash, []byte(r.PostForm.Get("password")))
+	<-s.auth.hashing
+	to := localPath(r.PostForm.Get("to"))
+	if err != nil {
+		s.render(w, http.StatusUnauthorized, "login.html", map[string]any{"Title": s.config.Title, "To": to, "Wrong": true, "Password": true})
+		return
+	}
+	s.startSession(w, r, "password")
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, &http.Cookie{Name: sessionCookie, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteLaxMode})
-	http.Redirect(w, r, "/", http.StatusSeeOther)
-}
-
-// localPath keeps a redirect on this server.
+// localPath keeps a redirect on this server. Browsers drop tabs and line breaks
+// from addresses and take \ for /, so all of these are refused.
 func localPath(p string) string {
-	if !strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsAny(p, "\\\r\n") {
-		return "/status"
+	const home = "/status"
+	if strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f }) {
+		return home
+	}
+	u, err := url.Parse(p)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || !strings.HasPrefix(p, "/") || strings.HasPrefix(u.Path, "//") {
+		return home
 	}
 	return p
 }
 
-// protect sets the security headers, refuses state-changing requests from
-// foreign pages and, on a server without login, foreign host names.
+// protect sets the security headers, refuses host names that are not the
+// server's and state-changing requests from foreign pages, and keeps all but the
+// home page out of other search engines.
 func (s *Server) protect(next http.Handler) http.Handler {
-	cross := http.NewCrossOriginProtection()
-	for _, receiver := range []string{"POST /indexnow", "POST /websub/", "POST /api/signals"} {
-		cross.AddInsecureBypassPattern(receiver) // signed or checked by their own handlers
-	}
-	checked := cross.Handler(next)
+	cross := http.NewCrossOriginProtection() // programs send no Origin, receivers of signals need no exception
+	checked := cross.Handler(limitBody(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.auth.needed {
-			host, _, err := net.SplitHostPort(r.Host)
-			if err != nil {
-				host = r.Host
-			}
-			if !loopbackName(host) {
-				http.Error(w, "unknown host name", http.StatusMisdirectedRequest)
-				return
-			}
+		probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz" // tell nothing
+		if !probe && !s.auth.hosts.answers(r.Host) {
+			http.Error(w, fmt.Sprintf("unknown host name %q: console.hosts in the configuration names those that the server answers to", plainHost(r.Host)), http.StatusMisdirectedRequest)
+			return
 		}
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; media-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("X-Frame-Options", "DENY")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if r.URL.Path != "/" || r.URL.RawQuery != "" {
+			h.Set("X-Robots-Tag", "noindex, nofollow")
+		}
 		checked.ServeHTTP(w, r)
 	})
-}
-
-// limiter allows each address so many requests a second, with a burst of ten
-// seconds' worth. It remembers a bounded number of addresses.
-type limiter struct {
-	perSecond float64
-	mu        sync.Mutex
-	of        map[string]*rate.Limiter
-}
-
-// limitedAddresses bounds the memory of a limiter; when it is full it starts
-// anew, which gives everybody a fresh burst.
-const limitedAddresses = 10_000
-
-func newLimiter(perSecond float64) *limiter {
-	return &limiter{perSecond: perSecond, of: map[string]*rate.Limiter{}}
-}
-
-func (l *limiter) allow(remote string) bool {
-	if l.perSecond <= 0 {
-		return true
-	}
-	host, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		host = remote
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.of) >= limitedAddresses {
-		clear(l.of)
-	}
-	lim := l.of[host]
-	if lim == nil {
-		lim = rate.NewLimiter(rate.Limit(l.perSecond), max(5, int(10*l.perSecond)))
-		l.of[host] = lim
-	}
-	return lim.Allow()
 }

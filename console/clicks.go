@@ -27,29 +27,47 @@ func pings(r *http.Request) bool { return !strings.Contains(r.UserAgent(), "Fire
 // for browsers that would not tell of the click.
 func (v *searchView) Link(address string) template.URL {
 	to := safeAddress(address)
-	if v.sign == nil || (!strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://")) {
+	if v.sign == nil || !v.leadThrough || (!strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://")) {
 		return template.URL(to)
 	}
-	return template.URL("/open?" + url.Values{"url": {address}, "sig": {v.sign(address)}}.Encode())
+	return template.URL("/open?" + v.signed(address))
+}
+
+// Ping is where browsers tell that a result was opened, or "".
+func (v *searchView) Ping(address string) template.URL {
+	if v.sign == nil {
+		return ""
+	}
+	return template.URL("/clicked?" + v.signed(address))
+}
+
+func (v *searchView) signed(address string) string {
+	return url.Values{"url": {address}, "sig": {v.sign(address)}}.Encode()
 }
 
 // sign makes a target known as one that a page of ours had: so nobody can use
-// this server to lend its name to other links.
+// this server to lend its name to other links, or count what was never shown.
 func (s *Server) sign(address string) string {
 	m := hmac.New(sha256.New, s.key)
 	m.Write([]byte(address))
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
+// shown returns the address that a request names if a page of ours had a link
+// with that signature.
+func (s *Server) shown(r *http.Request) (address string, ok bool) {
+	u, sig := r.URL.Query().Get("url"), r.URL.Query().Get("sig")
+	return u, u != "" && len(u) <= 4096 && hmac.Equal([]byte(sig), []byte(s.sign(u)))
+}
+
 // opened counts a result that was opened and leads there.
 func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
-	u, sig := r.URL.Query().Get("url"), r.URL.Query().Get("sig")
-	if u == "" || len(u) > 4096 || !hmac.Equal([]byte(sig), []byte(s.sign(u))) {
+	u, ok := s.shown(r)
+	if !ok {
 		s.fail(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server: search again.")
 		return
 	}
 	s.config.Clicked(u)
-	w.Header().Set("Referrer-Policy", "no-referrer")
 	w.Header().Set("Cache-Control", "no-store")
 	http.Redirect(w, r, u, http.StatusSeeOther)
 }
@@ -57,8 +75,11 @@ func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
 // clicked counts a result that was opened: browsers send it for the ping
 // attribute of the link. It is told to nobody and kept without the visitor.
 func (s *Server) clicked(w http.ResponseWriter, r *http.Request) {
-	if u := r.URL.Query().Get("url"); u != "" && len(u) <= 4096 {
-		s.config.Clicked(u)
+	u, ok := s.shown(r)
+	if !ok {
+		s.fail(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server.")
+		return
 	}
+	s.config.Clicked(u)
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -7,13 +7,14 @@
 // JavaScript and without the internet. The status page follows the robot by
 // server-sent events where JavaScript runs and refreshes itself where not.
 //
-// Who may do what: searching is open unless Config.Private; the status page,
-// the controls and the API beyond search need a login as soon as the server
-// can be reached from elsewhere (password, bearer token, or the header of an
-// authenticating proxy). State-changing requests from foreign pages are refused
-// (http.CrossOriginProtection), and a server without login answers only to
-// loopback host names, so that a foreign name that resolves to 127.0.0.1
-// cannot reach it.
+// Who may do what: searching is open unless Config.Private. On a server without
+// login, which listens on loopback only, everybody there may read the status, and
+// the owner of the data directory, known by a token in it, may change things. Where
+// there is a login (password, bearer token, or the header of an authenticating
+// proxy) operators alone see the status and change things. State-changing requests
+// from foreign pages are refused (http.CrossOriginProtection), and so is every
+// host name that is not the server's, so that a foreign name that resolves to its
+// address cannot reach it.
 package console
 
 import (
@@ -26,6 +27,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/ratelimit"
 )
 
 // Finder answers searches.
@@ -136,11 +138,19 @@ type Config struct {
 	Title    string   // on the search page
 	Listen   string   // address:port that is listened on
 	Password string   // bcrypt hash; "" is no password
-	Tokens   []string // bearer tokens
-	Header   string   // header of a trusted proxy that names the user
-	Proxies  []string // addresses or networks of trusted proxies
-	Private  bool     // searching needs a login
-	Rate     float64  // searches a second and address; 0 is no limit
+	Tokens   []string // bearer tokens of operators' programs, of MinToken bytes at least
+	// OwnerToken is the bearer token of who owns the data directory.
+	OwnerToken string
+	Header     string   // header of a trusted proxy that names the user
+	Operators  []string // users in Header that are operators; "*" is all
+	Proxies    []string // addresses or networks of trusted proxies
+	Hosts      []string // further host names that the server answers to; "*" is all
+	// Addresses are URLs under which others reach the server; their hosts count
+	// as Hosts. PublicURL, if not empty, is the one for browsers.
+	Addresses []string
+	PublicURL string
+	Private   bool    // searching needs a login
+	Rate      float64 // searches a second and client; 0 is no limit
 	// Media plays files of shares at GET /play; nil plays nothing. Who may search
 	// may play.
 	Media http.HandlerFunc
@@ -158,7 +168,9 @@ type Server struct {
 	cacher   Cacher
 	log      *slog.Logger
 	auth     *auth
-	rate     *limiter
+	rate     *ratelimit.Limiter
+	searches *searchGate
+	streams  chan struct{} // live pages that are open
 	pages    *template.Template
 	key      []byte // of links through this server
 	extra    map[string]http.Handler
@@ -181,7 +193,7 @@ func New(c Config, finder Finder, operator Operator, cacher Cacher, log *slog.Lo
 	if c.Title == "" {
 		c.Title = "Freshet"
 	}
-	return &Server{config: c, finder: finder, operator: operator, cacher: cacher, log: log, auth: a, rate: newLimiter(c.Rate), pages: pages, key: newKey(), extra: extra}, nil
+	return &Server{config: c, finder: finder, operator: operator, cacher: cacher, log: log, auth: a, rate: newLimiter(c.Rate), searches: newSearchGate(), streams: make(chan struct{}, maxStreams), pages: pages, key: newKey(), extra: extra}, nil
 }
 
 // Handler returns everything under one handler.
@@ -194,32 +206,37 @@ func (s *Server) Handler() http.Handler {
 		mux.Handle("GET /open", s.open(s.opened))
 	}
 	if s.config.Media != nil {
-		mux.Handle("GET /play", s.open(s.config.Media))
+		mux.Handle("GET /play", s.open(longLived(s.config.Media)))
 	}
 	mux.HandleFunc("GET /style.css", s.static)
 	mux.HandleFunc("GET /status.js", s.static)
+	mux.HandleFunc("GET /favicon.ico", s.static)
+	mux.HandleFunc("GET /favicon.svg", s.static)
+	mux.HandleFunc("GET /robots.txt", s.static)
 	mux.HandleFunc("GET /login", s.loginPage)
+	mux.HandleFunc("GET /login/link", s.loginByLink)
+	mux.Handle("POST /api/login-link", s.operatorOnly(s.apiLoginLink))
 	mux.HandleFunc("POST /login", s.login)
 	mux.HandleFunc("POST /logout", s.logout)
-	mux.Handle("GET /status", s.operatorOnly(s.statusPage))
-	mux.Handle("GET /events", s.operatorOnly(s.events))
+	mux.Handle("GET /status", s.operatorReads(s.statusPage))
+	mux.Handle("GET /events", s.operatorReads(longLived(s.events)))
 	mux.Handle("POST /control", s.operatorOnly(s.controlForm))
 	if s.config.Lab != nil {
-		mux.Handle("GET /lab", s.operatorOnly(s.labPage))
-		mux.Handle("GET /lab/events", s.operatorOnly(s.labEvents))
+		mux.Handle("GET /lab", s.operatorReads(s.labPage))
+		mux.Handle("GET /lab/events", s.operatorReads(longLived(s.labEvents)))
 		mux.Handle("POST /lab", s.operatorOnly(s.labForm))
-		mux.Handle("GET /lab/report", s.operatorOnly(s.labReport))
+		mux.Handle("GET /lab/report", s.operatorReads(s.labReport))
 	} else {
-		mux.Handle("GET /lab", s.operatorOnly(s.noLab))
+		mux.Handle("GET /lab", s.operatorReads(s.noLab))
 	}
 	mux.Handle("GET /api/search", s.open(s.apiSearch))
 	mux.HandleFunc("GET /api/openapi.json", s.static)
-	mux.Handle("GET /api/status", s.operatorOnly(s.apiStatus))
-	mux.Handle("GET /api/agents", s.operatorOnly(s.apiAgents))
+	mux.Handle("GET /api/status", s.operatorReads(s.apiStatus))
+	mux.Handle("GET /api/agents", s.operatorReads(s.apiAgents))
 	mux.Handle("PUT /api/agents", s.operatorOnly(s.apiSetAgents))
 	mux.Handle("PUT /api/throttle", s.operatorOnly(s.apiSetThrottle))
-	mux.Handle("GET /api/why", s.operatorOnly(s.apiWhy))
-	mux.Handle("GET /api/sources", s.operatorOnly(s.apiSources))
+	mux.Handle("GET /api/why", s.operatorReads(s.apiWhy))
+	mux.Handle("GET /api/sources", s.operatorReads(s.apiSources))
 	mux.Handle("POST /api/sources", s.operatorOnly(s.apiAddSource))
 	mux.Handle("DELETE /api/sources", s.operatorOnly(s.apiRemoveSource))
 	mux.Handle("POST /api/pause", s.operatorOnly(s.apiAct(func(ctx context.Context, _ *http.Request) error { return s.operator.Pause(ctx) })))
@@ -243,7 +260,8 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	if err := s.operator.Ready(r.Context()); err != nil {
-		http.Error(w, "not ready: "+err.Error(), http.StatusServiceUnavailable)
+		s.log.Warn("not ready", "err", err)
+		http.Error(w, "not ready; the log and the status page say why", http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ready")
@@ -252,8 +270,11 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 // static serves an embedded file by the last element of its path.
 func (s *Server) static(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path[len("/"):]
-	if name == "api/openapi.json" {
+	switch name {
+	case "api/openapi.json":
 		name = "openapi.json"
+	case "favicon.ico": // browsers take any kind of image there
+		name = "favicon.svg"
 	}
 	w.Header().Set("Cache-Control", "max-age=3600")
 	http.ServeFileFS(w, r, files, "page/"+name)

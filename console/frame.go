@@ -26,14 +26,14 @@ func (s *Server) frame(r *http.Request, here string) frame {
 	add := func(label, href string) { f.Links = append(f.Links, siteLink{label, href, href == here}) }
 	password := len(s.auth.hash) > 0
 	switch {
-	case s.auth.operator(r):
+	case s.mayRead(r):
 		add("search", "/")
 		add("status", "/status")
 		if s.config.Lab != nil {
 			add("lab", "/lab")
 		}
-		_, err := r.Cookie(sessionCookie)
-		f.Logout = password && err == nil
+		_, err := r.Cookie(s.cookieName(r))
+		f.Logout = err == nil
 	case password:
 		if here != "/" {
 			add("search", "/")

@@ -89,7 +89,10 @@ func (s *Server) labEvents(w http.ResponseWriter, r *http.Request) {
 
 // labForm takes the buttons of the page.
 func (s *Server) labForm(w http.ResponseWriter, r *http.Request) {
-	if err := s.config.Lab.Ask(r.Context(), r.PostFormValue("sweep"), r.PostFormValue("do")); err != nil {
+	if !s.readForm(w, r) {
+		return
+	}
+	if err := s.config.Lab.Ask(r.Context(), r.PostForm.Get("sweep"), r.PostForm.Get("do")); err != nil {
 		s.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}

@@ -49,13 +49,13 @@ func TestLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, r := &bench{}, &robot{}
-	s, err := New(Config{Listen: "127.0.0.1:0", Password: string(hash), Tokens: []string{"tok"}, Lab: b}, r, r, r, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
+	s, err := New(Config{Listen: "127.0.0.1:0", Password: string(hash), Tokens: []string{"tok-of-the-lab-page"}, Lab: b}, r, r, r, slog.New(slog.NewTextHandler(io.Discard, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	srv := httptest.NewServer(s.Handler())
 	t.Cleanup(srv.Close)
-	in := []string{"Authorization", "Bearer tok"}
+	in := []string{"Authorization", "Bearer tok-of-the-lab-page"}
 
 	if code, _, h := do(t, "GET", srv.URL+"/lab", ""); code != http.StatusSeeOther || h.Get("Location") != "/login?to=%2Flab" {
 		t.Errorf("without login: %d, to %s", code, h.Get("Location"))

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"html/template"
 	"io/fs"
+	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -147,8 +149,10 @@ func countText(n any) string {
 	return b.String()
 }
 
-// cachedPage shows our copy as inert text or HTML: scripts off by the sandbox,
-// nothing loaded from elsewhere.
+// cachedPage shows our copy as inert text or HTML: the sandbox gives it an origin
+// of its own without scripts, and nothing is loaded from elsewhere. What is not
+// HTML is shown as plain text or downloaded, so that no copy can serve as script
+// or style sheet of a page of ours.
 func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	if s.cacher == nil {
 		s.nowhere(w, r)
@@ -157,7 +161,7 @@ func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	u := r.URL.Query().Get("url")
 	c, err := s.cacher.Cached(r.Context(), u)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.fail(w, r, http.StatusNotFound, "There is no copy of this page: it is no longer kept, or was never fetched.")
+		s.fail(w, r, http.StatusNotFound, "There is no copy of this page: it is no longer kept, or was never fetched, or its author does not want copies.")
 		return
 	}
 	if err != nil {
@@ -165,24 +169,55 @@ func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusInternalServerError, "The copy cannot be read; the log says why.")
 		return
 	}
-	ct := c.ContentType
-	if !strings.HasPrefix(ct, "text/") && !strings.HasPrefix(ct, "application/xhtml") {
-		w.Header().Set("Content-Disposition", "attachment")
+	kind, isHTML, isText := copyType(c.ContentType)
+	h := w.Header()
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Content-Type", kind)
+	if !isText {
+		h.Set("Content-Disposition", "attachment")
 	}
-	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'")
-	w.Header().Set("Content-Type", ct)
-	if strings.Contains(ct, "html") {
+	if isHTML {
 		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><div style="font:14px/1.5 sans-serif;background:#eef4fb;color:#1b1f24;overflow-wrap:anywhere;border-bottom:1px solid #9bb;padding:.5em 1em;margin:0 0 1em">Copy of <a href="%s" rel="noreferrer">%s</a> as it was fetched %s (%s). The page may have changed since.</div>`,
 			template.HTMLEscapeString(safeAddress(c.URL)), template.HTMLEscapeString(c.URL), c.Fetched.UTC().Format("2 January 2006 15:04 UTC"), ago(c.Fetched))
 	}
 	_, _ = w.Write(c.Body)
 }
 
+// copyType returns the Content-Type that a copy is served with: HTML as HTML,
+// other text and what browsers take for documents or scripts as plain text, the
+// rest as bytes to download. A charset that the server declared is kept.
+func copyType(declared string) (kind string, isHTML, isText bool) {
+	media, params, err := mime.ParseMediaType(declared)
+	if err != nil {
+		media, _, _ = strings.Cut(strings.ToLower(declared), ";")
+		media = strings.TrimSpace(media)
+	}
+	charset := ""
+	if name := params["charset"]; charsetName.MatchString(name) {
+		charset = "; charset=" + name
+	}
+	switch {
+	case media == "text/html" || media == "application/xhtml+xml":
+		return "text/html" + charset, true, true // by the lenient parser, which needs no well-formed text
+	case strings.HasPrefix(media, "text/"), strings.HasSuffix(media, "+xml"), strings.HasSuffix(media, "/xml"), strings.HasSuffix(media, "json"), strings.HasSuffix(media, "javascript"):
+		return "text/plain" + charset, false, true
+	}
+	return "application/octet-stream", false, false
+}
+
+var charsetName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
+
 // statusView is what status.html shows.
 type statusView struct {
 	frame
-	S   *Status
+	S   liveView
 	Did string // what a button has done
+}
+
+// liveView is the part of the status page that is kept up to date.
+type liveView struct {
+	*Status
+	Operator bool // the reader may change things
 }
 
 // done tells what the buttons of the status page have done.
@@ -202,17 +237,27 @@ func (s *Server) statusPage(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, http.StatusInternalServerError, "The status cannot be read; the log says why.")
 		return
 	}
-	s.render(w, http.StatusOK, "status.html", statusView{s.frame(r, "/status"), st, done[r.URL.Query().Get("did")]})
+	s.render(w, http.StatusOK, "status.html", statusView{s.frame(r, "/status"), liveView{st, s.mayOperate(r)}, done[r.URL.Query().Get("did")]})
 }
 
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	s.stream(w, r, "live", func(ctx context.Context) (any, error) { return s.operator.Status(ctx) })
+	s.stream(w, r, "live", func(ctx context.Context) (any, error) {
+		st, err := s.operator.Status(ctx)
+		return liveView{st, s.mayOperate(r)}, err // a session may end meanwhile
+	})
 }
 
 // stream sends what view returns every second as server-sent events until the
 // page is left. The event is the inner HTML of the page's live part, so that the
 // page needs a few lines of script and no copy of the template.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, template string, view func(context.Context) (any, error)) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		s.fail(w, r, http.StatusServiceUnavailable, "too many live pages are open: close one")
+		return
+	}
 	rc := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -220,6 +265,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, template string,
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
+		if !s.mayRead(r) { // the session has ended
+			return
+		}
 		v, err := view(r.Context())
 		if err != nil {
 			return
@@ -249,9 +297,12 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, template string,
 
 // controlForm takes the buttons of the status page.
 func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
+	if !s.readForm(w, r) {
+		return
+	}
 	ctx := r.Context()
 	var err error
-	switch r.PostFormValue("do") {
+	switch r.PostForm.Get("do") {
 	case "pause":
 		err = s.operator.Pause(ctx)
 	case "resume":
@@ -259,7 +310,7 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 	case "agents":
 		var fetch, render *int
 		for name, dst := range map[string]**int{"fetch": &fetch, "render": &render} {
-			if v := r.PostFormValue(name); v != "" {
+			if v := r.PostForm.Get(name); v != "" {
 				n, convErr := strconv.Atoi(v)
 				if convErr != nil || n < 0 || n > maxAgents {
 					s.fail(w, r, http.StatusBadRequest, fmt.Sprintf("%s agents: %q is not a number in 0 to %d", name, v, maxAgents))
@@ -270,17 +321,17 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 		}
 		err = s.operator.SetAgents(ctx, fetch, render)
 	case "source":
-		err = s.operator.AddSource(ctx, Source{URL: strings.TrimSpace(r.PostFormValue("url")), Scope: r.PostFormValue("scope")})
+		err = s.operator.AddSource(ctx, Source{URL: strings.TrimSpace(r.PostForm.Get("url")), Scope: r.PostForm.Get("scope")})
 	case "remove", "leave":
-		err = s.operator.RemoveSource(ctx, r.PostFormValue("url"), r.PostFormValue("do") == "leave")
+		err = s.operator.RemoveSource(ctx, r.PostForm.Get("url"), r.PostForm.Get("do") == "leave")
 	default:
-		err = fmt.Errorf("unknown action %q", r.PostFormValue("do"))
+		err = fmt.Errorf("unknown action %q", r.PostForm.Get("do"))
 	}
 	if err != nil {
 		s.fail(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	http.Redirect(w, r, "/status?did="+r.PostFormValue("do"), http.StatusSeeOther)
+	http.Redirect(w, r, "/status?did="+r.PostForm.Get("do"), http.StatusSeeOther)
 }
 
 // render executes a page into memory first, so that a template's error does

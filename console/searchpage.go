@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -34,7 +33,8 @@ type searchView struct {
 	Unfiltered string    // ... by the words alone
 	Star       *pageLink // to words with that beginning
 
-	sign func(address string) string // of links through this server; nil for direct ones
+	sign        func(address string) string // of links that are counted; nil where none is
+	leadThrough bool                        // this server, for browsers without pings
 }
 
 // kindOption is a choice of what to search.
@@ -63,9 +63,9 @@ type pageLink struct {
 }
 
 func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
-	v := &searchView{frame: s.frame(r, "/"), Query: r.URL.Query().Get("q"), Kind: r.URL.Query().Get("kind"), ByDate: r.URL.Query().Get("sort") == "date", Operator: s.auth.operator(r)}
-	if s.config.Clicked != nil && !pings(r) {
-		v.sign = s.sign
+	v := &searchView{frame: s.frame(r, "/"), Query: r.URL.Query().Get("q"), Kind: r.URL.Query().Get("kind"), ByDate: r.URL.Query().Get("sort") == "date", Operator: s.mayRead(r)}
+	if s.config.Clicked != nil {
+		v.sign, v.leadThrough = s.sign, !pings(r)
 	}
 	v.Kinds = kinds
 	code := http.StatusOK
@@ -74,22 +74,17 @@ func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
 		req, err := searchRequest(r, resultsAPage)
 		if err == nil {
 			req.Facets = true
-			ctx, cancel := context.WithTimeout(r.Context(), searchTimeout)
-			defer cancel()
-			v.Results, err = s.finder.Find(ctx, req)
+			if v.Results, err = s.find(r.Context(), req); err != nil {
+				code, v.Problem = s.searchProblem(req, err)
+				v.Problem = strings.ToUpper(v.Problem[:1]) + v.Problem[1:] + "."
+			}
 		} else {
-			code = http.StatusBadRequest
+			code, v.Problem = http.StatusBadRequest, err.Error()
 		}
-		switch {
-		case err == nil:
+		if err == nil {
 			v.Facets = facetViews(r.URL, v.Query, v.Results.Facets)
 			v.Pages = pageLinks(r.URL, req.Offset, v.Results.Total)
 			v.advise(r.URL)
-		case code == http.StatusBadRequest:
-			v.Problem = err.Error()
-		default:
-			s.log.Error("search failed", "query", v.Query, "err", err)
-			v.Problem, code = "The search failed; the log says why.", http.StatusInternalServerError
 		}
 	}
 	if !v.Asked || (v.Results != nil && v.Results.Total == 0) {

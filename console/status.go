@@ -26,6 +26,9 @@ type Status struct {
 	Indexed    int64  `json:"indexed"`     // documents in the index
 	IndexQueue int64  `json:"index_queue"` // pages waiting for the indexer
 	IndexError string `json:"index_error,omitempty"`
+	// IndexExcluded counts, since start, pages whose bodies could not be indexed, by
+	// kind: missing, damaged, unreadable, other page, elsewhere, extraction.
+	IndexExcluded map[string]int64 `json:"index_excluded,omitempty"`
 
 	// Freshness and Age are estimated over all pages: importance-weighted share
 	// that is up to date, and mean time since the first unseen change.
@@ -68,7 +71,6 @@ type NodeStatus struct {
 type AgentCount struct {
 	Fetch       int `json:"fetch"`
 	FetchLimit  int `json:"fetch_limit"`
-	Waiting     int `json:"waiting_for_browser"` // beside those: they do nothing else
 	Render      int `json:"render"`
 	RenderLimit int `json:"render_limit"`
 }
@@ -90,6 +92,15 @@ type RenderStatus struct {
 	Waiting   int64  `json:"waiting"`
 	Rendered  int64  `json:"rendered"`
 	Gained    int64  `json:"urls_only_by_rendering"`
+	// Hosts are those with the most pages that wait for the browser.
+	Hosts []RenderWait `json:"waiting_hosts,omitempty"`
+}
+
+// RenderWait tells of one host whose pages wait for the browser.
+type RenderWait struct {
+	Host  string `json:"host"`
+	Pages int64  `json:"pages"`
+	Why   string `json:"why"`
 }
 
 // Signals is what a source of signals was worth at a host.
@@ -129,7 +140,6 @@ type Agent struct {
 	Last  time.Time     `json:"last"`
 	Queue int           `json:"queue"`
 	Delay time.Duration `json:"delay_ns"`
-	Waits bool          `json:"waits_for_browser,omitempty"` // and does nothing else
 }
 
 // Host is one host of the status page.

@@ -31,6 +31,7 @@ import (
 type Identity struct {
 	Name     string
 	Instance string
+	runs     []string // of the processes here, this one last
 	lock     *os.File
 }
 
@@ -69,7 +70,30 @@ func identify(dir, name string) (*Identity, error) {
 		}
 		name = host + "-" + id[:6]
 	}
-	return &Identity{Name: name, Instance: id, lock: lock}, nil
+	runs, err := newRun(filepath.Join(dir, runsFile))
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &Identity{Name: name, Instance: id, runs: runs, lock: lock}, nil
+}
+
+// runsFile names the last processes that worked in a data directory: one that
+// starts again takes its own place in the registry, and that of no process that
+// works in a copy of the directory.
+const runsFile = "node.runs"
+
+// keptRuns is how many are named.
+const keptRuns = 16
+
+// newRun adds this process to the file and returns all that it names.
+func newRun(path string) ([]string, error) {
+	b, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	runs := append(strings.Fields(string(b)), rand.Text())
+	runs = runs[max(0, len(runs)-keptRuns):]
+	return runs, os.WriteFile(path, []byte(strings.Join(runs, "\n")+"\n"), 0o600)
 }
 
 // filePrefix makes names of archive files tell the node, so that those of two
@@ -89,7 +113,8 @@ func (p *Parts) Join(ctx context.Context, m postgres.Membership, agents func() [
 	if p.Shared == nil {
 		return nil, nil
 	}
-	m.Instance = p.id.Instance
+	last := len(p.id.runs) - 1
+	m.Instance, m.Before = p.id.runs[last], append([]string{p.id.Instance}, p.id.runs[:last]...)
 	m.Agents = func() []postgres.Agent {
 		var out []postgres.Agent
 		for _, a := range agents() {
@@ -300,6 +325,7 @@ func (n *Node) takeSource(s console.Source) error {
 			return fmt.Errorf("%s is a source already, with the scope %s and depth %d: take it back first", s.URL, cmp.Or(o.Scope, "host"), o.Depth)
 		}
 	}
+	sc.Private = n.allowPrivate
 	n.ready.Load().AddScope(sc)
 	n.sources = append(n.sources, s)
 	delete(n.gone, s.URL)

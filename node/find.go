@@ -26,7 +26,10 @@ type Finder struct {
 // best of each, down to the hundredth.
 func (f *Finder) Find(ctx context.Context, r console.Request) (*console.Results, error) {
 	now := time.Now()
-	q := query.Parse(r.Query, now)
+	q, err := query.ParseBounded(r.Query, now)
+	if err != nil {
+		return nil, err
+	}
 	kind := cmp.Or(r.Kind, query.Value(q, "kind"))
 	switch {
 	case f.Files == nil || kind == "web":

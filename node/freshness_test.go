@@ -1,14 +1,12 @@
 package node
 
 import (
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/freshet/freshet/config"
-	"github.com/freshet/freshet/console"
 )
 
 // A host whose pages wait for a robots.txt that cannot be had is listed with what
@@ -39,30 +37,4 @@ func TestRobotsWait(t *testing.T) {
 		}
 		return false
 	})
-}
-
-// The greatest hosts are listed, and those that wait for a robots.txt, however
-// small, up to a bound.
-func TestTop(t *testing.T) {
-	t.Parallel()
-	var hosts []console.Host
-	for i := range 3 * topHosts {
-		hosts = append(hosts, console.Host{Name: fmt.Sprint("great", i), Pages: int64(1000 - i)})
-	}
-	for i := range 2 * topHosts {
-		hosts = append(hosts, console.Host{Name: fmt.Sprint("waits", i), Queue: int64(100 - i), Robots: make([]console.RobotsWait, 1)})
-	}
-	hosts = top(hosts)
-	if len(hosts) != 2*topHosts {
-		t.Fatalf("%d hosts", len(hosts))
-	}
-	for i, h := range hosts {
-		want := fmt.Sprint("great", i)
-		if i >= topHosts {
-			want = fmt.Sprint("waits", i-topHosts)
-		}
-		if h.Name != want {
-			t.Errorf("%s at %d, want %s", h.Name, i, want)
-		}
-	}
 }

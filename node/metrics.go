@@ -37,6 +37,7 @@ var (
 	descWaiting   = prometheus.NewDesc("freshet_render_waiting", "Pages that wait for a browser.", nil, nil)
 	descIndexed   = prometheus.NewDesc("freshet_indexed", "Documents in the text index.", nil, nil)
 	descLag       = prometheus.NewDesc("freshet_index_queue", "Changes waiting for the indexer.", nil, nil)
+	descExcluded  = prometheus.NewDesc("freshet_index_excluded_total", "Pages whose bodies could not be indexed since the start: they are fetched again.", []string{"kind"}, nil)
 	descFreshness = prometheus.NewDesc("freshet_freshness", "Estimated share of pages that are up to date.", nil, nil)
 	descAge       = prometheus.NewDesc("freshet_age_seconds", "Estimated mean age of pages.", nil, nil)
 )
@@ -58,6 +59,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	count(descBytes, r.Bytes)
 	for kind, n := range r.Errors {
 		count(descErrors, n, kind)
+	}
+	for kind, n := range (*Node)(c).indexer.Excluded() {
+		count(descExcluded, n, kind)
 	}
 	s, err := (*Node)(c).Status(context.Background())
 	if err != nil {

@@ -9,8 +9,10 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/share"
@@ -33,29 +36,38 @@ import (
 
 // Node is one running process: robot, indexer and console over its parts.
 type Node struct {
-	config  *config.Config
-	parts   *Parts
-	member  *postgres.Member // nil without a database
-	orders  func()           // of all nodes, from before there was a robot
-	adopted time.Time        // when changes of dead nodes were last looked for
-	log     *slog.Logger
-	client  *fetch.Client
-	robot   *crawl.Robot
-	ready   atomic.Pointer[crawl.Robot] // robot, for who may ask before there is one
-	indexer *feed.Indexer
-	render  *render.Renderer // nil where rendering is off
-	shares  *Shares          // nil without shares
-	files   *share.Robot     // nil without shares
-	server  *http.Server
-	address atomic.Pointer[string] // of the console, once it listens
-	started time.Time
-	stop    context.CancelFunc
+	config *config.Config
+	// allowPrivate permits all sources private addresses.
+	allowPrivate bool
+	parts        *Parts
+	member       *postgres.Member // nil without a database
+	orders       func()           // of all nodes, from before there was a robot
+	adopted      time.Time        // when changes of dead nodes were last looked for
+	log          *slog.Logger
+	client       *fetch.Client
+	robot        *crawl.Robot
+	ready        atomic.Pointer[crawl.Robot] // robot, for who may ask before there is one
+	indexer      *feed.Indexer
+	render       *render.Renderer // nil where rendering is off
+	shares       *Shares          // nil without shares
+	files        *share.Robot     // nil without shares
+	server       *http.Server
+	console      *console.Server
+	challenges   http.Handler           // of ACME by HTTP-01; nil without
+	proxies      []netip.Prefix         // console.trusted_proxies
+	address      atomic.Pointer[string] // of the console, once it listens
+	started      time.Time
+	secure       bool // the console speaks TLS; set before it serves
+	stop         context.CancelFunc
 
-	plan     *planner // nil where no budget is divided
-	rates    func(weburl.URL) (float64, bool)
-	interest interest
-	websub   *signal.WebSub // nil without topics
-	weights  []weighted     // of sources; not changed after the start
+	scheduler   *freshness.Scheduler // nil where no budget is divided
+	estimator   *freshness.Estimator
+	importance  freshness.Importance
+	clicks      freshness.Clicks
+	rates       func(weburl.URL) (float64, bool)
+	websub      *signal.WebSub   // nil without topics
+	indexNow    *signal.IndexNow // nil unless configured
+	keyRequests keyRequests
 
 	sweep    chan struct{} // sources may be to be swept
 	reading  sync.Mutex    // held while sources of other nodes are taken up
@@ -63,19 +75,19 @@ type Node struct {
 	mu       sync.Mutex
 	sources  []console.Source
 	gone     map[string]bool // sources taken back that the robot was told of
-	fresh    freshness
 	throttle *throttle.Controller
+	lag      throttleLag
 	lab      console.Lab
 }
 
 // Options are what a process may be told beside the configuration.
 type Options struct {
-	Version string
-	Dir     string // data directory
-	Log     *slog.Logger
+	Dir string // data directory
+	Log *slog.Logger
 	// Dial replaces the robot's dialling (the demo web, tests).
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// AllowPrivate lets the robot contact loopback and private addresses.
+	// AllowPrivate permits all sources private addresses, also those that are added
+	// while the node runs.
 	AllowPrivate bool
 	// Ordering replaces the one that the configuration names (scripts are no
 	// business of this package).
@@ -89,19 +101,19 @@ type Options struct {
 
 // New opens the parts and assembles the node; Run starts it.
 func New(ctx context.Context, c *config.Config, o Options) (*Node, error) {
-	for _, s := range c.Sources {
-		o.AllowPrivate = o.AllowPrivate || s.AllowPrivate
-	}
-	n := &Node{config: c, log: o.Log, started: time.Now(), rates: o.Rates, lab: o.Lab, sweep: make(chan struct{}, 1)}
+	n := &Node{config: c, allowPrivate: o.AllowPrivate, log: o.Log, started: time.Now(), rates: o.Rates, lab: o.Lab, sweep: make(chan struct{}, 1)}
 	if n.log == nil {
 		n.log = slog.New(slog.DiscardHandler)
 	}
 	var err error
-	if n.parts, err = Open(ctx, o.Dir, c, true, o.Version); err != nil {
+	if n.parts, err = Open(ctx, o.Dir, c, true); err != nil {
 		return nil, err
 	}
 	for _, damage := range n.parts.Archive.Mended() {
 		n.log.Warn("archive", "damage", damage)
+	}
+	if n.parts.IndexReset != nil {
+		n.log.Warn("index", "err", n.parts.IndexReset)
 	}
 	if err := n.assemble(ctx, c, o); err != nil {
 		return nil, errors.Join(err, n.close())
@@ -122,32 +134,23 @@ func (n *Node) close() error {
 }
 
 func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err error) {
-	n.client, err = fetch.New(fetch.Config{
-		UserAgent: UserAgent(c), Timeout: c.Crawl.Timeout, MaxBody: int64(c.Crawl.MaxBody), AllowPrivate: o.AllowPrivate,
-		Resolver: c.Crawl.Resolver, Proxy: c.Crawl.Proxy, Dial: o.Dial,
-	})
-	if err != nil {
+	if n.client, err = NewClient(c, n.permitsHost, o.Dial); err != nil {
 		return err
 	}
 	n.indexer, err = feed.New(ctx, feed.Config{
-		Store: n.parts.Store, Read: n.parts.Body, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
-		Services: &feed.Services{Dir: o.Dir},
+		Store: n.parts.Store, Read: n.parts.Body, PDF: n.parts.PDF, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
+		Services: &feed.Services{Dir: o.Dir}, OneDatabase: n.parts.Shared != nil,
 	})
 	if err != nil {
 		return err
 	}
-	if err := n.interest.load(ctx, n.parts.Store); err != nil {
+	if err := n.clicks.Load(ctx, n.parts.Store, time.Now()); err != nil {
 		return err
 	}
 	if n.websub, err = n.newWebSub(c); err != nil {
 		return err
 	}
-	if err := n.newThrottle(c); err != nil {
-		return err
-	}
-	if err := checkPolicy(c.Crawl); err != nil {
-		return err
-	}
+	n.newThrottle(c)
 	if err := n.join(ctx, c); err != nil {
 		return err
 	}
@@ -164,25 +167,20 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 			return err
 		}
 	}
-	if n.render, err = NewRenderer(c, n.parts.Store, n.client, false); err != nil {
+	if n.render, err = NewRenderer(c, n.parts.Store, n.client); err != nil {
 		return err
 	}
-	plan, planner, err := newPlanner(n, c.Crawl)
+	plan, err := n.newPlanner(c.Crawl)
 	if err != nil {
 		return err
 	}
-	n.plan = planner
-	rc := crawl.Config{
-		Store: n.parts.Store, Fetch: n.client, Archive: n.parts.Archive, Log: n.log, Node: n.parts.Name(c.Node), Token: c.Agent.Name, Agents: c.Crawl.Agents,
-		Scopes: scopes, Types: c.Crawl.Types, Canon: weburl.DefaultCanon, Ordering: o.Ordering, Delay: c.Crawl.Delay, DelayPopular: c.Crawl.DelayPopular, MinRevisit: c.Crawl.MinRevisit, MaxRevisit: c.Crawl.MaxRevisit,
-		Budget: c.Crawl.Budget, BudgetBytes: float64(c.Crawl.BudgetBytes) / 86400, Plan: plan, Limit: AgentLimit(n.member, n.limit()), Space: n.parts.Space.Check,
-		Lease: c.Lease, Render: Hook(n.render), Traps: crawl.Traps(c.Crawl.Traps),
-	}
-	n.parts.Share(&rc)
+	rc := n.parts.CrawlConfig(c, n.client, n.render, n.log)
+	rc.Scopes, rc.Ordering, rc.Plan, rc.Limit = scopes, o.Ordering, plan, AgentLimit(n.member, n.agentLimit)
 	if n.parts.Shared != nil {
 		rc.Sources = n.readSources
 	}
 	n.robot = crawl.New(rc)
+	n.estimator.Evidence = n.robot
 	n.ready.Store(n.robot)
 	if err := n.readSources(ctx); err != nil {
 		return fmt.Errorf("sources added while running: %w", err)
@@ -204,7 +202,7 @@ func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err
 	if n.shares, err = OpenShares(ctx, dir, len(wanted) > 0); err != nil || n.shares == nil {
 		return err
 	}
-	if n.files, err = newShareRobot(ctx, c, n.shares, n.log); err != nil {
+	if n.files, err = newShareRobot(ctx, c, n.shares, n.parts.PDF, n.log); err != nil {
 		return err
 	}
 	for _, s := range wanted {
@@ -212,8 +210,15 @@ func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err
 		if err != nil {
 			return err
 		}
-		if _, err := n.files.AddSource(ctx, spec); err != nil {
+		o, err := sourceOptions(s)
+		if err != nil {
+			return err
+		}
+		if _, err := n.files.AddSourceWith(ctx, spec, o); err != nil {
 			return fmt.Errorf("source: %w", err)
+		}
+		if s.HasLogin() && !s.Open && !c.Console.Private {
+			n.log.Info("searching needs a login, because a share has one; open: true on the source lifts this", "source", weburl.Redact(s.URL))
 		}
 	}
 	return nil
@@ -221,25 +226,50 @@ func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err
 
 // addScope takes a source that is a web site into the scopes.
 func (n *Node) addScope(scopes *crawl.Scopes, s config.Source) error {
-	n.sources = append(n.sources, console.Source{URL: s.URL, Scope: s.Scope, Depth: s.Depth})
+	shown := s.URL
+	if s.Share() {
+		shown = weburl.Redact(shown)
+	}
+	n.sources = append(n.sources, console.Source{URL: shown, Scope: s.Scope, Depth: s.Depth})
 	if s.Share() {
 		return nil
 	}
 	u, err := weburl.Parse(s.URL)
 	if err == nil && s.Weight > 0 {
-		n.weights = append(n.weights, weighted{u.Host(), u.String(), s.Weight})
+		n.importance.SetWeight(u, s.Weight)
 	}
 	if err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
-	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
-		return fmt.Errorf("source %s is a public server: set agent.contact, so that its operator can reach you", s.URL)
+	if err := n.checkContact(u); err != nil {
+		return err
 	}
-	sc, err := crawl.NewScope(u, s.Scope, s.Depth, s.Include, s.Exclude)
+	sc, err := ScopeOf(&s)
 	if err != nil {
-		return fmt.Errorf("source: %w", err)
+		return err
 	}
+	sc.Private = sc.Private || n.allowPrivate
 	scopes.Add(sc)
+	return nil
+}
+
+// permitsHost reports whether a source permits private addresses of a host and port.
+func (n *Node) permitsHost(host, port string) bool {
+	r := n.ready.Load()
+	return r != nil && r.PermitsHost(host, port)
+}
+
+// permitsURL reports whether a source permits private addresses of a URL's host.
+func (n *Node) permitsURL(u weburl.URL) bool {
+	r := n.ready.Load()
+	return r != nil && r.PermitsURL(u)
+}
+
+// checkContact refuses public servers while their operators could not reach us.
+func (n *Node) checkContact(u weburl.URL) error {
+	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
+		return fmt.Errorf("source %s is a public server: set agent.contact, so that its operator can reach you", u)
+	}
 	return nil
 }
 
@@ -257,12 +287,15 @@ func (n *Node) addSeeds(ctx context.Context) error {
 // addressFile tells other commands where the console listens.
 const addressFile = "serve.addr"
 
-// Address returns the address of the process that serves a data directory, or
-// an error that says that none does.
+// Address returns the URL of the console that serves a data directory, or an error
+// that says that none does.
 func Address(dir string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, addressFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("no freshet serve runs on %s (no %s there): start one, or give --address", dir, addressFile)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return "", fmt.Errorf("%w: the data directory belongs to another user; give --address, and --token to change something", err)
 	}
 	return string(b), err
 }
@@ -282,10 +315,11 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		return errors.Join(err, l.Close(), n.close())
 	}
 	path := filepath.Join(n.parts.Dir, addressFile)
-	if err := os.WriteFile(path, []byte(address), 0o600); err != nil {
+	if err := writePrivate(path, n.URL()); err != nil {
 		return errors.Join(err, l.Close(), n.close())
 	}
 	defer os.Remove(path)
+	defer os.Remove(filepath.Join(n.parts.Dir, ownerFile))
 	var parts sync.WaitGroup
 	var failing sync.Mutex
 	var failed []error
@@ -313,24 +347,26 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 		}
 		start("registry", n.member.Run)
 	}
-	start("freshness", n.watchFreshness)
+	start("throttle", n.watchLag)
+	start("freshness", n.estimator.Run)
 	start("sources", n.sweepSources)
-	if n.plan != nil {
-		start("schedule", n.plan.run)
+	if n.scheduler != nil {
+		start("schedule", func(ctx context.Context) error { return n.scheduler.Run(ctx, n.robot.Wake) })
 	}
-	start("clicks", n.watchInterest)
+	start("clicks", func(ctx context.Context) error { return n.clicks.Run(ctx, n.parts.Store, n.log) })
+	if n.indexNow != nil {
+		start("indexnow", n.indexNow.Run)
+	}
 	if n.websub != nil {
 		start("websub", n.websub.Run)
 	}
 	if n.files != nil {
 		start("share robot", n.files.Run)
 	}
-	start("console", func(context.Context) error {
-		if err := n.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
+	start("console", func(context.Context) error { return n.serveConsole(l) })
+	if n.challenges != nil && n.config.Console.ACME.HTTP != "" {
+		start("acme", n.serveChallenges)
+	}
 	if ready != nil {
 		ready(address)
 	}
@@ -348,6 +384,10 @@ func (n *Node) Run(ctx context.Context, ready func(address string)) error {
 // listen makes the console's server.
 func (n *Node) listen(ctx context.Context, l net.Listener) error {
 	c := n.config.Console
+	owner, err := newOwnerToken(n.parts.Dir)
+	if err != nil {
+		return fmt.Errorf("operator's token: %w", err)
+	}
 	finder := &Finder{Engine: n.parts.Engine, Ranking: RankingOf(n.config), HideOffline: n.config.Share.Offline == "hide", Play: c.Media}
 	if n.shares != nil {
 		finder.Files = n.shares.Index
@@ -359,15 +399,24 @@ func (n *Node) listen(ctx context.Context, l net.Listener) error {
 		media = n.play
 	}
 	s, err := console.New(console.Config{
-		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, Header: c.Header, Proxies: c.Proxies, Private: c.Private, Rate: c.Rate, Media: media, Clicked: n.Clicked, Lab: n.lab,
+		Title: c.Title, Listen: l.Addr().String(), Password: c.Password, Tokens: c.Tokens, OwnerToken: owner, Header: c.Header, Operators: c.Operators, Proxies: c.Proxies, Hosts: append(slices.Clone(c.Hosts), c.ACME.Hosts...),
+		Addresses: []string{c.PublicURL, n.config.Signals.Callback}, PublicURL: c.PublicURL,
+		Private: n.config.SearchNeedsLogin(), Rate: c.Rate, Media: media, Clicked: n.Clicked, Lab: n.lab,
 	}, finder, n, n, n.log, extra)
 	if err != nil {
 		return err
 	}
-	n.server = &http.Server{
-		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		BaseContext: func(net.Listener) context.Context { return ctx }, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelWarn),
+	n.console = s
+	if n.proxies, err = console.ParseNetworks(c.Proxies); err != nil {
+		return err
 	}
+	n.server = consoleServer(s.Handler(), consoleTimeouts)
+	if n.server.TLSConfig, n.challenges, err = consoleTLS(c, n.parts.Dir, n.log); err != nil {
+		return err
+	}
+	n.secure = n.server.TLSConfig != nil
+	n.server.BaseContext = func(net.Listener) context.Context { return ctx }
+	n.server.ErrorLog = slog.NewLogLogger(n.log.Handler(), slog.LevelWarn)
 	return nil
 }
 
@@ -378,7 +427,7 @@ func (n *Node) Cached(ctx context.Context, address string) (*console.Copied, err
 		return nil, fs.ErrNotExist
 	}
 	p, err := n.parts.Store.Page(ctx, u)
-	if errors.Is(err, store.ErrNotFound) || (err == nil && (p.Body.IsZero() || !p.Held())) {
+	if errors.Is(err, store.ErrNotFound) || (err == nil && (p.Body.IsZero() || !p.Held() || p.NoIndex || p.NoCopy || !p.Expires.IsZero() && time.Now().After(p.Expires))) {
 		return nil, fs.ErrNotExist
 	}
 	if err != nil {

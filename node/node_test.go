@@ -7,8 +7,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -19,14 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/lab/port"
-	"github.com/freshet/freshet/revisit"
 	"github.com/freshet/freshet/signal"
-	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/local"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -100,7 +94,7 @@ func TestPagesAndFiles(t *testing.T) {
 	}))
 	defer site.Close()
 	folder := t.TempDir()
-	for name, text := range map[string]string{"Garnys heron.txt": "A heron, garnys in Lithuanian.", "цапля.txt": "heron по-русски"} {
+	for name, text := range map[string]string{"Garnys heron.txt": "A heron, garnys in Lithuanian.", "heron.mp3": "a heron's call", "цапля.txt": "heron по-русски"} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +125,7 @@ func TestPagesAndFiles(t *testing.T) {
 	if _, s := get(t, address+"/metrics"); !strings.Contains(s, "freshet_pages 1") {
 		t.Error("the metrics lack the page")
 	}
-	play := address + "/play?" + url.Values{"host": {"file://" + folder}, "path": {"Garnys heron.txt"}}.Encode()
+	play := address + "/play?" + url.Values{"host": {"file://" + folder}, "path": {"heron.mp3"}}.Encode()
 	if code, body := get(t, play, "Range", "bytes=2-6"); code != http.StatusPartialContent || body != "heron" {
 		t.Errorf("a range of the file: %d %q", code, body)
 	}
@@ -161,7 +155,7 @@ func TestSignals(t *testing.T) {
 	defer site.Close()
 	c := config.Default()
 	c.Sources = []config.Source{{URL: site.URL + "/"}}
-	c.Signals.Secrets = map[string]string{"www": "geheim"}
+	c.Signals.Secrets, c.Signals.IndexNow = map[string]string{"www": "geheim"}, true
 	_, address := start(t, c, t.TempDir())
 	found := func(q string) func() bool {
 		return func() bool {
@@ -210,6 +204,11 @@ func TestControls(t *testing.T) {
 	}))
 	defer site.Close()
 	n, address := start(t, config.Default(), t.TempDir())
+	for _, path := range []string{"/indexnow?url=http://h.example/&key=abcdef123456", "/websub/x"} { // not configured
+		if code, _ := get(t, address+path); code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", path, code)
+		}
+	}
 	ctx := context.Background()
 	four := 4
 	if err := n.SetAgents(ctx, &four, nil); err != nil {
@@ -263,127 +262,6 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// With a budget the rate of a page's visits follows the policy at the price that
-// the known pages make; a policy without budget, or an unknown one, is refused.
-func TestPolicy(t *testing.T) {
-	t.Parallel()
-	n := &Node{config: config.Default(), log: slog.New(slog.DiscardHandler)}
-	n.config.Crawl.Policy, n.config.Crawl.Budget = "uniform", 2
-	if err := checkPolicy(n.config.Crawl); err != nil {
-		t.Fatal(err)
-	}
-	_, p, err := newPlanner(n, n.config.Crawl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[kind]int{{rate: 1e-3, importance: 1}: 30, {rate: 1e-5, importance: 1}: 10}
-	if err := p.price(kinds, kinds); err != nil {
-		t.Fatal(err)
-	}
-	page := &store.Page{URL: "http://h.example/"}
-	u, _ := weburl.Parse(page.URL)
-	if _, rate := p.numbers(page, u, change.Belief{Shape: 1, Time: 1e4}, revisit.Noisy{}, 0, false); math.Abs(rate-1./20) > 1e-9 { // 40 pages, 2 a second
-		t.Errorf("uniform: %g a second", rate)
-	}
-	for policy, want := range map[string]string{"best": "unknown policy", "fixed-optimal": "set crawl.budget", "greedy": "set crawl.budget"} {
-		if err := checkPolicy(config.Crawl{Policy: policy}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", policy, err)
-		}
-	}
-	for _, name := range policies() {
-		c := config.Crawl{Policy: name, Budget: 1}
-		if _, p, err := newPlanner(n, c); checkPolicy(c) != nil || err != nil || p == nil {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// What a page is worth: its source's weight, the links to it, the clicks on it;
-// a policy visits it the more often, and with a budget of bytes a large page
-// without validators the less.
-func TestImportance(t *testing.T) {
-	t.Parallel()
-	n := &Node{config: config.Default()}
-	n.weights = []weighted{{"h.example", "http://h.example/", 2}, {"h.example", "http://h.example/news/", 6}}
-	worth := func(address string) float64 {
-		t.Helper()
-		u, err := weburl.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n.importance(&store.Page{URL: address}, u)
-	}
-	plain, news, foreign := worth("http://h.example/a"), worth("http://h.example/news/a"), worth("http://other.example/a")
-	if plain != 2*foreign || news != 3*plain {
-		t.Errorf("weights 1, 2, 6 give %g, %g, %g", foreign, plain, news)
-	}
-	for range 3 {
-		n.Clicked("http://h.example/a")
-	}
-	n.Clicked("no address")
-	if got := worth("http://h.example/a"); got != 3*plain {
-		t.Errorf("after three clicks %g, want %g", got, 3*plain)
-	}
-	n.config.Crawl.Policy, n.config.Crawl.BudgetBytes = "fixed-optimal", 1<<30
-	if err := checkPolicy(n.config.Crawl); err != nil {
-		t.Fatal(err)
-	}
-	small, large := &store.Page{URL: "http://h.example/s", Bytes: 1000}, &store.Page{URL: "http://h.example/l", Bytes: 1_000_000}
-	guarded := &store.Page{URL: "http://h.example/g", Bytes: 1_000_000, ETag: "x", History: change.History{Visits: 50, Changes: 1, Time: 1e6}}
-	kinds := map[kind]int{}
-	for _, p := range []*store.Page{small, large, guarded} {
-		kinds[kind{rate: 1e-5, importance: 1, cost: step(cost(p), 2)}] += 50_000
-	}
-	_, p, err := newPlanner(n, n.config.Crawl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.price(kinds, kinds); err != nil {
-		t.Fatal(err)
-	}
-	rate := func(page *store.Page) float64 {
-		u, _ := weburl.Parse(page.URL)
-		_, f := p.numbers(page, u, page.History.Belief(change.DefaultPrior), revisit.Noisy{}, 0, false)
-		return f
-	}
-	if a, b, c := rate(small), rate(large), rate(guarded); !(a > c && c > b) {
-		t.Errorf("visits a second: small page %g, large one %g, large one with validators %g", a, b, c)
-	}
-}
-
-// Clicks outlast the process, fade, and do not fill the memory.
-func TestInterest(t *testing.T) {
-	t.Parallel()
-	s, err := local.Open(filepath.Join(t.TempDir(), "store"), local.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var i interest
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for k := range 3 * clickedMost {
-		i.add(fmt.Sprintf("http://h/%d", k), now)
-		if k%4 == 0 {
-			i.add("http://h/0", now)
-		}
-	}
-	if len(i.clicks) > clickedMost+1 || i.of("http://h/0") < clickedMost/2 {
-		t.Errorf("%d pages, %g clicks on the first", len(i.clicks), i.of("http://h/0"))
-	}
-	before := i.of("http://h/0")
-	i.add("http://h/0", now.Add(change.HalfLife))
-	if got := i.of("http://h/0"); math.Abs(got-(before/2+1)) > 1 {
-		t.Errorf("%g clicks a half-life after %g", got, before)
-	}
-	if err := i.save(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	var back interest
-	if err := back.load(t.Context(), s); err != nil || back.of("http://h/0") != i.of("http://h/0") {
-		t.Errorf("read back %g, %v", back.of("http://h/0"), err)
-	}
-}
-
 // A public site without a contact, a second process, and an address that is
 // taken end with an error that says what to do.
 func TestStartErrors(t *testing.T) {
@@ -415,6 +293,10 @@ func TestWebSub(t *testing.T) {
 	t.Parallel()
 	var secret, callback atomic.Value
 	hub := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost { // the robot, to which it is a source
+			http.NotFound(w, r)
+			return
+		}
 		secret.Store(r.FormValue("hub.secret"))
 		callback.Store(r.FormValue("hub.callback"))
 		w.WriteHeader(http.StatusAccepted)
@@ -437,7 +319,7 @@ func TestWebSub(t *testing.T) {
 	}
 	address := fmt.Sprintf("127.0.0.1:%d", free)
 	c := config.Default()
-	c.Sources = []config.Source{{URL: site.URL + "/feed", AllowPrivate: true}}
+	c.Sources = []config.Source{{URL: site.URL + "/feed", AllowPrivate: true}, {URL: hub.URL + "/", AllowPrivate: true}} // a hub at a private address is a source, too
 	c.Signals.Topics, c.Signals.Callback = []string{site.URL + "/feed"}, "http://"+address
 	c.Console.Listen = address
 	ctx, cancel := context.WithCancel(t.Context())

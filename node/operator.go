@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/render"
+	"github.com/freshet/freshet/share/source"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -40,28 +41,31 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	defer n.mu.Unlock()
 	s := &console.Status{
 		State: r.State, Node: n.config.Node, Started: n.started, Now: time.Now(),
-		Agents: console.AgentCount{Fetch: len(r.Agents) - r.Resting, FetchLimit: r.Limit, Waiting: r.Resting},
+		Agents: console.AgentCount{Fetch: len(r.Agents), FetchLimit: r.Limit},
 		Pages:  st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts, HostsWaiting: max(0, st.Due-int64(st.Leases)),
-		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.Skipped,
-		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(),
-		Freshness: n.fresh.all.freshness, Age: n.fresh.all.age, Top: n.fresh.hosts, Needed: n.fresh.needed,
+		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.SkippedTexts(),
+		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(), IndexExcluded: n.indexer.Excluded(),
 		Shares:  statusOf(n.files),
-		Sources: slices.Clone(n.sources), Throttle: n.throttleStatus(lag),
+		Sources: redactSources(n.sources), Throttle: n.throttleStatus(lag),
 	}
+	n.freshnessStatus(s)
 	n.renderStatus(s, r)
 	for _, a := range r.Agents {
-		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay, Waits: a.Waits})
+		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
 	}
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
-	if n.render != nil && os.Geteuid() == 0 {
-		s.Warnings = append(s.Warnings, "Chromium runs without its sandbox, because freshet runs as root: run it as a user, or set render.mode to off")
+	switch err := RenderOff(&n.config.Render); {
+	case errors.Is(err, render.ErrSandbox):
+		s.Warnings = append(s.Warnings, err.Error())
+	case n.render != nil && n.config.Render.NoSandbox && n.config.Render.Remote == "":
+		s.Warnings = append(s.Warnings, "Chromium runs without its sandbox (render.no_sandbox): run freshet as a user without that key, or set render.mode: off")
 	}
 	n.others(s)
 	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
 	for _, t := range r.Traps {
-		s.Traps = append(s.Traps, console.Trap{Kind: t.Kind, Count: t.Count, Example: t.Example})
+		s.Traps = append(s.Traps, console.Trap{Kind: string(t.Kind), Count: t.Count, Example: t.Example})
 	}
 	for _, f := range r.Failures {
 		s.Failed = append(s.Failed, console.Failure(f))
@@ -72,11 +76,20 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	return s, nil
 }
 
+// redactSources returns sources without the passwords of their URLs.
+func redactSources(sources []console.Source) []console.Source {
+	out := slices.Clone(sources)
+	for i := range out {
+		out[i].URL = weburl.Redact(out[i].URL)
+	}
+	return out
+}
+
 // SetAgents implements console.Operator.
 func (n *Node) SetAgents(ctx context.Context, fetch, render *int) error {
 	if render != nil {
 		if n.render == nil && *render != 0 {
-			return errors.New("rendering is off: set render.mode to auto or all")
+			return RenderOff(&n.config.Render)
 		}
 		if n.render != nil {
 			n.render.Pool.SetTabs(*render)
@@ -101,6 +114,9 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	if err != nil {
 		return err
 	}
+	if err := n.checkContact(u); err != nil {
+		return err
+	}
 	if err := n.takeSource(s); err != nil {
 		return err
 	}
@@ -117,14 +133,24 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	return nil
 }
 
-// addShare gives a further share to the robot, if the process has one.
+// addShare gives a further share to the robot, if the process has one. Who may add
+// sources is not one who may read this machine's files, nor may he show what needs a
+// login to those who search without.
 func (n *Node) addShare(ctx context.Context, s console.Source) error {
+	shown := weburl.Redact(s.URL)
+	switch {
+	case source.IsLocal(s.URL):
+		return fmt.Errorf("%s: folders of this machine are read only if the configuration file names them: put it under sources there and start again", shown)
+	case source.HasLogin(s.URL) && !n.config.SearchNeedsLogin():
+		return fmt.Errorf("%s: a share with a login, and searching needs none: put it into the configuration file with open: true, or set console.private", shown)
+	}
 	if n.files == nil {
-		return fmt.Errorf("%s: no share is configured; put the first one into the configuration file", s.URL)
+		return fmt.Errorf("%s: no share is configured; put the first one into the configuration file", shown)
 	}
 	if _, err := n.files.AddSource(ctx, s.URL); err != nil {
 		return err
 	}
+	s.URL = shown
 	n.mu.Lock()
 	n.sources = append(n.sources, s)
 	n.mu.Unlock()

@@ -9,15 +9,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/archive/bucket"
 	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/index"
-	"github.com/freshet/freshet/index/embedded"
+	"github.com/freshet/freshet/index/engine"
 	"github.com/freshet/freshet/index/feed"
 	pgindex "github.com/freshet/freshet/index/postgres"
+	"github.com/freshet/freshet/internal/version"
 	"github.com/freshet/freshet/space"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
@@ -31,7 +34,11 @@ type Parts struct {
 	Archive    *archive.Writer
 	ArchiveDir string
 	Engine     index.Engine // nil without an index
+	// IndexReset says why the index was emptied: it was damaged or of another
+	// version. It is derived data, and the feed fills it.
+	IndexReset error
 	Space      *space.Guard
+	PDF        *pdftext.Pool   // reads PDF documents, for all robots of the process
 	Shared     *postgres.Store // the Store, where it is a database of many processes
 
 	id     *Identity      // with Shared
@@ -40,13 +47,13 @@ type Parts struct {
 
 // Open opens the parts in a data directory, making what is missing. With a
 // database only the archive lies in the directory.
-func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, version string) (*Parts, error) {
-	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir}
+func Open(ctx context.Context, dir string, c *config.Config, withIndex bool) (*Parts, error) {
+	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir, PDF: NewPDF(c, dir)}
 	if p.ArchiveDir == "" {
 		p.ArchiveDir = filepath.Join(dir, "warc")
 	}
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+	if err := MakeDataDir(dir); err != nil {
+		return nil, err
 	}
 	p.Space = space.New(dir, uint64(c.MinFree))
 	if err := p.Space.Check(); err != nil {
@@ -56,7 +63,7 @@ func Open(ctx context.Context, dir string, c *config.Config, withIndex bool, ver
 	if err != nil {
 		return nil, errors.Join(explain(err), p.Close())
 	}
-	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Packing: archive.Packing(c.Archive.Packing), Software: "freshet/" + version, Agent: UserAgent(c)})
+	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Packing: archive.Packing(c.Archive.Packing), Software: "freshet/" + version.String(), Agent: UserAgent(c)})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -114,9 +121,24 @@ var beginning = make([]byte, 8)
 
 func (p *Parts) openIndex(ctx context.Context, c *config.Config) (index.Engine, error) {
 	if p.Shared == nil {
-		return OpenIndex(p.Dir, c)
+		e, err := OpenIndex(p.Dir, c)
+		if errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrVersion) {
+			p.IndexReset = fmt.Errorf("the index is built again from the store: %w", err)
+			if err := engine.Reset(indexDir(p.Dir)); err != nil {
+				return nil, err
+			}
+			e, err = OpenIndex(p.Dir, c)
+		}
+		return e, err
 	}
-	e, err := pgindex.New(ctx, p.Shared.Pool(), pgindex.Config{Lane: p.id.Name, Join: beginning, Languages: c.Index.Languages})
+	// A node with bodies and without a cursor is no new one: the database was
+	// restored, or the data directory comes from elsewhere. Its bodies are indexed
+	// from the records.
+	join := beginning
+	if !archive.IsEmpty(p.ArchiveDir) {
+		join = nil
+	}
+	e, err := pgindex.New(ctx, p.Shared.Pool(), pgindex.Config{Lane: p.id.Name, Join: join, Languages: c.Index.Languages})
 	if err != nil {
 		return nil, err
 	}
@@ -136,12 +158,15 @@ func (p *Parts) Name(name string) string {
 // another's archive: feed.ErrElsewhere.
 func (p *Parts) Body(at archive.Position) (*archive.Exchange, error) {
 	x, err := archive.Read(p.ArchiveDir, at)
-	if errors.Is(err, fs.ErrNotExist) && p.bucket != nil {
+	if err != nil && p.bucket != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		x, err = p.bucket.Read(ctx, at)
+		there, bucketErr := p.bucket.Read(ctx, at)
+		if bucketErr == nil || archive.Passing(bucketErr) || errors.Is(err, fs.ErrNotExist) { // else the local error tells more
+			x, err = there, bucketErr
+		}
 	}
-	if errors.Is(err, fs.ErrNotExist) && p.Shared != nil {
+	if errors.Is(err, fs.ErrNotExist) && p.Shared != nil && !strings.HasPrefix(at.File, p.id.filePrefix()) {
 		return nil, fmt.Errorf("%w: %w", feed.ErrElsewhere, err)
 	}
 	return x, err
@@ -154,20 +179,27 @@ func fatal(message string) {
 	os.Exit(1)
 }
 
+func indexDir(dir string) string { return filepath.Join(dir, "index") }
+
 // OpenIndex opens the text index of a data directory.
 func OpenIndex(dir string, c *config.Config) (index.Engine, error) {
-	e, err := embedded.Open(filepath.Join(dir, "index"), embedded.Config{Languages: c.Index.Languages})
+	e, err := engine.Open(indexDir(dir), engine.Config{Languages: c.Index.Languages})
 	if err != nil {
 		return nil, explain(err)
 	}
 	return e, nil
 }
 
+// ResetIndex empties the text index of a data directory.
+func ResetIndex(dir string) error { return explain(engine.Reset(indexDir(dir))) }
+
 // explain adds what to do to the errors that users meet.
 func explain(err error) error {
 	switch {
-	case errors.Is(err, store.ErrLocked), errors.Is(err, embedded.ErrLocked):
+	case errors.Is(err, store.ErrLocked), errors.Is(err, engine.ErrLocked):
 		return fmt.Errorf("%w: a freshet is running on this data directory; talk to it (freshet status), or give another --data", err)
+	case errors.Is(err, engine.ErrDamaged), errors.Is(err, engine.ErrVersion):
+		return fmt.Errorf("%w: freshet index rebuild makes it anew from the store, and so does the next start of serve or crawl", err)
 	case errors.Is(err, store.ErrVersion):
 		return fmt.Errorf("%w: run the version that wrote it, or give another --data", err)
 	}
@@ -176,10 +208,11 @@ func explain(err error) error {
 
 // UserAgent is the robot's name as servers see it.
 func UserAgent(c *config.Config) string {
+	name := c.Agent.Name + "/" + version.String()
 	if c.Agent.Contact == "" {
-		return c.Agent.Name + "/1.0"
+		return name
 	}
-	return c.Agent.Name + "/1.0 (+" + c.Agent.Contact + ")"
+	return name + " (+" + c.Agent.Contact + ")"
 }
 
 // Send uploads finished files of bodies to the bucket, if there is one, until
@@ -191,30 +224,35 @@ func (p *Parts) Send(ctx context.Context) error {
 	return p.bucket.Run(ctx)
 }
 
-// Changes of nodes that have been dead for so long are taken over, so many at
-// once.
+// Changes of nodes that have been dead for adoptAfter are taken over if their bodies
+// can be read here, or are not needed, maxAdopted at once; after lostAfter all are,
+// and bodies that nobody has are fetched again.
 const (
 	adoptAfter = 5 * time.Minute
-	adoptMost  = 2000
+	lostAfter  = time.Hour
+	maxAdopted = 2000
 )
 
-// Adopt lets this node index what dead nodes fetched and left in the bucket.
+// Adopt lets this node index what dead nodes fetched.
 func (p *Parts) Adopt(ctx context.Context) error {
-	if p.Shared == nil || p.bucket == nil {
+	if p.Shared == nil {
 		return nil
 	}
 	there := map[string]bool{}
-	_, err := p.Shared.Adopt(ctx, adoptAfter, adoptMost, func(page *store.Page) bool {
-		if page.State != store.OK || page.Body.IsZero() {
+	_, err := p.Shared.Adopt(ctx, adoptAfter, maxAdopted, func(page *store.Page) bool {
+		if !page.Held() || page.NoIndex || page.Body.IsZero() {
 			return true // it only leaves the index
 		}
 		has, asked := there[page.Body.File]
 		if !asked {
-			has = p.bucket.Has(ctx, page.Body.File)
+			has = archive.Has(p.ArchiveDir, page.Body.File) || p.bucket != nil && p.bucket.Has(ctx, page.Body.File)
 			there[page.Body.File] = has
 		}
 		return has
 	})
+	if err == nil {
+		_, err = p.Shared.Adopt(ctx, lostAfter, maxAdopted, func(*store.Page) bool { return true })
+	}
 	return err
 }
 
@@ -223,7 +261,7 @@ const sendTime = 2 * time.Minute
 
 // Close closes what is open; the index last, since it follows the store.
 func (p *Parts) Close() error {
-	var errs []error
+	errs := []error{p.PDF.Close()}
 	if p.Archive != nil {
 		errs = append(errs, p.Archive.Close())
 	}
@@ -242,6 +280,12 @@ func (p *Parts) Close() error {
 		errs = append(errs, p.id.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// NewPDF returns the reader of PDF documents, which keeps its compiled module in
+// the data directory.
+func NewPDF(c *config.Config, dir string) *pdftext.Pool {
+	return pdftext.NewPool(pdftext.Config{Memory: int64(c.PDF.Memory), Time: c.PDF.Time, Instances: c.PDF.Instances, CacheDir: filepath.Join(dir, "cache", "pdf")})
 }
 
 // RankingOf reads the weights of a configuration.

@@ -68,6 +68,7 @@ func TestPulledNotices(t *testing.T) {
 				entries += entry(form, p, old, "created")
 			}
 			c := config.Default()
+			c.Crawl.MinRevisit = time.Millisecond // it bounds what dates can do
 			c.Sources = []config.Source{{URL: site.URL + "/list", AllowPrivate: true}}
 			n, address := start(t, c, t.TempDir())
 			finds := func(word, page string) func() bool {

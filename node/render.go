@@ -1,6 +1,9 @@
 package node
 
 import (
+	"errors"
+	"fmt"
+
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
@@ -9,11 +12,35 @@ import (
 	"github.com/freshet/freshet/store"
 )
 
+// renderConfig is how the browser of a configuration is started.
+func renderConfig(r *config.Render) render.Config {
+	return render.Config{
+		Path: r.Chromium, Remote: r.Remote, NoSandbox: r.NoSandbox, Timeout: r.Timeout,
+		MaxBytes: int64(r.MaxBytes), MaxMemory: int64(r.MaxMemory), MaxAge: r.MaxAge, MaxPages: r.MaxPages,
+	}
+}
+
+// RenderOff returns why nothing is rendered by a configuration, or nil.
+func RenderOff(r *config.Render) error {
+	c := renderConfig(r)
+	switch {
+	case r.Mode == "off":
+		return errors.New("rendering is off: set render.mode to auto or all")
+	case c.NeedsSandbox():
+		return fmt.Errorf("rendering is off: %w", render.ErrSandbox)
+	}
+	return nil
+}
+
 // NewRenderer makes the renderer of a configuration, or nil where rendering is
-// off. The browser connects as client does.
-func NewRenderer(c *config.Config, st store.Store, client *fetch.Client, insecure bool) (*render.Renderer, error) {
+// off. The browser connects as client does. That every page is to be rendered and
+// none can be for want of a sandbox is an error.
+func NewRenderer(c *config.Config, st store.Store, client *fetch.Client) (*render.Renderer, error) {
 	r := &c.Render
-	if r.Mode == "off" {
+	if err := RenderOff(r); err != nil {
+		if r.Mode == "all" {
+			return nil, fmt.Errorf("render.mode: all: %w", err)
+		}
 		return nil, nil
 	}
 	rules, err := render.ParseRules(r.Always, r.Never, render.Rules{All: r.Mode == "all", Cost: r.Cost, LinksOnly: r.LinksOnly})
@@ -24,10 +51,9 @@ func NewRenderer(c *config.Config, st store.Store, client *fetch.Client, insecur
 	if tabs == 0 {
 		tabs = -1 // none for now
 	}
-	pool := render.NewPool(render.Config{
-		Client: client, Proxy: c.Crawl.Proxy, UserAgent: UserAgent(c), Insecure: insecure, Path: r.Chromium, Remote: r.Remote, Tabs: tabs,
-		Timeout: r.Timeout, MaxBytes: int64(r.MaxBytes), MaxMemory: int64(r.MaxMemory), MaxAge: r.MaxAge, MaxPages: r.MaxPages,
-	})
+	pc := renderConfig(r)
+	pc.Client, pc.Proxy, pc.UserAgent, pc.Insecure, pc.Tabs = client, c.Crawl.Proxy, UserAgent(c), c.Crawl.Insecure, tabs
+	pool := render.NewPool(pc)
 	return &render.Renderer{Chooser: render.NewChooser(st, rules), Pool: pool, Token: c.Agent.Name}, nil
 }
 
@@ -42,13 +68,17 @@ func Hook(r *render.Renderer) crawl.Renderer {
 // renderStatus tells of the browser and of the pages that wait for it.
 func (n *Node) renderStatus(s *console.Status, r crawl.Status) {
 	s.Render = console.RenderStatus{Waiting: r.Waiting, Rendered: r.Rendered, Gained: r.Gained}
+	for _, w := range r.Waits {
+		s.Render.Hosts = append(s.Render.Hosts, console.RenderWait(w))
+	}
 	if n.render == nil {
-		s.Render.Why = "rendering is off (render.mode)"
+		if err := RenderOff(&n.config.Render); err != nil {
+			s.Render.Why = err.Error()
+		}
 		return
 	}
-	busy, waiting, limit := n.render.Pool.Tabs()
+	busy, _, limit := n.render.Pool.Tabs()
 	s.Agents.Render, s.Agents.RenderLimit = busy, limit
-	s.Render.Waiting += int64(waiting)
 	if err := n.render.Ready(); err != nil {
 		s.Render.Why = err.Error()
 		return

@@ -6,39 +6,46 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"mime"
 	"net/http"
 	"net/url"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/index/files"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
 	"github.com/freshet/freshet/share/state"
+	"github.com/freshet/freshet/weburl"
 )
 
 // Shares are the files of shares: their store, and the index over it in memory.
 type Shares struct {
 	Store *state.Store
 	Index *files.Index
+	Dir   string // the data directory
 }
 
 // OpenShares opens the shares of a data directory, or returns nil where there
 // are none and none are wanted.
 func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
+	data := dir
 	dir = filepath.Join(dir, "shares")
 	if _, err := os.Stat(dir); err != nil {
 		if !wanted {
 			return nil, nil
 		}
-		if err := os.MkdirAll(dir, 0o750); err != nil {
+		if err := MakeDataDir(dir); err != nil {
 			return nil, fmt.Errorf("shares: %w", err)
 		}
 	}
@@ -50,11 +57,11 @@ func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
 	if err := x.Load(ctx, s); err != nil {
 		return nil, errors.Join(fmt.Errorf("shares: load the index: %w", err), s.Close())
 	}
-	return &Shares{s, x}, nil
+	return &Shares{s, x, data}, nil
 }
 
 // newShareRobot makes the robot of the configured shares.
-func newShareRobot(ctx context.Context, c *config.Config, s *Shares, log *slog.Logger) (*share.Robot, error) {
+func newShareRobot(ctx context.Context, c *config.Config, s *Shares, pdf *pdftext.Pool, log *slog.Logger) (*share.Robot, error) {
 	var known *media.Knowledge
 	if c.Share.Knowledge != "" {
 		var err error
@@ -63,8 +70,8 @@ func newShareRobot(ctx context.Context, c *config.Config, s *Shares, log *slog.L
 		}
 	}
 	return share.New(ctx, s.Store, s.Index, share.Config{
-		Knowledge: known, Policy: share.Policy(c.Share.Policy),
-		Robots: c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log,
+		PDF: pdf, Knowledge: known, Policy: share.Policy(c.Share.Policy),
+		Robots: c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log, TempDir: s.Dir,
 	})
 }
 
@@ -92,6 +99,19 @@ func specOf(s config.Source) (string, error) {
 	return u.String(), nil
 }
 
+// sourceOptions are the options that a share is read with.
+func sourceOptions(s config.Source) (source.Options, error) {
+	o := source.Options{HostKeys: []byte(strings.Join(s.HostKeys, "\n")), TrustRange: s.TrustRange}
+	if s.KeyFile != "" {
+		key, err := os.ReadFile(s.KeyFile)
+		if err != nil {
+			return o, fmt.Errorf("source %s: key_file: %w", weburl.Redact(s.URL), err)
+		}
+		o.Key = key
+	}
+	return o, nil
+}
+
 // statusOf tells of the hosts with shares.
 func statusOf(r *share.Robot) []console.ShareStatus {
 	if r == nil {
@@ -106,9 +126,25 @@ func statusOf(r *share.Robot) []console.ShareStatus {
 		case !h.Online:
 			state = "offline"
 		}
-		out = append(out, console.ShareStatus{Host: h.Name, State: state, Files: h.Files, Parts: int64(h.Parts), LastScan: h.Seen, Error: h.Error})
+		out = append(out, console.ShareStatus{Host: h.Name, State: state, Files: h.Files, Parts: int64(h.Parts), LastScan: h.Seen, Error: reasonsOf(&h)})
 	}
 	return out
+}
+
+// reasonsOf tells why a host is offline, else what could not be read there since the
+// start, by reason.
+func reasonsOf(h *share.HostStatus) string {
+	if h.Reason != "" {
+		return h.Reason
+	}
+	if h.Error != "" {
+		return h.Error
+	}
+	var out []string
+	for _, reason := range slices.Sorted(maps.Keys(h.Errors)) {
+		out = append(out, fmt.Sprintf("%s: %d", reason, h.Errors[reason]))
+	}
+	return strings.Join(out, ", ")
 }
 
 // fileResult makes a result of a title and its copies.
@@ -157,36 +193,28 @@ func facts(c *files.Copy) []string {
 	return out
 }
 
-// play streams a file of a share to the browser, in the ranges that it asks
-// for. Only files that the index has can be asked for, so that it is no way
-// into the rest of a host.
+// play streams audio or video of a share to the browser, in the ranges that it asks
+// for. Only files that the index has can be asked for, on hosts that a source names,
+// with that host's own login.
 func (n *Node) play(w http.ResponseWriter, r *http.Request) {
 	host, name := r.URL.Query().Get("host"), r.URL.Query().Get("path")
 	ctx := r.Context()
 	f := share.File{Host: host, Path: name}
 	known := false
 	err := n.shares.Store.Files(ctx, host, f.Key(), f.Key()+"\x00", func(_ string, got *share.File) error {
-		known, f = true, *got
+		known, f = got.Path == name, *got
 		return nil
 	})
-	if err != nil || !known {
+	u, options, named := n.files.Address(host)
+	if err != nil || !known || !named {
 		http.Error(w, "There is no such file in the index.", http.StatusNotFound)
 		return
 	}
-	spec := host
-	for _, s := range n.config.Sources {
-		if s.Share() && strings.HasPrefix(host, s.URL) {
-			if spec, err = specOf(config.Source{URL: host, User: s.User, Password: s.Password}); err != nil {
-				spec = host
-			}
-		}
-	}
-	u, err := url.Parse(spec)
-	if err != nil {
-		http.Error(w, "The host's address cannot be read.", http.StatusInternalServerError)
+	if k := f.Kind(); k != media.Audio && k != media.Video {
+		http.Error(w, "Only audio and video are played. Open the file at its share.", http.StatusForbidden)
 		return
 	}
-	src, err := source.Dial(ctx, u, source.Options{})
+	src, err := source.Dial(ctx, u, options)
 	if err != nil {
 		n.log.Warn("play", "host", host, "err", err)
 		http.Error(w, "The host does not answer.", http.StatusBadGateway)
@@ -200,6 +228,13 @@ func (n *Node) play(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer file.Close()
-	w.Header().Set("Content-Security-Policy", "sandbox; default-src 'none'; media-src 'self'")
+	h := w.Header()
+	h.Set("Content-Security-Policy", "sandbox; default-src 'none'; media-src 'self'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	kind := mime.TypeByExtension(path.Ext(name))
+	if !strings.HasPrefix(kind, "audio/") && !strings.HasPrefix(kind, "video/") {
+		kind = "application/octet-stream"
+	}
+	h.Set("Content-Type", kind)
 	http.ServeContent(w, r, path.Base(name), time.Unix(f.Modified, 0), io.NewSectionReader(file, 0, file.Size()))
 }

@@ -3,47 +3,84 @@ package node
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/throttle"
 )
 
-func (n *Node) newThrottle(c *config.Config) (err error) {
-	n.throttle, err = throttle.New(c.Throttle.Thresholds, c.Throttle.Modes)
-	return err
+// newThrottle makes the controller. A policy that is wrong is logged and left
+// out: without it the robot works, only without the bound.
+func (n *Node) newThrottle(c *config.Config) {
+	n.throttle = &throttle.Controller{}
+	if err := n.throttle.Set(c.Throttle.Thresholds, c.Throttle.Modes); err != nil {
+		n.log.Error("the throttle policy is ignored", "err", err)
+	}
 }
 
-// noLimit is more agents than anybody has.
-const noLimit = 1 << 30
+// unlimitedAgents is more agents than any machine runs.
+const unlimitedAgents = 1 << 30
 
-// limit returns the robot's view of the controller: how many agents the
-// indexer's queue allows. It asks the store at most every few calls, since the
-// robot asks for every page.
-func (n *Node) limit() func() int {
-	var calls atomic.Uint64
-	var last atomic.Int64
-	return func() int {
-		if t, m := n.throttle.Policy(); len(t) == 0 && len(m) == 0 {
-			return noLimit
+// Bounds of the goroutine that refreshes the indexer's lag: how often it asks
+// the store, and how long one answer may take.
+const (
+	lagInterval = 200 * time.Millisecond
+	lagPatience = 5 * time.Second
+)
+
+// throttleLag holds how many pages waited for the indexer when the store was
+// asked last.
+type throttleLag struct{ pages atomic.Int64 }
+
+// agentLimit returns how many agents the throttle allows. The robot calls it
+// with its lock held, so it only reads what watchLag has stored.
+func (n *Node) agentLimit() int {
+	if agents, limited := n.throttle.Active(int(n.lag.pages.Load())); limited {
+		return agents
+	}
+	return unlimitedAgents
+}
+
+// watchLag refreshes the indexer's lag while a policy is set, until ctx ends.
+// A store that does not answer leaves the last value.
+func (n *Node) watchLag(ctx context.Context) error {
+	t := time.NewTicker(lagInterval)
+	defer t.Stop()
+	for {
+		if _, modes := n.throttle.Policy(); len(modes) > 0 {
+			n.refreshLag(ctx)
 		}
-		if calls.Add(1)%8 == 1 {
-			if lag, err := n.indexer.Lag(context.Background()); err == nil {
-				last.Store(lag)
-			}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
 		}
-		if agents, limited := n.throttle.Active(int(last.Load())); limited {
-			return agents
-		}
-		return noLimit
+	}
+}
+
+// refreshLag asks the store once and wakes the robot if the allowed number of
+// agents has changed.
+func (n *Node) refreshLag(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, lagPatience)
+	defer cancel()
+	lag, err := n.indexer.Lag(ctx)
+	if err != nil {
+		return // the indexer and the robot report a store that fails
+	}
+	before := n.agentLimit()
+	n.lag.pages.Store(lag)
+	if n.agentLimit() != before {
+		n.robot.Wake()
 	}
 }
 
 // SetThrottle implements console.Operator.
-func (n *Node) SetThrottle(_ context.Context, thresholds, modes []int) error {
+func (n *Node) SetThrottle(ctx context.Context, thresholds, modes []int) error {
 	if err := n.throttle.Set(thresholds, modes); err != nil {
 		return err
 	}
+	n.refreshLag(ctx)
 	n.robot.Wake()
 	return nil
 }

@@ -35,7 +35,7 @@ func (n *Node) newWebSub(c *config.Config) (*signal.WebSub, error) {
 		}
 	}
 	return &signal.WebSub{
-		Topics: c.Signals.Topics, Callback: strings.TrimSuffix(base.String(), "/") + "/websub/", Hubs: newHubs(n.client), Sink: n, Log: n.log,
+		Topics: c.Signals.Topics, Callback: strings.TrimSuffix(base.String(), "/") + "/websub/", Hubs: newHubs(n.client, n.permitsURL), Sink: n, Log: n.log,
 		Pages: func(body []byte, topic string) []string {
 			u, err := weburl.Parse(topic)
 			if err != nil {
@@ -54,16 +54,17 @@ func (n *Node) newWebSub(c *config.Config) (*signal.WebSub, error) {
 // hubs discovers and asks hubs with the robot's client and its check of
 // addresses.
 type hubs struct {
-	client *fetch.Client
-	post   *http.Client
+	client  *fetch.Client
+	permits func(weburl.URL) bool // private addresses
+	post    *http.Client
 }
 
-func newHubs(c *fetch.Client) *hubs {
+func newHubs(c *fetch.Client, permits func(weburl.URL) bool) *hubs {
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, _, err := c.Dial(ctx, network, address)
 		return conn, err
 	}
-	return &hubs{c, &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4, IdleConnTimeout: time.Minute}}}
+	return &hubs{c, permits, &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: dial, MaxIdleConns: 4, IdleConnTimeout: time.Minute}}}
 }
 
 // Discover implements signal.Hubs.
@@ -72,7 +73,7 @@ func (h *hubs) Discover(ctx context.Context, topic string) (found []string, self
 	if err != nil {
 		return nil, "", err
 	}
-	res, err := h.client.Get(ctx, fetch.Request{URL: u})
+	res, err := h.client.Get(ctx, fetch.Request{URL: u, Private: h.permits(u)})
 	if err != nil {
 		return nil, "", err
 	}
