@@ -37,13 +37,13 @@ func BoundMeasures() []string {
 func measure(name string, acc []float64) float64 {
 	switch name {
 	case "p_loss":
-		return acc[accLoss] / acc[accPages]
+		return quotient(acc[accLoss], acc[accPages])
 	case "p_obsolete":
-		return acc[accObsolete] / acc[accPages]
+		return quotient(acc[accObsolete], acc[accPages])
 	case "p_starvation":
 		return acc[accStarvation]
 	case "mean_sojourn_served":
-		return acc[accServedTime] / acc[accServed]
+		return quotient(acc[accServedTime], acc[accServed])
 	case "mean_robots":
 		return acc[accRobots]
 	}
@@ -84,7 +84,7 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 	h := s.newSearch()
 	h.found = func(_ uint64, bottom, level int, acc []float64) {
 		out.Sets++
-		if acc == nil || !(acc[accPages] > 0) {
+		if acc == nil {
 			return
 		}
 		cost := m.Cost.ofAccruals(acc)
@@ -116,7 +116,9 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 		return nil, fmt.Errorf("%w: each can be kept alone, not all at once", ErrInfeasible)
 	}
 	out.Best.Thresholds, out.Best.Modes = m.Thresholds(out.Best.Policy), used(out.Best.Policy)
-	if out.Best.Measures, err = s.solve(ctx, out.Best.Policy); err != nil {
+	if r := out.Best.Policy[0] - 1; m.isSilent(r) {
+		out.Best.Measures = m.emptyResult(r)
+	} else if out.Best.Measures, err = s.solve(ctx, out.Best.Policy); err != nil {
 		return nil, err
 	}
 	out.Multipliers, out.LowerBound, err = multipliers(points, width)
@@ -127,7 +129,7 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 func (c Cost) ofAccruals(acc []float64) float64 {
 	v := c.Loss*acc[accLoss] + c.Obsolete*acc[accObsolete] + c.Starvation*acc[accStarvation] + c.Robot*acc[accRobots]
 	if c.Response > 0 {
-		v += c.Response * acc[accServedTime] / acc[accServed]
+		v += c.Response * quotient(acc[accServedTime], acc[accServed])
 	}
 	return v
 }

@@ -14,8 +14,20 @@ import (
 type Unrestricted struct {
 	Policy []int   `json:"policy"`
 	Cost   float64 `json:"cost"`
-	Gap    float64 `json:"gap"` // by which part of its cost the best thresholds are dearer
+	Gap    float64 `json:"gap"`    // by which part of its cost the best thresholds are dearer
+	Search string  `json:"search"` // allSearched: the policy is optimal; localSearch: a heuristic found it
+
+	// LowerBound is a cost that no policy by levels can undercut, by the best
+	// policy that sees all phases. It is nil where the policy is optimal and
+	// where the bound would take too long.
+	LowerBound *float64 `json:"lower_bound,omitempty"`
 }
+
+// How far a search went.
+const (
+	allSearched = "all policies"
+	localSearch = "local"
+)
 
 // randomStarts is the number of random policies that the search for the best
 // one starts from, beside the good ones it is given.
@@ -25,7 +37,7 @@ const randomStarts = 8
 // one run of levels at a time, until neither helps: formula (21). Each trial is
 // exact.
 func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricted, error) {
-	best := &Unrestricted{Cost: math.Inf(1)}
+	best := &Unrestricted{Cost: math.Inf(1), Search: localSearch}
 	r := rng.New(1, "control", "unrestricted")
 	for range randomStarts {
 		starts = append(starts, s.randomPolicy(r))
@@ -55,7 +67,9 @@ func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricte
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if h.cost < best.Cost {
+		// Random starts come last: only a real gain over the good ones counts, since
+		// their modes at levels that are hardly ever reached are random.
+		if best.Policy == nil || better(h.cost, best.Cost) {
 			best.Cost, best.Policy = h.cost, slices.Clone(h.policy)
 		}
 	}
@@ -99,7 +113,7 @@ func (h *climb) try(i, r int, feet []foot) float64 {
 		return math.Inf(1)
 	}
 	if i == 0 {
-		acc, _, err := h.finish()
+		acc, err := h.finishIn(r)
 		if err != nil {
 			return math.Inf(1)
 		}

@@ -95,15 +95,17 @@ func (e *evaluator) cost(ctx context.Context, policy []int) float64 {
 	var r Result
 	var err error
 	c := math.Inf(1)
-	switch e.method {
-	case Exact:
-		c = e.exact(policy)
-	case Iterative:
+	switch {
+	case e.m.isSilent(policy[0] - 1):
+		r = e.m.emptyResult(policy[0] - 1)
+	case e.method == Exact:
+		r.Cost = e.exact(policy)
+	case e.method == Iterative:
 		r, err = e.m.iterative(ctx, policy)
 	default:
 		r, err = e.m.lumpedResult(ctx, policy, e.keep)
 	}
-	if e.method != Exact && err == nil {
+	if err == nil {
 		c = r.Cost
 	}
 	e.known[key] = c
@@ -116,7 +118,7 @@ func (e *evaluator) exact(policy []int) float64 {
 			return math.Inf(1)
 		}
 	}
-	acc, _, err := e.solver.finish()
+	acc, err := e.solver.finishIn(policy[0] - 1)
 	if err != nil {
 		return math.Inf(1)
 	}
@@ -249,7 +251,7 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 		return out, err
 	}
 	e.limit = sweepLimit
-	u := &Unrestricted{}
+	u := &Unrestricted{Search: localSearch}
 	out.Unrestricted = u
 	u.Policy, u.Cost = e.sweeps(ctx, out.Best.Policy)
 	if any != nil {

@@ -80,6 +80,9 @@ func square(name string, x [][]float64, w int) error {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
 				return fmt.Errorf("%s[%d][%d]: not a finite number", name, i, j)
 			}
+			if a := math.Abs(v); v != 0 && (a < minNumber || a > maxNumber) {
+				return fmt.Errorf("%s[%d][%d]: %g is outside %g to %g: choose another unit of time", name, i, j, v, minNumber, maxNumber)
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,9 @@
 package control
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // mat is a dense matrix by rows.
 type mat struct {
@@ -49,6 +52,47 @@ func (m mat) scale(f float64) mat {
 		m.a[i] *= f
 	}
 	return m
+}
+
+// A time until an overloaded queue empties grows as a power of its capacity and
+// soon exceeds what a float64 can hold. Such times are therefore kept in units
+// of a power of two, which drop out in the quotients that are wanted.
+const maxExponent = 300
+
+// shift multiplies m by 2^by.
+func (m mat) shift(by int) {
+	if by == 0 {
+		return
+	}
+	for k, v := range m.a {
+		m.a[k] = math.Ldexp(v, by)
+	}
+}
+
+// inUnit returns m, which is in units of 2^from, in units of 2^to: m itself if
+// they are equal.
+func (m mat) inUnit(from, to int) mat {
+	if from == to {
+		return m
+	}
+	m = m.clone()
+	m.shift(from - to)
+	return m
+}
+
+// normalize brings the greatest entry of m, which is in units of 2^unit, near 1
+// if it is far from 1, and returns the unit that m is in then.
+func (m mat) normalize(unit int) int {
+	greatest := 0.0
+	for _, v := range m.a {
+		greatest = max(greatest, math.Abs(v))
+	}
+	_, e := math.Frexp(greatest)
+	if -maxExponent <= e && e <= maxExponent {
+		return unit
+	}
+	m.shift(-e)
+	return unit + e
 }
 
 // sums returns the row sums.

@@ -49,6 +49,9 @@ func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, e
 	if err := m.checkPolicy(policy); err != nil {
 		return Result{}, err
 	}
+	if r := policy[0] - 1; m.isSilent(r) {
+		return m.emptyResult(r), nil
+	}
 	if err := m.checkArrivals(policy); err != nil {
 		return Result{}, err
 	}
@@ -85,20 +88,13 @@ func (m *Model) checkPolicy(policy []int) error {
 }
 
 // checkArrivals refuses a policy in whose modes the phases of arrival never
-// come together, or no page ever comes.
+// come together.
 func (m *Model) checkArrivals(policy []int) error {
-	all, pages := zeros(m.W, m.W), false
-	modes := used(policy)
+	all, modes := zeros(m.W, m.W), used(policy)
 	for _, r := range modes {
-		for k, d := range m.d[r-1] {
+		for _, d := range m.d[r-1] {
 			all.add(d)
-			for _, v := range d.a {
-				pages = pages || k > 0 && v > 0
-			}
 		}
-	}
-	if !pages {
-		return fmt.Errorf("policy: %w: no batch in the modes %v that it uses", errNoArrivals, modes)
 	}
 	if _, err := stationary(all); err != nil {
 		return fmt.Errorf("policy: in the modes %v that it uses the arrivals are reducible: %w", modes, err)

@@ -127,6 +127,13 @@ const (
 	maxEntries  = 5e7 // of all matrices of arrivals
 )
 
+// The range of rates and weights, so that products of a few of them neither
+// overflow nor vanish.
+const (
+	minNumber = 1e-60
+	maxNumber = 1e60
+)
+
 // New checks a specification; an error names the entry that is wrong.
 func New(s Spec) (*Model, error) {
 	m := &Model{N: s.Capacity, Cost: s.Cost}
@@ -139,6 +146,9 @@ func New(s Spec) (*Model, error) {
 	}{{"loss", s.Cost.Loss}, {"obsolete", s.Cost.Obsolete}, {"response", s.Cost.Response}, {"starvation", s.Cost.Starvation}, {"robot", s.Cost.Robot}} {
 		if c.v < 0 {
 			return nil, fmt.Errorf("cost.%s: %g is negative", c.name, c.v)
+		}
+		if !(c.v <= maxNumber) {
+			return nil, fmt.Errorf("cost.%s: %g is more than %g", c.name, c.v, maxNumber)
 		}
 	}
 	if err := m.arrivals(s); err != nil {

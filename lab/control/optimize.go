@@ -68,12 +68,12 @@ func (c Cost) weights() mat {
 }
 
 // costOf returns the cost by the projected accruals, +Inf of a policy without a
-// long run or without arrivals.
+// long run.
 func costOf(acc []float64) float64 {
-	if acc == nil || !(acc[costServed] > 0) {
+	if acc == nil {
 		return math.Inf(1)
 	}
-	return acc[costRate] + acc[costServedTime]/acc[costServed]
+	return acc[costRate] + quotient(acc[costServedTime], acc[costServed])
 }
 
 // project returns a solver that accrues rate*w only and shares the rest.
@@ -184,7 +184,7 @@ func (h *search) walkOn(i, b int) []float64 {
 			return nil
 		}
 	}
-	acc, _, err := h.finish()
+	acc, err := h.finishIn(b)
 	if err != nil {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (m *Model) sets() float64 {
 	return math.Round(n)
 }
 
-var errNoPolicy = errors.New("no policy has a long run in which pages arrive")
+var errNoPolicy = errors.New("no policy has a long run: the phases of arrival never come together")
 
 // Optimize finds the best policy by thresholds, the best of every subset of the
 // modes, and the best that depends on the number of pages only. All threshold
@@ -225,19 +225,28 @@ func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 	if o.Best.Policy == nil {
 		return nil, errNoPolicy
 	}
-	if o.Best.Measures, err = full.solve(ctx, o.Best.Policy); err != nil {
+	if r := o.Best.Policy[0] - 1; m.isSilent(r) {
+		o.Best.Measures = m.emptyResult(r)
+	} else if o.Best.Measures, err = full.solve(ctx, o.Best.Policy); err != nil {
 		return nil, err
 	}
 	if opt.ThresholdsOnly {
 		return o, nil
 	}
-	var starts [][]int
-	for _, c := range by {
-		if c.policy != nil {
-			starts = append(starts, c.policy)
+	if m.policyCount() <= maxPolicies {
+		o.Unrestricted, err = s.allPolicies(ctx)
+	} else {
+		var starts [][]int
+		for _, c := range by {
+			if c.policy != nil {
+				starts = append(starts, c.policy)
+			}
+		}
+		if o.Unrestricted, err = s.unrestricted(ctx, starts); err == nil {
+			o.Unrestricted.LowerBound, err = m.lowerBound(ctx, o.Best.Policy, o.Unrestricted.Policy)
 		}
 	}
-	if o.Unrestricted, err = s.unrestricted(ctx, starts); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	o.Unrestricted.Gap = Gap(o.Best.Cost, o.Unrestricted.Cost)

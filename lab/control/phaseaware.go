@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"math"
 	"slices"
 )
@@ -21,34 +22,79 @@ type PhaseAware struct {
 // by its derivative at the present policy and ends where no change of modes
 // lowers the cost to first order. starts are policies by level to begin with.
 func (m *Model) PhaseAware(ctx context.Context, starts ...[]int) (*PhaseAware, error) {
+	p, _, err := m.phaseAware(ctx, starts)
+	return p, err
+}
+
+// phaseAware is PhaseAware; optimal says that policy iteration came to its end.
+func (m *Model) phaseAware(ctx context.Context, starts [][]int) (best *PhaseAware, optimal bool, err error) {
 	full, err := newSolver(m)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	h := &howard{solver: full.project(m.Cost.weights())}
 	for r := range m.R {
 		starts = append(starts, m.fixed(r+1))
 	}
-	best := &PhaseAware{Cost: math.Inf(1)}
+	best = &PhaseAware{Cost: math.Inf(1)}
 	for _, p := range starts {
 		h.set(p)
-		c := h.iterate(ctx)
+		c := math.Inf(1)
+		if r := p[0] - 1; m.isSilent(r) {
+			c = m.emptyResult(r).Cost
+		} else {
+			c = h.iterate(ctx)
+		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if c < best.Cost {
 			best.Cost, best.Policy = c, cloneRows(h.mode)
 		}
 	}
 	if best.Policy == nil {
-		return nil, errReducible
+		return nil, false, errReducible
 	}
 	for _, row := range best.Policy {
 		for x := range row {
 			row[x]++
 		}
 	}
-	return best, nil
+	return best, h.optimal, nil
+}
+
+// maxBoundWork is the number of multiplications of one solution up to which
+// lowerBound is computed; policy iteration takes some tens of them.
+const maxBoundWork = 1e9
+
+// lowerBound returns a cost that no policy by levels can undercut, nil where it
+// would take too long. Without its part for response the cost is an average over
+// time, which the best policy that sees all phases minimises; a served page
+// stays for its service time at least, because staleness ends no service.
+func (m *Model) lowerBound(ctx context.Context, starts ...[]int) (*float64, error) {
+	if work, _ := m.denseWork(); work > maxBoundWork {
+		return nil, nil
+	}
+	free := *m
+	free.Cost.Response = 0
+	p, optimal, err := free.phaseAware(ctx, starts)
+	if err != nil || !optimal {
+		return nil, err
+	}
+	bound := p.Cost
+	if mean, _ := m.ServiceMoments(); !slices.ContainsFunc(m.modes(), m.isSilent) {
+		bound += m.Cost.Response * mean
+	}
+	return &bound, nil
+}
+
+// modes returns the modes from 0.
+func (m *Model) modes() []int {
+	out := make([]int, m.R)
+	for r := range out {
+		out[r] = r
+	}
+	return out
 }
 
 // howard is policy iteration over the modes of single states.
@@ -56,6 +102,8 @@ type howard struct {
 	*solver
 	mode [][]int     // of each state of each level, from 0
 	bias [][]float64 // relative values
+
+	optimal bool // an iteration ended because no move lowers the cost
 }
 
 func (h *howard) set(policy []int) {
@@ -127,7 +175,7 @@ func (h *howard) iterate(ctx context.Context) float64 {
 			}
 		}
 		if !improved {
-			h.mode = old
+			h.mode, h.optimal = old, true
 			return cost
 		}
 	}
@@ -136,6 +184,9 @@ func (h *howard) iterate(ctx context.Context) float64 {
 // slope returns the derivative of the cost by the accruals.
 func slope(acc []float64) (rate, servedTime, served float64) {
 	c := acc[costServed]
+	if c == 0 {
+		return 1, 0, 0
+	}
 	return 1, 1 / c, -acc[costServedTime] / (c * c)
 }
 
@@ -146,6 +197,10 @@ func linear(u, acc []float64) float64 {
 	return a*u[costRate] + b*u[costServedTime] + c*u[costServed] - mean*u[costTime]
 }
 
+// errBiasTooLarge says that the relative values of states, which have no common
+// unit, exceed what a float64 can hold.
+var errBiasTooLarge = errors.New("relative values of states are too far apart")
+
 // values solves the equation of Poisson: at level 0 among its own states, then
 // upwards by first passages.
 func (h *howard) values(acc []float64) error {
@@ -153,6 +208,11 @@ func (h *howard) values(acc []float64) error {
 	pi, err := stationary(q)
 	if err != nil {
 		return err
+	}
+	for _, l := range h.lev {
+		if l.unit != 0 {
+			return errBiasTooLarge
+		}
 	}
 	ref := slices.Index(pi, slices.Max(pi))
 	n := q.r - 1

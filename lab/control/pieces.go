@@ -8,8 +8,9 @@ package control
 // foot is the elimination of the levels 0..i: what happens from an entry at
 // level i until a level above is reached. Formulas (9)-(11).
 type foot struct {
-	to []mat // to[k]: probabilities that level i+k is reached first, k >= 1; to[0] is work space
-	u  mat   // accruals until then
+	to   []mat // to[k]: probabilities that level i+k is reached first, k >= 1; to[0] is work space
+	u    mat   // accruals until then, in units of 2^unit
+	unit int
 }
 
 func (s *solver) newFoot(i int) foot {
@@ -40,8 +41,11 @@ func (s *solver) ascend(f, under *foot, i, r int) error {
 			}
 		}
 	}
+	f.unit = 0
 	if i > 0 {
-		f.u.addMul(s.down[i], under.u)
+		f.unit = max(0, under.unit)
+		f.u.shift(-f.unit)
+		f.u.addMul(s.down[i], under.u.inUnit(under.unit, f.unit))
 	}
 	lu, err := factor(f.to[0], s.left)
 	if err != nil {
@@ -51,13 +55,15 @@ func (s *solver) ascend(f, under *foot, i, r int) error {
 		lu.solve(x)
 	}
 	lu.solve(f.u)
+	f.unit = f.u.normalize(f.unit)
 	return nil
 }
 
 // passage holds the way from levels i+1..i+K down to level i.
 type passage struct {
-	p []mat // p[k]: where level i is entered from level i+k
-	u []mat // accruals until then
+	p    []mat // p[k]: where level i is entered from level i+k
+	u    []mat // accruals until then, in units of 2^unit
+	unit int
 }
 
 // closing is the room that closing a cycle at level i needs.
@@ -80,9 +86,14 @@ func (s *solver) newClosing(i int) closing {
 // open prepares for level i what the levels above, which have been eliminated,
 // have to tell. It is shared by all feet.
 func (s *solver) open(c *closing, i int) {
+	c.unit = 0
+	for k := 1; k < len(c.p); k++ {
+		c.unit = max(c.unit, s.lev[i+k].unit)
+	}
 	for k := 1; k < len(c.p); k++ {
 		l := &s.lev[i+k]
 		copy(c.passage.u[k].a, l.u.a)
+		c.passage.u[k].shift(l.unit - c.unit)
 		if k == 1 {
 			copy(c.p[1].a, l.g.a)
 			continue
@@ -98,9 +109,11 @@ func (s *solver) open(c *closing, i int) {
 // without a single long run has none: nil.
 func (c *closing) close(f *foot) []float64 {
 	c.round(f)
+	unit := max(f.unit, c.unit)
 	copy(c.u.a, f.u.a)
+	c.u.shift(f.unit - unit)
 	for k := 1; k < len(f.to); k++ {
-		c.u.addMul(f.to[k], c.passage.u[k])
+		c.u.addMul(f.to[k], c.passage.u[k].inUnit(c.unit, unit))
 	}
 	if !gth(c.cycle, c.pi) {
 		c.round(f)

@@ -10,6 +10,10 @@ import (
 // the larger scale of the two.
 const tolerance = 1e-8
 
+// negligible is a figure that has lost digits because it is near the smallest
+// float64: the loss of a large queue that is hardly ever full.
+const negligible = 1e-280
+
 // comparison collects figures that must agree.
 type comparison struct {
 	worst float64 // relative distance
@@ -17,7 +21,7 @@ type comparison struct {
 }
 
 func (c *comparison) near(what string, a, b, scale float64) {
-	if scale = max(scale, math.Abs(a), math.Abs(b)); scale == 0 {
+	if scale = max(scale, math.Abs(a), math.Abs(b)); scale < negligible {
 		return
 	}
 	d := math.Abs(a-b) / scale

@@ -66,6 +66,9 @@ func (m *Model) Simulate(ctx context.Context, policy []int, c Simulation) (*Simu
 	case c.WarmUp < 0:
 		c.WarmUp = .1
 	}
+	if r := policy[0] - 1; m.isSilent(r) {
+		return m.emptySimulated(r, c), nil
+	}
 	table := m.transitions()
 	runs := make([]*run, c.Replications)
 	g, ctx := errgroup.WithContext(ctx)
@@ -81,6 +84,19 @@ func (m *Model) Simulate(ctx context.Context, policy []int, c Simulation) (*Simu
 	}
 	return m.summarise(runs, c)
 }
+
+// emptySimulated returns the measures of a policy under which the system empties
+// and stays empty: nothing is left to chance in its long run.
+func (m *Model) emptySimulated(r int, c Simulation) *Simulated {
+	out := &Simulated{Result: m.emptyResult(r), Replications: c.Replications, Seed: c.Seed}
+	out.Method = "simulation"
+	out.HalfWidth.QueueLength = make([]float64, m.N+1)
+	return out
+}
+
+// minHalfWidth is the least half width of an interval, as a part of the mean: a
+// measure that is the same in all replications is known to rounding only.
+const minHalfWidth = 1e-12
 
 // change is one way out of a phase of arrival: a batch of k pages or none.
 type change struct {
@@ -422,7 +438,7 @@ func (m *Model) summarise(runs []*run, c Simulation) (*Simulated, error) {
 		for _, r := range all {
 			half += (of(r) - mean) * (of(r) - mean)
 		}
-		return mean, quantile * math.Sqrt(half/float64(len(all)-1)/float64(len(all)))
+		return mean, max(minHalfWidth*math.Abs(mean), quantile*math.Sqrt(half/float64(len(all)-1)/float64(len(all))))
 	}
 	r, h := &out.Result, &out.HalfWidth
 	for i := range m.N + 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Result holds the measures of one policy. Arrivals are offered pages; a
@@ -66,10 +67,11 @@ type solver struct {
 
 // level is the elimination of all levels above.
 type level struct {
-	up []mat   // rates into levels i, i+1, ... with those above censored
-	lu mfactor // of up[0], for i >= 1
-	g  mat     // where level i-1 is entered
-	u  mat     // accruals until it is
+	up   []mat   // rates into levels i, i+1, ... with those above censored
+	lu   mfactor // of up[0], for i >= 1
+	g    mat     // where level i-1 is entered
+	u    mat     // accruals until it is, in units of 2^unit
+	unit int
 }
 
 func newSolver(m *Model) (*solver, error) {
@@ -104,7 +106,16 @@ func (m *Model) rest(n int) mat { return identity(intPower(m.Q, n)) }
 
 // leave returns the rates at which a page leaves with n waiting, without the
 // arrival phases: the first waiting page enters service, or one goes stale.
+// Where staleness has one phase the n terms are the same; adding them one by one
+// would make the time of a solution grow as the square of the capacity.
 func (m *Model) leave(n int) mat {
+	if m.Q == 1 {
+		out := m.s0.mul(m.beta)
+		for x := range m.M {
+			out.set(x, x, out.at(x, x)+float64(n)*m.g0.a[0])
+		}
+		return out
+	}
 	out := kron(m.s0.mul(m.beta), ones(m.Q), m.rest(n-1))
 	for k := 1; k <= n; k++ {
 		out.add(kron(identity(m.M), m.rest(k-1), m.g0, m.rest(n-k)))
@@ -122,6 +133,13 @@ func (m *Model) downward(i int) mat {
 
 // phases returns S (+) Gamma (+) ... (+) Gamma for n waiting pages.
 func (m *Model) phases(n int) mat {
+	if m.Q == 1 {
+		out := m.s.clone()
+		for x := range m.M {
+			out.set(x, x, out.at(x, x)+float64(n)*m.g.a[0])
+		}
+		return out
+	}
 	p := m.s
 	for range n {
 		p = kronSum(p, m.g)
@@ -237,7 +255,11 @@ func (s *solver) accrual(i, r int) mat {
 	inner := s.dim[i] / m.W
 	room := m.N - i
 	stale := make([]float64, inner)
-	if i >= 2 {
+	if i >= 2 && m.Q == 1 {
+		for x := range stale {
+			stale[x] = float64(i-1) * m.g0.a[0]
+		}
+	} else if i >= 2 {
 		for k := 1; k < i; k++ {
 			v := kron(ones(m.M), ones(intPower(m.Q, k-1)), m.g0, ones(intPower(m.Q, i-1-k)))
 			for x, w := range v.a {
@@ -337,11 +359,16 @@ func (s *solver) room(i int) *level {
 // eliminate finishes what descend began with the rates of level i.
 func (s *solver) eliminate(i int) error {
 	l := &s.lev[i]
+	l.unit = 0
+	for k := 1; k < len(l.up); k++ {
+		l.unit = max(l.unit, s.lev[i+k].unit)
+	}
+	l.u.shift(-l.unit)
 	for k := len(l.up) - 1; k >= 1; k-- {
 		if k < len(l.up)-1 {
 			l.up[k].addMul(l.up[k+1], s.lev[i+k+1].g)
 		}
-		l.u.addMul(l.up[k], s.lev[i+k].u)
+		l.u.addMul(l.up[k], s.lev[i+k].u.inUnit(s.lev[i+k].unit, l.unit))
 	}
 	if len(l.up) > 1 {
 		l.up[0].addMul(l.up[1], s.lev[i+1].g)
@@ -358,11 +385,12 @@ func (s *solver) eliminate(i int) error {
 	copy(l.g.a, s.down[i].a)
 	f.solve(l.g)
 	f.solve(l.u)
+	l.unit = l.u.normalize(l.unit)
 	return nil
 }
 
 // finish returns the long-run rates of the accruals once level 0 is reached,
-// and the unnormalised law of level 0.
+// and the law of level 0 but for a factor.
 func (s *solver) finish() (acc, pi0 []float64, err error) {
 	l := &s.lev[0]
 	if pi0, err = stationary(l.up[0]); err != nil {
@@ -378,20 +406,17 @@ func (s *solver) finish() (acc, pi0 []float64, err error) {
 	for k := range acc {
 		acc[k] /= t
 	}
-	for a := range pi0 {
-		pi0[a] /= t
-	}
 	return acc, pi0, nil
 }
 
-var errNoArrivals = errors.New("no page ever arrives under this policy")
+var errArrivalsEnd = errors.New("the phases of arrival come to rest where no page arrives under this policy")
 
 // measures fills a Result from long-run rates: formulas (19), (20).
 func (m *Model) measures(acc []float64) (Result, error) {
 	var r Result
 	r.ArrivalRate = acc[accPages]
 	if !(r.ArrivalRate > 0) {
-		return r, errNoArrivals
+		return r, errArrivalsEnd
 	}
 	r.Loss, r.Obsolete, r.Success = acc[accLoss]/r.ArrivalRate, acc[accObsolete]/r.ArrivalRate, acc[accSuccess]/r.ArrivalRate
 	r.Starvation, r.MeanRobots = acc[accStarvation], acc[accRobots]
@@ -444,17 +469,34 @@ func (s *solver) solve(ctx context.Context, policy []int) (Result, error) {
 	return r, err
 }
 
-// law returns the stationary law by levels from that of level 0: formula (7).
+// law returns the stationary law by levels from that of level 0, which may lack
+// a factor: formula (7).
 func (s *solver) law(pi0 []float64) [][]float64 {
-	pi := [][]float64{pi0}
+	pi, units := [][]float64{pi0}, make([]int, s.m.N+1)
 	for l := 1; l <= s.m.N; l++ {
 		x := make([]float64, s.dim[l])
 		row := rowVector(x)
 		for i := max(0, l-s.m.K); i < l; i++ {
-			row.addMul(rowVector(pi[i]), s.lev[i].up[l-i])
+			if i == max(0, l-s.m.K) || units[i] > units[l] {
+				units[l] = units[i]
+			}
+		}
+		for i := max(0, l-s.m.K); i < l; i++ {
+			row.addMul(rowVector(pi[i]).inUnit(units[i], units[l]), s.lev[i].up[l-i])
 		}
 		s.lev[l].lu.solveLeft(x)
+		units[l] = row.normalize(units[l])
 		pi = append(pi, x)
+	}
+	total, unit := 0.0, slices.Max(units)
+	for l, x := range pi {
+		rowVector(x).shift(units[l] - unit)
+		for _, p := range x {
+			total += p
+		}
+	}
+	for _, x := range pi {
+		rowVector(x).scale(1 / total)
 	}
 	return pi
 }

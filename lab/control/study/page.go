@@ -52,7 +52,7 @@ func (s *Study) summary() string {
 	}
 	lines = append(lines, fmt.Sprintf("Best thresholds %v: cost %.6g (%s, error %.1g; %s, %d policies).", b.Thresholds, b.Cost, b.Measures.Method, b.Measures.Error, s.Best.Search, s.Best.Sets))
 	u := s.Best.Unrestricted
-	lines = append(lines, fmt.Sprintf("The best policy found with any mode at any level costs %.6g: thresholds are %s dearer.", u.Cost, percent(u.Gap)))
+	lines = append(lines, fmt.Sprintf("The best policy with any mode at any level (search: %s) costs %.6g: thresholds are %s dearer.", u.Search, u.Cost, percent(u.Gap)))
 	if s.Aware != nil {
 		lines = append(lines, fmt.Sprintf("The best one that sees the phases costs %.6g: thresholds are %s dearer.", s.Aware.Cost, percent(*s.Gap)))
 	}

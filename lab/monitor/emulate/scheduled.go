@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/lab/bench/fresh"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/fresh"
 	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/lab/testweb"
 	"github.com/freshet/freshet/weburl"
