@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/freshet/freshet/internal/command"
 )
 
 // tab is a page in a browser. What is looked for and clicked on is so in one
@@ -123,7 +125,7 @@ func serveDemo(t *testing.T, dir string, more ...string) string {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if code := <-done; code != exitOK {
+		if code := <-done; code != command.ExitOK {
 			t.Errorf("serve exited with %d", code)
 		}
 	})
@@ -146,7 +148,8 @@ func serveDemo(t *testing.T, dir string, more ...string) string {
 // sees the status page move without reloading it.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	address := serveDemo(t, filepath.Join(t.TempDir(), "data"))
+	dir := filepath.Join(t.TempDir(), "data")
+	address := serveDemo(t, dir)
 	b := browser(t)
 	waitFor(t, "results", func() bool { return strings.Contains(get(t, address+"/api/search?q=the"), `"url"`) })
 	b.do(chromedp.Navigate(address+"/"), chromedp.SendKeys(chromedp.CSS("input[name=q]"), "the\r"))
@@ -160,6 +163,18 @@ func TestBrowser(t *testing.T) {
 	before := b.text("#live")
 	var after string
 	waitFor(t, "the status page to move", func() bool { after = b.text("#live"); return after != before })
+	if strings.Contains(after, "Pause") {
+		t.Errorf("a reader has the operator's buttons: %.300s", after)
+	}
+	b.do(chromedp.Navigate(loginLink(t, dir)))
+	b.click("#pause")
+	b.see("#resume")
+	b.do(chromedp.Navigate(address + "/"))
+	b.click(".links button")
+	b.do(chromedp.Sleep(2*time.Second), chromedp.Navigate(address+"/status")) // the log-out leads to another page first
+	if s := b.text("#live"); !strings.Contains(s, "paused") || strings.Contains(s, "Resume") {
+		t.Errorf("after the log-out: %.300s", s)
+	}
 	if !strings.Contains(results, "our copy") {
 		t.Errorf("results: %.200s", results)
 	}
@@ -170,6 +185,16 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the status page: %.300s", after)
 	}
 	b.shoot(address, map[string]string{"search": "/?q=the", "status": "/status"})
+}
+
+// loginLink returns the link that freshet open prints.
+func loginLink(t *testing.T, dir string) string {
+	t.Helper()
+	var out, errs bytes.Buffer
+	if code := run(t.Context(), []string{"open", "--data", dir}, strings.NewReader(""), &out, &errs); code != command.ExitOK {
+		t.Fatalf("open: exit %d: %s", code, errs.String())
+	}
+	return strings.TrimSpace(out.String())
 }
 
 // shoot keeps pictures of pages where $FRESHET_SHOTS says.
@@ -222,7 +247,7 @@ func TestServeAndCommands(t *testing.T) {
 	serveDemo(t, dir)
 	call := func(args ...string) string {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), append(args, "--data", dir), strings.NewReader(""), &out, &errs); code != exitOK {
+		if code := run(context.Background(), append(args, "--data", dir), strings.NewReader(""), &out, &errs); code != command.ExitOK {
 			t.Errorf("%v: exit %d: %s", args, code, errs.String())
 		}
 		return out.String()
@@ -245,7 +270,7 @@ func TestServeAndCommands(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"crawl", "--data", dir, "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &out, &errs); code != exitFailed || !strings.Contains(errs.String(), "a freshet is running on this data directory") {
+	if code := run(context.Background(), []string{"crawl", "--data", dir, "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &out, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "a freshet is running on this data directory") {
 		t.Errorf("second process: exit %d: %s", code, errs.String())
 	}
 	call("stop")

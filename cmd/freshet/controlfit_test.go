@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/control/fit"
 )
@@ -18,7 +19,7 @@ import (
 func exe(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 		t.Fatalf("%v: code %d: %s", args, code, errs.String())
 	}
 	return out.String()
@@ -62,7 +63,7 @@ func TestControlFitOfCrawl(t *testing.T) {
 		Goodness fit.Goodness `json:"goodness"`
 	}
 	for _, name := range []string{logs["requestscsv"], logs["requestsjsonl"]} {
-		if err := json.Unmarshal([]byte(exe(t, "control", "fit", "--json", "--quiet", "--regimes", "2", name)), &arrivals); err != nil {
+		if err := json.Unmarshal([]byte(exe(t, "lab", "control", "fit", "--json", "--quiet", "--regimes", "2", name)), &arrivals); err != nil {
 			t.Fatal(err)
 		}
 		if n := arrivals.Goodness.Samples; n < pages/2 || n >= pages {
@@ -72,7 +73,7 @@ func TestControlFitOfCrawl(t *testing.T) {
 	for _, args := range [][]string{
 		{logs["pagescsv"]}, {logs["pagesjsonl"]}, {"--as", "service", logs["requestscsv"]}, {"--as", "service", logs["requestsjsonl"]},
 	} {
-		if err := json.Unmarshal([]byte(exe(t, append([]string{"control", "fit", "--json", "--rate", "1e6"}, args...)...)), &service); err != nil {
+		if err := json.Unmarshal([]byte(exe(t, append([]string{"lab", "control", "fit", "--json", "--rate", "1e6"}, args...)...)), &service); err != nil {
 			t.Fatal(err)
 		}
 		if service.Goodness.Samples != pages {

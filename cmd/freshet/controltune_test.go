@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/lab/control/tune"
 )
 
@@ -50,7 +51,7 @@ func TestControlTune(t *testing.T) {
 	}))
 	defer server.Close()
 	model := filepath.Join(dir, "model.json")
-	out := exe(t, "--json", "--data", dir, "control", "tune", "--agents", "1,2,4", "--capacity", "40", "--stale", "5", "--starvation", "20", "--response", "0.5", "--model", model, "--apply", "--address", server.URL)
+	out := exe(t, "--json", "--data", dir, "lab", "control", "tune", "--agents", "1,2,4", "--capacity", "40", "--stale", "5", "--starvation", "20", "--response", "0.5", "--model", model, "--apply", "--address", server.URL)
 	var p tune.Proposal
 	if err := json.Unmarshal([]byte(out), &p); err != nil {
 		t.Fatal(err)
@@ -61,15 +62,15 @@ func TestControlTune(t *testing.T) {
 	if !slices.Equal(set.Thresholds, p.Thresholds) || !slices.Equal(set.Modes, p.Agents) {
 		t.Errorf("set %+v, proposed %v %v", set, p.Thresholds, p.Agents)
 	}
-	if solved := exe(t, "--json", "control", "solve", model); !strings.Contains(solved, `"p_starvation"`) {
+	if solved := exe(t, "--json", "lab", "control", "solve", model); !strings.Contains(solved, `"p_starvation"`) {
 		t.Errorf("solve: %s", solved)
 	}
 	var errs strings.Builder
-	if code := run(context.Background(), []string{"--data", t.TempDir(), "control", "tune"}, strings.NewReader(""), io.Discard, &errs); code != exitFailed || !strings.Contains(errs.String(), "too few pages") {
+	if code := run(context.Background(), []string{"--data", t.TempDir(), "lab", "control", "tune"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "too few pages") {
 		t.Errorf("no log: exit %d, %s", code, errs.String())
 	}
 	errs.Reset()
-	if code := run(context.Background(), []string{"--data", dir, "control", "tune", "--agents", "4"}, strings.NewReader(""), io.Discard, &errs); code != exitUsage {
+	if code := run(context.Background(), []string{"--data", dir, "lab", "control", "tune", "--agents", "4"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitUsage {
 		t.Errorf("one number of agents: exit %d, %s", code, errs.String())
 	}
 }

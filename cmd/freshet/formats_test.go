@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/freshet/freshet/internal/command"
 )
 
 // Programs of others read these fields: none is renamed or left out. A dot goes
@@ -39,7 +41,7 @@ func TestFormats(t *testing.T) {
 		found    = "total took_ms results[].title results[].url results[].kind results[].snippet results[].score results[].host results[].online results[].copies"
 		solved   = "queue_length arrival_rate p_loss p_obsolete p_success p_starvation mean_sojourn mean_sojourn_served mean_sojourn_obsolete mean_robots cost method states"
 		watching = "freshness_end freshness_mean stale_end bytes cycles delay.min delay.mean delay.max max_in_progress events seconds"
-		monitor  = "monitor run --pages 100 --time 10000 --changes 5 --requests 5 --seed 3 --variant "
+		monitor  = "lab monitor run --pages 100 --time 10000 --changes 5 --requests 5 --seed 3 --variant "
 		planned  = "items[].id items[].rate items[].signal_probability freshness age budget_used"
 	)
 	for _, tt := range []struct{ args, want string }{
@@ -47,30 +49,30 @@ func TestFormats(t *testing.T) {
 		{"robots --agent x $D/robots.txt https://h/a https://h/private", "results[].url results[].allowed results[].line results[].rule crawl_delay sitemaps"},
 		{"scan --data $D/d file://$D/tree", "hosts files folders media parts parts_changed listings tag_reads store_reads store_writes added changed removed errors seconds"},
 		{"search --data $D/d --kind file --limit 3 --offset 0 a", found},
-		{"revisit plan --policy uniform --budget 2 $D/items.csv", planned},
-		{"revisit plan --policy proportional --budget 2 $D/items.csv", planned},
-		{"revisit plan --policy fixed-optimal --budget 2 $D/items.csv", planned},
-		{"revisit plan --policy age-optimal --budget 2 $D/items.csv", planned},
-		{"revisit plan --policy random-optimal --budget 2 $D/items.csv", planned},
-		{"revisit plan --policy no-starvation --budget 2 $D/items.csv", planned},
-		{"revisit estimate $D/visits.csv", "items[].id items[].visits items[].changes items[].naive items[].regular items[].mle items[].low items[].high"},
+		{"lab revisit plan --policy uniform --budget 2 $D/items.csv", planned},
+		{"lab revisit plan --policy proportional --budget 2 $D/items.csv", planned},
+		{"lab revisit plan --policy fixed-optimal --budget 2 $D/items.csv", planned},
+		{"lab revisit plan --policy age-optimal --budget 2 $D/items.csv", planned},
+		{"lab revisit plan --policy random-optimal --budget 2 $D/items.csv", planned},
+		{"lab revisit plan --policy no-starvation --budget 2 $D/items.csv", planned},
+		{"lab revisit estimate $D/visits.csv", "items[].id items[].visits items[].changes items[].naive items[].regular items[].mle items[].low items[].high"},
 		{monitor + "plain:2", watching},
 		{monitor + "conditional:2", watching},
 		{monitor + "sensor", watching},
-		{"control solve $D/model.json", solved},
-		{"control solve $D/idle.json", solved},
-		{"control solve $D/thin.json", solved},
-		{"control solve $D/mark.json", solved},
-		{"control optimize $D/model.json", "best.policy best.thresholds best.modes best.cost fixed[].mode fixed[].cost by_modes[].modes by_modes[].thresholds by_modes[].cost unrestricted.policy unrestricted.cost"},
-		{"control fit --moments 1,2.5,10", "beta s goodness"},
-		{"web gen --model er --nodes 300 --links 5 --seed 2 -o $D/er", "nodes links"},
-		{"web gen --model host-local --nodes 3000 --in-exponent 2.1 --out-exponent 2.7 --intra-host 0.8 --seed 1 -o $D/hl", "nodes links"},
-		{"web import $D/links.tsv -o $D/imported", "nodes links"},
-		{"web stats $D/hl", "nodes links mean_out_degree in_exponent out_exponent in_xmin out_xmin clustering largest_scc bow_tie.scc bow_tie.in bow_tie.out bow_tie.other reciprocity intra_host"},
+		{"lab control solve $D/model.json", solved},
+		{"lab control solve $D/idle.json", solved},
+		{"lab control solve $D/thin.json", solved},
+		{"lab control solve $D/mark.json", solved},
+		{"lab control optimize $D/model.json", "best.policy best.thresholds best.modes best.cost fixed[].mode fixed[].cost by_modes[].modes by_modes[].thresholds by_modes[].cost unrestricted.policy unrestricted.cost"},
+		{"lab control fit --moments 1,2.5,10", "beta s goodness"},
+		{"lab web gen --model er --nodes 300 --links 5 --seed 2 -o $D/er", "nodes links"},
+		{"lab web gen --model host-local --nodes 3000 --in-exponent 2.1 --out-exponent 2.7 --intra-host 0.8 --seed 1 -o $D/hl", "nodes links"},
+		{"lab web import $D/links.tsv -o $D/imported", "nodes links"},
+		{"lab web stats $D/hl", "nodes links mean_out_degree in_exponent out_exponent in_xmin out_xmin clustering largest_scc bow_tie.scc bow_tie.in bow_tie.out bow_tie.other reciprocity intra_host"},
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"--quiet", "--json"}, strings.Fields(strings.ReplaceAll(tt.args, "$D", dir))...)
-		if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+		if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 			t.Errorf("%s: exit %d: %s", tt.args, code, errs.String())
 			continue
 		}

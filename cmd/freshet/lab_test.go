@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/freshet/freshet/internal/command"
 )
 
 // long is a plan that a test has no time for.
@@ -29,7 +31,7 @@ func startSweep(t *testing.T, plan, out string, more ...string) *exec.Cmd {
 	if err := os.WriteFile(file, []byte(plan), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary(t), append([]string{"--json", "--quiet", "monitor", "sweep", file, "--out", out}, more...)...)
+	cmd := exec.Command(binary(t), append([]string{"--json", "--quiet", "lab", "monitor", "sweep", file, "--out", out}, more...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -47,7 +49,8 @@ func TestSweepInConsole(t *testing.T) {
 	address := serveDemo(t, filepath.Join(dir, "data"), "--set", "lab.sweeps=["+filepath.Dir(out)+"]")
 	b := browser(t)
 	cmd := startSweep(t, long, out, "--workers", "1")
-	b.do(chromedp.Navigate(address + "/status"))
+	b.do(chromedp.Navigate(loginLink(t, filepath.Join(dir, "data"))))
+	b.see("#pause")
 	b.click(`header a[href="/lab"]`)
 	b.see("button[value=pause]")
 	b.see("svg.spark")
@@ -69,7 +72,7 @@ func TestSweepInConsole(t *testing.T) {
 	b.click("button[value=resume]")
 	b.see("button[value=pause]")
 	b.click("button[value=stop]")
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != exitFailed {
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.ExitCode() != command.ExitFailed {
 		t.Errorf("the sweep ended with %v", err)
 	}
 	waitFor(t, "the page to say so", func() bool { return strings.Contains(b.text("#live h2"), "stopped") })
@@ -101,7 +104,7 @@ func TestSweepKilled(t *testing.T) {
 		if err := os.WriteFile(file, []byte(plan), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		out, err := exec.Command(binary(t), "--json", "--quiet", "monitor", "sweep", file, "--out", s.dir, "--workers", s.workers).Output()
+		out, err := exec.Command(binary(t), "--json", "--quiet", "lab", "monitor", "sweep", file, "--out", s.dir, "--workers", s.workers).Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,76 +20,52 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/freshet/freshet/lab/control"
-	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/monitor"
-	"github.com/freshet/freshet/lab/webgraph/gen"
-	"github.com/freshet/freshet/lab/webgraph/stats"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/internal/command"
+	"github.com/freshet/freshet/internal/version"
+	"github.com/freshet/freshet/lab/cli"
+	"github.com/freshet/freshet/weburl"
 )
 
-// version is set by the linker (-X main.version=...) in released builds.
-var version = "devel"
+// commandLine is the whole command line. Commands stand in the order of the manual.
+type commandLine struct {
+	command.Globals
 
-// Exit codes of every command.
-const (
-	exitOK     = 0
-	exitFailed = 1 // the work was understood but failed
-	exitUsage  = 2 // wrong usage or wrong input
-)
+	ShowVersion kong.VersionFlag `name:"version" help:"Print the version."`
 
-// cli is the whole command line. Commands stand in the order of the manual.
-type cli struct {
-	globals
+	Serve   serveCmd   `cmd:"" group:"robots" help:"Keep sources fresh and searchable: robots, index, search page, API."`
+	Crawl   crawlCmd   `cmd:"" group:"robots" help:"Crawl web sites once."`
+	Scan    scanCmd    `cmd:"" group:"robots" help:"Scan file shares once."`
+	Sensor  sensorCmd  `cmd:"" group:"robots" help:"Report changes of a web server to a running server: reverse proxy, access log, document root."`
+	Search  searchCmd  `cmd:"" group:"use" help:"Search from the terminal."`
+	Why     whyCmd     `cmd:"" group:"use" help:"Explain a page: how it was found, whether it was rendered, when it is due."`
+	Robots  robotsCmd  `cmd:"" group:"use" help:"Check whether a robot may fetch a URL, and by which line of robots.txt."`
+	Status  statusCmd  `cmd:"" group:"server" help:"Show the status of a running server."`
+	Agents  agentsCmd  `cmd:"" group:"server" help:"Show or set the agents of a running server."`
+	Sources sourcesCmd `cmd:"" group:"server" help:"Show, add or remove sources of a running server."`
+	Open    openCmd    `cmd:"" group:"server" help:"Print a link that logs a browser in to the operator's pages, once."`
+	Pause   pauseCmd   `cmd:"" group:"server" help:"Pause a running server: it starts no new work."`
+	Resume  resumeCmd  `cmd:"" group:"server" help:"Resume a paused server."`
+	Stop    stopCmd    `cmd:"" group:"server" help:"Stop a running server after the pages under way."`
+	Export  exportCmd  `cmd:"" group:"data" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
+	Backup  backupCmd  `cmd:"" group:"data" help:"Save records and bodies in a folder."`
+	Restore restoreCmd `cmd:"" group:"data" help:"Restore a backup, into either engine."`
+	Migrate migrateCmd `cmd:"" group:"data" help:"Copy a store from one engine to another."`
+	Index   indexCmd   `cmd:"" group:"data" help:"Check the text index, describe it, or build it again from the store."`
+	Config  configCmd  `cmd:"" group:"other" help:"Print or check the configuration."`
+	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
 
-	Serve    serveCmd    `cmd:"" help:"Keep sources fresh and searchable: robots, index, search page, API."`
-	Crawl    crawlCmd    `cmd:"" help:"Crawl web sites once."`
-	Robots   robotsCmd   `cmd:"" help:"May a robot fetch a URL, and by which line of robots.txt?"`
-	Web      webCmd      `cmd:"" help:"Synthetic webs for testing robots."`
-	Strategy strategyCmd `cmd:"" help:"Download strategies in a language of their own, tried on a stored web."`
-	Scan     scanCmd     `cmd:"" help:"Scan file shares once."`
-	Export   exportCmd   `cmd:"" help:"Write pages, links, files or logs as JSON lines, CSV or Parquet."`
-	Migrate  migrateCmd  `cmd:"" help:"Copy a store from one engine to another."`
-	Backup   backupCmd   `cmd:"" help:"Save records and bodies in a folder."`
-	Restore  restoreCmd  `cmd:"" help:"Bring a backup back, into either engine."`
-	Revisit  revisitCmd  `cmd:"" help:"Plan visits by a policy; estimate change rates."`
-	Control  controlCmd  `cmd:"" help:"How many robots should be active: the queue between robots and indexer."`
-	Monitor  monitorCmd  `cmd:"" help:"Simulate ways of watching for changes."`
-	Sensor   sensorCmd   `cmd:"" help:"Tell a serve of changes at a web server: reverse proxy, document root."`
-	Why      whyCmd      `cmd:"" help:"How a page was found, why it was rendered or not, when it is due."`
-	Search   searchCmd   `cmd:"" help:"Search from the terminal."`
-	Status   statusCmd   `cmd:"" help:"How a running serve does."`
-	Agents   agentsCmd   `cmd:"" help:"The agents of a running serve."`
-	Sources  sourcesCmd  `cmd:"" help:"The sources of a running serve."`
-	Pause    pauseCmd    `cmd:"" help:"Let a running serve start no new work."`
-	Resume   resumeCmd   `cmd:"" help:"Let it go on."`
-	Stop     stopCmd     `cmd:"" help:"End a running serve after the pages under way."`
-	Config   configCmd   `cmd:"" help:"The configuration of serve."`
-	Bench    benchCmd    `cmd:"" help:"Measure freshet beside its peers."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Lab cli.Commands `cmd:"" group:"lab" help:"Choose how to keep fresh before a robot is let loose: synthetic webs, strategies, simulation, queueing model, benchmarks."`
 }
 
-// globals are the flags that every command understands.
-type globals struct {
-	Data    string `help:"Data directory (default: $$FRESHET_DATA or the user's data directory)." placeholder:"DIR" env:"FRESHET_DATA"`
-	Quiet   bool   `help:"No progress on standard error."`
-	JSON    bool   `help:"Print one JSON object on standard output."`
-	Verbose bool   `help:"More in the log." short:"v"`
-
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-}
-
-// usageError marks an error as the user's: wrong usage or wrong input.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// usagef returns an error that makes the command exit with code 2.
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
+// commandGroups are the headings of freshet --help, in order.
+var commandGroups = kong.ExplicitGroups([]kong.Group{
+	{Key: "robots", Title: "Robots:"},
+	{Key: "use", Title: "Search and explain:"},
+	{Key: "server", Title: "A running server:"},
+	{Key: "data", Title: "Data:"},
+	{Key: "other", Title: "Program:"},
+	{Key: "lab", Title: "Lab:"},
+})
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -99,44 +75,42 @@ func main() {
 }
 
 // parser returns the parser of the whole command line, which fills c.
-func (c *cli) parser(options ...kong.Option) (*kong.Kong, error) { return newParser(c, options...) }
+func (c *commandLine) parser(options ...kong.Option) (*kong.Kong, error) {
+	return newParser(c, options...)
+}
 
 // grammar returns the part of the command line that args are of: the command that
 // they begin with, or all of them, and the flags of both. To build the flags of
 // all commands takes longer than many a command.
-func grammar(args []string) (part any, g *globals) {
+func grammar(args []string) (part any, g *command.Globals) {
 	if len(args) > 0 {
-		for _, f := range reflect.VisibleFields(reflect.TypeFor[cli]()) {
+		for _, f := range reflect.VisibleFields(reflect.TypeFor[commandLine]()) {
 			if _, ok := f.Tag.Lookup("cmd"); ok && strings.ToLower(f.Name) == args[0] {
 				v := reflect.New(reflect.StructOf([]reflect.StructField{
-					{Name: "Globals", Type: reflect.TypeFor[globals](), Tag: `embed:""`},
+					{Name: "Globals", Type: reflect.TypeFor[command.Globals](), Tag: `embed:""`},
 					{Name: f.Name, Type: f.Type, Tag: f.Tag},
 				}))
-				return v.Interface(), v.Elem().Field(0).Addr().Interface().(*globals)
+				return v.Interface(), v.Elem().Field(0).Addr().Interface().(*command.Globals)
 			}
 		}
 	}
-	var c cli
-	return &c, &c.globals
+	var c commandLine
+	return &c, &c.Globals
 }
 
 // newParser returns the parser of a part of the command line, which fills it. Names
 // that packages own stand in the help texts by variables.
 func newParser(part any, options ...kong.Option) (*kong.Kong, error) {
-	variants, _ := monitor.Variants()
+	vars := kong.Vars(cli.HelpVars())
+	vars["version"] = "freshet " + version.String()
+	crawlVars(vars)
+	vars["orderings"] = strings.Join(orderingNames(), ", ")
 	return kong.New(part, append([]kong.Option{
 		kong.Name("freshet"),
 		kong.Description("Keeps a search index fresh for the least traffic."),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{
-			"orderings":      strings.Join(orderingNames(), ", "),
-			"bound_measures": strings.Join(control.BoundMeasures(), ", "),
-			"policies":       strings.Join(revisit.Names(), ", "),
-			"models":         strings.Join(gen.Models(), ", "),
-			"laws":           field.Laws,
-			"variants":       strings.Join(variants, ", "),
-			"web_steps":      strings.Join(stats.Steps(), ", "),
-		},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		commandGroups,
+		vars,
 	}, options...)...)
 }
 
@@ -147,30 +121,33 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	parser, err := newParser(part, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
 		fmt.Fprintln(stderr, "freshet:", err)
-		return exitFailed
+		return command.ExitFailed
 	}
 	kctx, err := parser.Parse(args)
 	if exit >= 0 {
 		return exit
 	}
 	if err != nil {
+		if len(args) > 0 && cli.Moved(args[0]) {
+			err = fmt.Errorf("%q is a command of the lab: freshet lab %s", args[0], strings.Join(args, " "))
+		}
 		fmt.Fprintln(stderr, "freshet:", err, hint(err))
-		return exitUsage
+		return command.ExitUsage
 	}
-	g.stdin, g.stdout, g.stderr = stdin, stdout, stderr
+	g.Stdin, g.Stdout, g.Stderr = stdin, command.ForReader(stdout), stderr
 	if err := kctx.Run(g); err != nil {
-		var status exitStatus
+		var status command.ExitStatus
 		if errors.As(err, &status) {
 			return int(status) // the command that we ran has told its own error
 		}
-		fmt.Fprintln(stderr, "freshet:", err)
-		var usage usageError
+		fmt.Fprintln(stderr, "freshet:", command.PlainText(weburl.Redact(err.Error())))
+		var usage command.UsageError
 		if errors.As(err, &usage) {
-			return exitUsage
+			return command.ExitUsage
 		}
-		return exitFailed
+		return command.ExitFailed
 	}
-	return exitOK
+	return command.ExitOK
 }
 
 // hint says where the usage of the command stands that was not understood.
@@ -191,10 +168,10 @@ func hint(err error) string {
 type versionCmd struct{}
 
 // Run prints the version.
-func (versionCmd) Run(g *globals) error {
+func (versionCmd) Run(g *command.Globals) error {
 	if g.JSON {
-		return g.printJSON(map[string]string{"version": version})
+		return g.PrintJSON(map[string]string{"version": version.String()})
 	}
-	_, err := fmt.Fprintln(g.stdout, "freshet", version)
+	_, err := fmt.Fprintln(g.Stdout, "freshet", version.String())
 	return err
 }

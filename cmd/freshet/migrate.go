@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/dump"
@@ -56,7 +57,7 @@ func openAny(ctx context.Context, where string, source bool) (anyStore, error) {
 	}
 	dir := filepath.Join(where, "store")
 	if _, err := os.Stat(dir); source && err != nil {
-		return nil, usagef("%s is neither a postgres:// address nor a data directory with a store: %w", where, err)
+		return nil, command.Usagef("%s is neither a postgres:// address nor a data directory with a store: %w", where, err)
 	}
 	s, err := local.Open(dir, local.Config{})
 	if errors.Is(err, store.ErrLocked) {
@@ -69,9 +70,10 @@ func openAny(ctx context.Context, where string, source bool) (anyStore, error) {
 }
 
 // Run copies.
-func (c *migrateCmd) Run(ctx context.Context, g *globals) (err error) {
+func (c *migrateCmd) Run(ctx context.Context, g *command.Globals) (err error) {
+	keepFilesPrivate()
 	if c.From == c.To {
-		return usagef("migrate: both are %s", c.From)
+		return command.Usagef("migrate: both are %s", c.From)
 	}
 	from, err := openAny(ctx, c.From, true)
 	if err != nil {
@@ -102,8 +104,8 @@ func target(where string) string {
 	return where
 }
 
-func copyStore(ctx context.Context, g *globals, from store.Source, to store.Target) (store.Copied, error) {
-	line := g.line()
+func copyStore(ctx context.Context, g *command.Globals, from store.Source, to store.Target) (store.Copied, error) {
+	line := progressLine(g)
 	defer line.Done("")
 	return store.Copy(ctx, from, to, copying(line))
 }
@@ -115,26 +117,29 @@ func copying(line *progress.Line) func(store.Copied) {
 }
 
 // line is the progress line of a command.
-func (g *globals) line() *progress.Line {
+func progressLine(g *command.Globals) *progress.Line {
 	if g.Quiet {
 		return progress.New(nil)
 	}
-	return progress.New(g.stderr)
+	return progress.New(g.Stderr)
 }
 
 // tell ends a copy.
-func tell(g *globals, what string, n store.Copied, files *filesCopied, start time.Time) error {
+func tell(g *command.Globals, what string, n store.Copied, files *filesCopied, start time.Time) error {
 	seconds := time.Since(start).Seconds()
 	if g.JSON {
 		out := map[string]any{"hosts": n.Hosts, "pages": n.Pages, "linking_pages": n.Links, "visits": n.Visits, "settings": n.Settings, "seconds": seconds}
 		if files != nil {
 			out["files"], out["files_copied"], out["bytes_copied"] = files.all, files.copied, files.bytes
 		}
-		return g.printJSON(out)
+		return g.PrintJSON(out)
 	}
-	fmt.Fprintf(g.stdout, "%s: %d hosts, %d pages, links of %d pages, %d visits in %.1f s\n", what, n.Hosts, n.Pages, n.Links, n.Visits, seconds)
+	fmt.Fprintf(g.Stdout, "%s: %d hosts, %d pages, links of %d pages, %d visits in %.1f s\n", what, n.Hosts, n.Pages, n.Links, n.Visits, seconds)
+	if n.LeftOut > 0 {
+		fmt.Fprintf(g.Stdout, "%d pages and visits were left out: their URLs are not in standard form\n", n.LeftOut)
+	}
 	if files != nil {
-		fmt.Fprintf(g.stdout, "bodies: %d of %d files were new, %d bytes\n", files.copied, files.all, files.bytes)
+		fmt.Fprintf(g.Stdout, "bodies: %d of %d files were new, %d bytes\n", files.copied, files.all, files.bytes)
 	}
 	return nil
 }
@@ -153,8 +158,9 @@ type backupCmd struct {
 }
 
 // Run saves.
-func (c *backupCmd) Run(ctx context.Context, g *globals) (err error) {
-	dir, err := g.dataDir()
+func (c *backupCmd) Run(ctx context.Context, g *command.Globals) (err error) {
+	keepFilesPrivate()
+	dir, err := g.DataDir()
 	if err != nil {
 		return err
 	}
@@ -202,7 +208,7 @@ func (c *backupCmd) source(ctx context.Context, dir string) (store.Source, func(
 }
 
 // save writes the records to a file that takes its name when it is whole.
-func save(ctx context.Context, g *globals, from store.Source, path string, now time.Time) (n store.Copied, err error) {
+func save(ctx context.Context, g *command.Globals, from store.Source, path string, now time.Time) (n store.Copied, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".store-*")
 	if err != nil {
 		return n, fmt.Errorf("backup: %w", err)
@@ -226,14 +232,15 @@ type restoreCmd struct {
 }
 
 // Run restores.
-func (c *restoreCmd) Run(ctx context.Context, g *globals) (err error) {
-	dir, err := g.dataDir()
+func (c *restoreCmd) Run(ctx context.Context, g *command.Globals) (err error) {
+	keepFilesPrivate()
+	dir, err := g.DataDir()
 	if err != nil {
 		return err
 	}
 	f, err := os.Open(filepath.Join(c.From, backupStore))
 	if err != nil {
-		return usagef("%s is no backup: %w", c.From, err)
+		return command.Usagef("%s is no backup: %w", c.From, err)
 	}
 	defer f.Close()
 	where := c.Database
@@ -245,7 +252,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *globals) (err error) {
 		return err
 	}
 	start := time.Now()
-	line := g.line()
+	line := progressLine(g)
 	n, err := dump.Restore(ctx, f, to, copying(line))
 	line.Done("")
 	err = errors.Join(err, to.Close())
@@ -253,7 +260,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *globals) (err error) {
 		return fmt.Errorf("%s: %w: give another, or remove what is there", target(where), err)
 	}
 	if err != nil {
-		return fmt.Errorf("restore: %w", err)
+		return fmt.Errorf("restore: %w (nothing starts on what was restored so far: remove it before the next try)", err)
 	}
 	warc := c.Warc
 	if warc == "" {

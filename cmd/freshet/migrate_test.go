@@ -13,7 +13,7 @@ import (
 )
 
 // command runs freshet in this process and decodes what it prints.
-func command(t *testing.T, out any, args ...string) {
+func runCommand(t *testing.T, out any, args ...string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	if code := run(context.Background(), append([]string{"--quiet", "--json"}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
@@ -50,7 +50,7 @@ func TestMigrateAndBackup(t *testing.T) {
 	crawl := func(data string, more ...string) crawlSummary {
 		t.Helper()
 		var sum crawlSummary
-		command(t, &sum, append(append([]string{"--data", data, "crawl", "--allow-private", "--scope", "any", "--agents", "3"}, more...), w.site.Seeds()...)...)
+		runCommand(t, &sum, append(append([]string{"--data", data, "crawl", "--allow-private", "--scope", "any", "--agents", "3"}, more...), w.site.Seeds()...)...)
 		return sum
 	}
 	known := func(what string, sum crawlSummary, indexed int64) {
@@ -63,7 +63,7 @@ func TestMigrateAndBackup(t *testing.T) {
 		t.Fatalf("first crawl: %+v", sum)
 	}
 	var n struct{ Hosts, Pages, Visits, Files, FilesCopied int64 }
-	command(t, &n, "migrate", home, database)
+	runCommand(t, &n, "migrate", home, database)
 	if n.Pages != pages || n.Hosts != 3 || n.Visits != pages {
 		t.Errorf("copied %+v", n)
 	}
@@ -72,16 +72,16 @@ func TestMigrateAndBackup(t *testing.T) {
 	known("in the database", crawl(home, "--database", database), pages) // the bodies lie in home
 
 	lines := filepath.Join(dir, "pages.jsonl")
-	command(t, nil, "export", "pages", "--database", database, "-o", lines)
+	runCommand(t, nil, "export", "pages", "--database", database, "-o", lines)
 	if b, err := os.ReadFile(lines); err != nil || bytes.Count(b, []byte("\n")) != pages {
 		t.Errorf("exported %d lines, %v", bytes.Count(b, []byte("\n")), err)
 	}
-	command(t, &n, "--data", home, "backup", "--database", database, saved)
+	runCommand(t, &n, "--data", home, "backup", "--database", database, saved)
 	if n.Pages != pages || n.Visits != 2*pages || n.Files == 0 {
 		t.Errorf("saved %+v", n)
 	}
-	command(t, nil, "--data", home, "backup", "--database", database, saved) // again: nothing new
-	command(t, &n, "--data", away, "restore", saved)
+	runCommand(t, nil, "--data", home, "backup", "--database", database, saved) // again: nothing new
+	runCommand(t, &n, "--data", away, "restore", saved)
 	if n.Pages != pages {
 		t.Errorf("restored %+v", n)
 	}
@@ -90,9 +90,9 @@ func TestMigrateAndBackup(t *testing.T) {
 	known("restored into a directory", crawl(away), pages)
 	agree(t, away, pages)
 
-	command(t, nil, "--data", filepath.Join(dir, "third"), "restore", "--database", other, saved)
+	runCommand(t, nil, "--data", filepath.Join(dir, "third"), "restore", "--database", other, saved)
 	known("restored into a database", crawl(filepath.Join(dir, "third"), "--database", other), pages)
-	command(t, &n, "migrate", other, filepath.Join(dir, "third"))
+	runCommand(t, &n, "migrate", other, filepath.Join(dir, "third"))
 	known("back from the database", crawl(filepath.Join(dir, "third")), pages)
 
 	cut := filepath.Join(saved, backupStore)

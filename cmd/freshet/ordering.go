@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/lab/strategy/order"
 )
 
@@ -17,13 +18,13 @@ func openOrdering(ctx context.Context, name string, log *slog.Logger) (o crawl.O
 	if file, ok := strings.CutPrefix(name, order.Prefix); ok {
 		o, script, err := order.Open(ctx, file, order.Options{Log: log})
 		if err != nil {
-			return nil, nil, usagef("ordering %s: %w", name, err)
+			return nil, nil, command.Usagef("ordering %s: %w", name, err)
 		}
 		return o, script.Close, nil
 	}
 	make, ok := crawl.Orderings()[name]
 	if !ok {
-		return nil, nil, usagef("ordering %s: unknown; there are %s", name, strings.Join(orderingNames(), ", "))
+		return nil, nil, command.Usagef("ordering %s: unknown; there are %s", name, strings.Join(orderingNames(), ", "))
 	}
 	return make(), func() error { return nil }, nil
 }

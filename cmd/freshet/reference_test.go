@@ -17,7 +17,7 @@ var update = flag.Bool("update", false, "write docs/commands.md anew")
 func TestReference(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/commands.md"
-	var c cli
+	var c commandLine
 	p, err := c.parser()
 	if err != nil {
 		t.Fatal(err)

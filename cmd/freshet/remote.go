@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -18,123 +16,86 @@ import (
 
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/postgres"
 )
 
-// remote is how a command reaches a running serve.
-type remote struct {
-	Address string `help:"Address of the console (default: of the serve on this data directory)." placeholder:"HOST:PORT"`
-	Token   string `help:"Bearer token, if the console asks for one." env:"FRESHET_TOKEN"`
-}
+// openCmd prints a link for a browser.
+type openCmd struct{ command.Remote }
 
-// call sends a request and decodes the JSON answer into out.
-func (r *remote) call(ctx context.Context, g *globals, method, path string, in, out any) error {
-	address := r.Address
-	if address == "" {
-		dir, err := g.dataDir()
-		if err != nil {
-			return err
-		}
-		if address, err = node.Address(dir); err != nil {
-			return err
-		}
-	}
-	var body io.Reader
-	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
-			return err
-		}
-		body = bytes.NewReader(b)
-	}
-	if !strings.Contains(address, "://") {
-		address = "http://" + address
-	}
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, address+path, body)
+// Run asks the running serve for a link that logs one browser in.
+func (c *openCmd) Run(ctx context.Context, g *command.Globals) error {
+	link, err := c.LoginLink(ctx, g)
 	if err != nil {
-		return usagef("--address: %w", err)
+		return err
 	}
-	if r.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+r.Token)
+	if g.JSON {
+		return g.PrintJSON(map[string]string{"link": link})
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("ask the running freshet: %w", err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(res.Body, 64<<20))
-	if err != nil {
-		return fmt.Errorf("ask the running freshet: %w", err)
-	}
-	if res.StatusCode >= 300 {
-		var e struct{ Error string }
-		if json.Unmarshal(b, &e) == nil && e.Error != "" {
-			return errors.New(e.Error)
-		}
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, strings.TrimSpace(string(b)))
-	}
-	if out == nil {
-		return nil
-	}
-	if err := json.Unmarshal(b, out); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	return nil
+	_, err = fmt.Fprintln(g.Stdout, link)
+	return err
 }
 
 type statusCmd struct{ nodesRemote }
 
 // Run prints how a running serve does.
-func (c *statusCmd) Run(ctx context.Context, g *globals) error {
+func (c *statusCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
 		s, err := c.status(ctx)
 		if err != nil {
 			return fmt.Errorf("status: %w", err)
 		}
 		if g.JSON {
-			return g.printJSON(s)
+			return g.PrintJSON(s)
 		}
-		printFleet(g.stdout, s)
+		printFleet(g.Stdout, s)
 		return nil
 	}
 	var s console.Status
-	if err := c.call(ctx, g, http.MethodGet, "/api/status", nil, &s); err != nil {
+	if err := c.Call(ctx, g, http.MethodGet, "/api/status", nil, &s); err != nil {
 		return err
 	}
 	if g.JSON {
-		return g.printJSON(s)
+		return g.PrintJSON(s)
 	}
-	fmt.Fprintf(g.stdout, "%s, up %s\n", s.State, s.Now.Sub(s.Started).Round(time.Second))
-	fmt.Fprintf(g.stdout, "pages      %d of %d URLs on %d hosts, %d never visited\n", s.Pages, s.URLs, s.Hosts, s.Queue)
-	fmt.Fprintf(g.stdout, "fetching   %d of %d agents, %.1f pages/s, %d visits unchanged\n", s.Agents.Fetch, s.Agents.FetchLimit, s.PagesPerSecond, s.Unchanged)
+	fmt.Fprintf(g.Stdout, "%s, up %s\n", s.State, s.Now.Sub(s.Started).Round(time.Second))
+	fmt.Fprintf(g.Stdout, "pages      %d of %d URLs on %d hosts, %d never visited\n", s.Pages, s.URLs, s.Hosts, s.Queue)
+	fmt.Fprintf(g.Stdout, "fetching   %d of %d agents, %.1f pages/s, %d visits unchanged\n", s.Agents.Fetch, s.Agents.FetchLimit, s.PagesPerSecond, s.Unchanged)
 	if r := s.Render; r.Available || r.Waiting > 0 || r.Rendered > 0 {
-		fmt.Fprintf(g.stdout, "rendering  %d of %d agents, %d pages, %d URLs found only by that, %d pages wait\n", s.Agents.Render, s.Agents.RenderLimit, r.Rendered, r.Gained, r.Waiting)
+		fmt.Fprintf(g.Stdout, "rendering  %d of %d agents, %d pages, %d URLs found only by that, %d pages wait\n", s.Agents.Render, s.Agents.RenderLimit, r.Rendered, r.Gained, r.Waiting)
+		for i, w := range r.Hosts {
+			if i == maxWaitLines {
+				break
+			}
+			fmt.Fprintf(g.Stdout, "           %d of %s: %s\n", w.Pages, w.Host, w.Why)
+		}
 	}
 	if s.Render.Why != "" {
-		fmt.Fprintf(g.stdout, "rendering  none: %s\n", s.Render.Why)
+		fmt.Fprintf(g.Stdout, "rendering  none: %s\n", s.Render.Why)
 	}
-	fmt.Fprintf(g.stdout, "index      %d documents, %d waiting\n", s.Indexed, s.IndexQueue)
+	fmt.Fprintf(g.Stdout, "index      %d documents, %d waiting\n", s.Indexed, s.IndexQueue)
+	for _, kind := range slices.Sorted(maps.Keys(s.IndexExcluded)) {
+		fmt.Fprintf(g.Stdout, "index      excluded until fetched again: %s %d\n", kind, s.IndexExcluded[kind])
+	}
 	for _, h := range s.Shares {
-		fmt.Fprintf(g.stdout, "share      %s %s, %d files in %d parts", h.Host, h.State, h.Files, h.Parts)
+		fmt.Fprintf(g.Stdout, "share      %s %s, %d files in %d parts", h.Host, h.State, h.Files, h.Parts)
 		if h.Error != "" {
-			fmt.Fprintf(g.stdout, ", fails: %s", h.Error)
+			fmt.Fprintf(g.Stdout, ", fails: %s", h.Error)
 		}
-		fmt.Fprintln(g.stdout)
+		fmt.Fprintln(g.Stdout)
 	}
-	fmt.Fprintf(g.stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
+	fmt.Fprintf(g.Stdout, "freshness  %.1f %%, mean age %s (estimated)\n", 100*s.Freshness, s.Age.Round(time.Second))
 	for _, f := range s.Failed {
-		fmt.Fprintf(g.stdout, "error      %s %d, such as %s: %s\n", f.Kind, f.Count, f.Example, f.Message)
+		fmt.Fprintf(g.Stdout, "error      %s %d, such as %s: %s\n", f.Kind, f.Count, f.Example, f.Message)
 	}
 	for _, h := range s.Top {
 		for _, w := range h.Robots {
-			fmt.Fprintf(g.stdout, "waits      %d pages for %s (%s), asked for again in %s\n", w.Pages, w.URL, w.Why, max(0, w.Next.Sub(s.Now)).Round(time.Second))
+			fmt.Fprintf(g.Stdout, "waits      %d pages for %s (%s), asked for again in %s\n", w.Pages, w.URL, w.Why, max(0, w.Next.Sub(s.Now)).Round(time.Second))
 		}
 	}
 	for _, t := range s.Traps {
-		fmt.Fprintf(g.stdout, "trap       %s %d, such as %s\n", t.Kind, t.Count, t.Example)
+		fmt.Fprintf(g.Stdout, "trap       %s %d, such as %s\n", t.Kind, t.Count, t.Example)
 	}
 	return nil
 }
@@ -153,7 +114,7 @@ type agentsAnswer struct {
 }
 
 // Run lists the live agents.
-func (c *agentsListCmd) Run(ctx context.Context, g *globals) error {
+func (c *agentsListCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
 		a, err := c.agents(ctx)
 		if err != nil {
@@ -162,23 +123,19 @@ func (c *agentsListCmd) Run(ctx context.Context, g *globals) error {
 		return a.print(g)
 	}
 	var a agentsAnswer
-	if err := c.call(ctx, g, http.MethodGet, "/api/agents", nil, &a); err != nil {
+	if err := c.Call(ctx, g, http.MethodGet, "/api/agents", nil, &a); err != nil {
 		return err
 	}
 	return a.print(g)
 }
 
-func (a *agentsAnswer) print(g *globals) error {
+func (a *agentsAnswer) print(g *command.Globals) error {
 	if g.JSON {
-		return g.printJSON(a)
+		return g.PrintJSON(a)
 	}
-	fmt.Fprintf(g.stdout, "%d of %d agents fetch, %d of %d render\n", a.Agents.Fetch, a.Agents.FetchLimit, a.Agents.Render, a.Agents.RenderLimit)
+	fmt.Fprintf(g.Stdout, "%d of %d agents fetch, %d of %d render\n", a.Agents.Fetch, a.Agents.FetchLimit, a.Agents.Render, a.Agents.RenderLimit)
 	for _, w := range a.Work {
-		waits := ""
-		if w.Waits {
-			waits = "  waits for the browser"
-		}
-		fmt.Fprintf(g.stdout, "%-12s %-40s queue %-6d delay %s%s\n", w.Name, w.Zone, w.Queue, w.Delay.Round(time.Millisecond), waits)
+		fmt.Fprintf(g.Stdout, "%-12s %-40s queue %-6d delay %s\n", w.Name, w.Zone, w.Queue, w.Delay.Round(time.Millisecond))
 	}
 	return nil
 }
@@ -190,13 +147,13 @@ type agentsSetCmd struct {
 }
 
 // Run changes the number of agents.
-func (c *agentsSetCmd) Run(ctx context.Context, g *globals) error {
+func (c *agentsSetCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.Fetch < 0 {
-		return usagef("agents set %d: not negative", c.Fetch)
+		return command.Usagef("agents set %d: not negative", c.Fetch)
 	}
 	if c.shared() {
 		if c.Render >= 0 {
-			return usagef("agents set --render: each node has its own; give its --address")
+			return command.Usagef("agents set --render: each node has its own; give its --address")
 		}
 		if err := c.with(ctx, func(s *postgres.Store) error { return s.SetLimit(ctx, c.Fetch) }); err != nil {
 			return fmt.Errorf("agents: %w", err)
@@ -212,7 +169,7 @@ func (c *agentsSetCmd) Run(ctx context.Context, g *globals) error {
 		in["render"] = c.Render
 	}
 	var a agentsAnswer
-	if err := c.call(ctx, g, http.MethodPut, "/api/agents", in, &a); err != nil {
+	if err := c.Call(ctx, g, http.MethodPut, "/api/agents", in, &a); err != nil {
 		return err
 	}
 	return a.print(g)
@@ -224,68 +181,68 @@ type sourcesCmd struct {
 	Remove sourcesRemoveCmd `cmd:"" help:"Take a web site back that was added to the running serve."`
 }
 
-type sourcesListCmd struct{ remote }
+type sourcesListCmd struct{ command.Remote }
 
 // Run lists the sources.
-func (c *sourcesListCmd) Run(ctx context.Context, g *globals) error {
+func (c *sourcesListCmd) Run(ctx context.Context, g *command.Globals) error {
 	var a struct {
 		Sources []console.Source `json:"sources"`
 	}
-	if err := c.call(ctx, g, http.MethodGet, "/api/sources", nil, &a); err != nil {
+	if err := c.Call(ctx, g, http.MethodGet, "/api/sources", nil, &a); err != nil {
 		return err
 	}
 	if g.JSON {
-		return g.printJSON(a)
+		return g.PrintJSON(a)
 	}
 	for _, s := range a.Sources {
-		fmt.Fprintln(g.stdout, s.URL, s.Scope)
+		fmt.Fprintln(g.Stdout, s.URL, s.Scope)
 	}
 	return nil
 }
 
 type sourcesAddCmd struct {
-	remote
+	command.Remote
 	URL   string `arg:"" help:"Where to start."`
 	Scope string `help:"host, domain, prefix or any." enum:"host,domain,prefix,any" default:"host"`
 	Depth int    `help:"Most links from the start; 0 is no limit."`
 }
 
 // Run adds a source.
-func (c *sourcesAddCmd) Run(ctx context.Context, g *globals) error {
-	return c.call(ctx, g, http.MethodPost, "/api/sources", console.Source{URL: c.URL, Scope: c.Scope, Depth: c.Depth}, nil)
+func (c *sourcesAddCmd) Run(ctx context.Context, g *command.Globals) error {
+	return c.Call(ctx, g, http.MethodPost, "/api/sources", console.Source{URL: c.URL, Scope: c.Scope, Depth: c.Depth}, nil)
 }
 
 type sourcesRemoveCmd struct {
-	remote
+	command.Remote
 	URL  string `arg:"" help:"As it was added (freshet sources lists them)."`
 	Keep bool   `help:"Its pages stay in the index as they are; else they are taken out."`
 }
 
 // Run takes a source back. Its pages are visited no more, unless another source has
 // them, too.
-func (c *sourcesRemoveCmd) Run(ctx context.Context, g *globals) error {
+func (c *sourcesRemoveCmd) Run(ctx context.Context, g *command.Globals) error {
 	q := url.Values{"url": {c.URL}, "keep": {strconv.FormatBool(c.Keep)}}
-	return c.call(ctx, g, http.MethodDelete, "/api/sources?"+q.Encode(), nil, nil)
+	return c.Call(ctx, g, http.MethodDelete, "/api/sources?"+q.Encode(), nil, nil)
 }
 
 type pauseCmd struct{ nodesRemote }
 
 // Run pauses the robots.
-func (c *pauseCmd) Run(ctx context.Context, g *globals) error {
+func (c *pauseCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
 		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, true) })
 	}
-	return c.call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
+	return c.Call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
 }
 
 type resumeCmd struct{ nodesRemote }
 
 // Run lets the robots go on.
-func (c *resumeCmd) Run(ctx context.Context, g *globals) error {
+func (c *resumeCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
 		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, false) })
 	}
-	return c.call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
+	return c.Call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
 }
 
 type stopCmd struct {
@@ -294,7 +251,7 @@ type stopCmd struct {
 }
 
 // Run ends a running serve.
-func (c *stopCmd) Run(ctx context.Context, g *globals) error {
+func (c *stopCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
 		return c.with(ctx, func(s *postgres.Store) error { return s.Stop(ctx, c.Now) })
 	}
@@ -302,7 +259,7 @@ func (c *stopCmd) Run(ctx context.Context, g *globals) error {
 	if c.Now {
 		path += "?now=1"
 	}
-	return c.call(ctx, g, http.MethodPost, path, nil, nil)
+	return c.Call(ctx, g, http.MethodPost, path, nil, nil)
 }
 
 type searchCmd struct {
@@ -315,16 +272,16 @@ type searchCmd struct {
 
 // Run searches, in the database that is given, or in the running serve if there
 // is one, else in the data directory.
-func (c *searchCmd) Run(ctx context.Context, g *globals) error {
+func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.Limit < 0 || c.Offset < 0 {
-		return usagef("search: --limit and --offset are not negative")
+		return command.Usagef("search: --limit and --offset are not negative")
 	}
 	if !slices.Contains(console.Kinds, c.Kind) {
-		return usagef("--kind: %q is none of %s", c.Kind, strings.Join(console.Kinds[1:], ", "))
+		return command.Usagef("--kind: %q is none of %s", c.Kind, strings.Join(console.Kinds[1:], ", "))
 	}
 	q := strings.Join(c.Query, " ")
 	var a console.SearchAnswer
-	dir, err := g.dataDir()
+	dir, err := g.DataDir()
 	if err != nil {
 		return err
 	}
@@ -348,29 +305,29 @@ func (c *searchCmd) Run(ctx context.Context, g *globals) error {
 		}
 		a = res.Answer()
 		if a.Total == 0 && empty(dir) {
-			fmt.Fprintf(g.stderr, "freshet: nothing is indexed in %s yet: freshet crawl URL or freshet scan SOURCE fills it, --data DIR chooses another\n", dir)
+			fmt.Fprintf(g.Stderr, "freshet: nothing is indexed in %s yet: freshet crawl URL or freshet scan SOURCE fills it, --data DIR chooses another\n", dir)
 		}
 	default:
 		v := url.Values{"q": {q}, "kind": {c.Kind}, "limit": {fmt.Sprint(c.Limit)}, "offset": {fmt.Sprint(c.Offset)}}
-		if err := c.call(ctx, g, http.MethodGet, "/api/search?"+v.Encode(), nil, &a); err != nil {
+		if err := c.Call(ctx, g, http.MethodGet, "/api/search?"+v.Encode(), nil, &a); err != nil {
 			return err
 		}
 	}
 	if g.JSON {
-		return g.printJSON(a)
+		return g.PrintJSON(a)
 	}
-	fmt.Fprintf(g.stdout, "%d results in %.1f ms\n", a.Total, a.TookMS)
+	fmt.Fprintf(g.Stdout, "%d results in %.1f ms\n", a.Total, a.TookMS)
 	for i, r := range a.Results {
 		title := r.Title
 		if title == "" {
 			title = r.URL
 		}
-		fmt.Fprintf(g.stdout, "\n%d. %s\n   %s\n", c.Offset+i+1, title, r.URL)
+		fmt.Fprintf(g.Stdout, "\n%d. %s\n   %s\n", c.Offset+i+1, command.PlainText(title), command.PlainText(r.URL))
 		if r.Snippet != "" {
-			fmt.Fprintf(g.stdout, "   %s\n", r.Snippet)
+			fmt.Fprintf(g.Stdout, "   %s\n", command.PlainText(r.Snippet))
 		}
 		if len(r.Copies) > 0 {
-			fmt.Fprintf(g.stdout, "   %d more copies\n", len(r.Copies))
+			fmt.Fprintf(g.Stdout, "   %d more copies\n", len(r.Copies))
 		}
 	}
 	return nil
@@ -417,3 +374,6 @@ func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (*c
 	}
 	return f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
 }
+
+// maxWaitLines is how many hosts whose pages wait for the browser are listed.
+const maxWaitLines = 5

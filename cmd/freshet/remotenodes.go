@@ -9,6 +9,7 @@ import (
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	pgindex "github.com/freshet/freshet/index/postgres"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/postgres"
 )
@@ -16,7 +17,7 @@ import (
 // nodesRemote is how a command reaches a running serve, or, with a database, all nodes
 // on it.
 type nodesRemote struct {
-	remote
+	command.Remote
 	Database string `help:"postgres://... that nodes share: asks or tells all of them, through it." placeholder:"URL" env:"FRESHET_DATABASE"`
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/lab/jsweb"
 )
 
@@ -39,7 +40,7 @@ func jsSite(t *testing.T, kind string, pages int) string {
 func freshet(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != exitOK {
+	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 		t.Fatalf("%v: exit %d: %s", args, code, errs.String())
 	}
 	return out.String()
@@ -59,16 +60,27 @@ func TestCrawlRenders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	crawl("--render", "auto", "--chromium", "/nonexistent/chromium")
+	crawl("--render", "auto", "--render-no-sandbox", "--chromium", "/nonexistent/chromium")
 	if sum.Pages != 1 || sum.Waiting != 1 || sum.Rendered != 0 {
 		t.Fatalf("without a browser: %+v", sum)
 	}
-	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for a browser") || !strings.Contains(out, "class empty") {
+	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for the browser") || !strings.Contains(out, "class empty") {
 		t.Errorf("why: %s", out)
 	}
 	lines := filepath.Join(dir, "out.jsonl")
-	crawl("--render", "auto", "--out", lines)
-	if sum.Pages != 13 || sum.Waiting != 0 || sum.Rendered != 13 || sum.OnlyRendering != 12 {
+	if os.Geteuid() == 0 { // without the flag nothing is rendered, and the way out is named
+		var out, errs bytes.Buffer
+		base := []string{"crawl", "--quiet", "--allow-private", "--data", filepath.Join(t.TempDir(), "data"), site}
+		if code := run(t.Context(), append(base, "--render", "auto"), strings.NewReader(""), &out, &errs); code != command.ExitOK || !strings.Contains(errs.String(), "--render-no-sandbox") {
+			t.Errorf("--render auto as root: exit %d, %s; want a warning that names --render-no-sandbox", code, errs.String())
+		}
+		errs.Reset()
+		if code := run(t.Context(), append(base, "--render", "all"), strings.NewReader(""), &out, &errs); code != command.ExitUsage || !strings.Contains(errs.String(), "--render-no-sandbox") {
+			t.Errorf("--render all as root: exit %d, %s; want %d and --render-no-sandbox", code, errs.String(), command.ExitUsage)
+		}
+	}
+	crawl("--render", "auto", "--render-no-sandbox", "--out", lines)
+	if sum.Pages != 13 || sum.Waiting != 0 || sum.Rendered < 13 || sum.OnlyRendering != 12 {
 		t.Errorf("with a browser: %+v", sum)
 	}
 	b, err := os.ReadFile(lines)
@@ -123,7 +135,7 @@ func serving(t *testing.T, args ...string) (address string, stop func()) {
 	stop = func() {
 		once.Do(func() {
 			cancel()
-			if code := <-done; code != exitOK {
+			if code := <-done; code != command.ExitOK {
 				t.Errorf("serve exited with %d", code)
 			}
 		})
@@ -148,7 +160,7 @@ func TestServeRenders(t *testing.T) {
 		}
 		return s
 	}
-	address, stop := serving(t, "--config", file, "--data", dir, "--set", "render.chromium=/nonexistent/chromium")
+	address, stop := serving(t, "--config", file, "--data", dir, "--set", "render.no_sandbox=true", "--set", "render.chromium=/nonexistent/chromium")
 	waitFor(t, "page that waits", func() bool { return status().Render.Waiting == 1 })
 	if r := status().Render; r.Available || !strings.Contains(r.Why, "/nonexistent/chromium") {
 		t.Errorf("without Chromium: %+v", r)
@@ -156,18 +168,18 @@ func TestServeRenders(t *testing.T) {
 	if page := get(t, address+"/status"); !strings.Contains(page, "1 waiting") || !strings.Contains(page, "no Chromium at") {
 		t.Error("the status page says nothing of what waits")
 	}
-	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for a browser") {
+	if out := freshet(t, "why", "--data", dir, site); !strings.Contains(out, "waits for the browser") {
 		t.Errorf("why: %s", out)
 	}
 	stop()
-	serving(t, "--config", file, "--data", dir, "--set", "render.agents=0")
+	serving(t, "--config", file, "--data", dir, "--set", "render.no_sandbox=true", "--set", "render.agents=0")
 	if s := status(); s.Render.Waiting != 1 || s.Render.Available || s.Agents.RenderLimit != 0 {
 		t.Errorf("with no render agents: %+v, %+v", s.Render, s.Agents)
 	}
 	if out := freshet(t, "agents", "set", "5", "--render", "3", "--data", dir); !strings.Contains(out, "of 5 agents fetch") || !strings.Contains(out, "of 3 render") {
 		t.Errorf("agents set: %s", out)
 	}
-	waitFor(t, "rendered pages", func() bool { return status().Render.Rendered >= 7 })
+	waitFor(t, "rendered pages", func() bool { r := status().Render; return r.Rendered >= 7 && r.Waiting == 0 })
 	s := status()
 	if s.Render.Waiting != 0 || s.Render.Gained != 6 || s.URLs != 7 {
 		t.Errorf("in the end: %+v, %d URLs", s.Render, s.URLs)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/freshet/freshet/internal/command"
 )
 
 // Whatever stands in the tables, the commands print a plan or an estimate of
@@ -20,17 +22,17 @@ func FuzzRevisit(f *testing.F) {
 		if len(table) > 2000 {
 			return
 		}
-		args := []string{"--json", "revisit", "estimate", "-"}
+		args := []string{"--json", "lab", "revisit", "estimate", "-"}
 		if plan {
-			args = []string{"--json", "revisit", "plan", "--budget", "3", "-"}
+			args = []string{"--json", "lab", "revisit", "plan", "--budget", "3", "-"}
 		}
 		var out, errs bytes.Buffer
 		switch code := run(context.Background(), args, strings.NewReader(table), &out, &errs); code {
-		case exitOK:
+		case command.ExitOK:
 			if !json.Valid(out.Bytes()) {
 				t.Errorf("%q: %s", table, out.String())
 			}
-		case exitUsage:
+		case command.ExitUsage:
 			if errs.Len() == 0 {
 				t.Errorf("%q: refused without a word", table)
 			}

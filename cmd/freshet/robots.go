@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/robots"
 )
 
@@ -32,7 +33,7 @@ func (robotsCmd) Help() string {
 }
 
 // Run prints the verdict for each target.
-func (c *robotsCmd) Run(ctx context.Context, g *globals) error {
+func (c *robotsCmd) Run(ctx context.Context, g *command.Globals) error {
 	f, err := c.load(ctx, g)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (c *robotsCmd) Run(ctx context.Context, g *globals) error {
 		if sitemaps == nil {
 			sitemaps = []string{}
 		}
-		return g.printJSON(map[string]any{"results": results, "crawl_delay": f.Delay.Seconds(), "sitemaps": sitemaps})
+		return g.PrintJSON(map[string]any{"results": results, "crawl_delay": f.Delay.Seconds(), "sitemaps": sitemaps})
 	}
 	for _, r := range results {
 		verdict, why := "disallowed", "nothing may be fetched while robots.txt cannot be had"
@@ -57,24 +58,24 @@ func (c *robotsCmd) Run(ctx context.Context, g *globals) error {
 		if r.Line > 0 {
 			why = fmt.Sprintf("line %d: %s", r.Line, r.Rule)
 		}
-		fmt.Fprintf(g.stdout, "%-10s  %s  (%s)\n", verdict, r.URL, why)
+		fmt.Fprintf(g.Stdout, "%-10s  %s  (%s)\n", verdict, r.URL, why)
 	}
 	if f.Delay > 0 {
-		fmt.Fprintln(g.stdout, "crawl-delay:", f.Delay)
+		fmt.Fprintln(g.Stdout, "crawl-delay:", f.Delay)
 	}
 	for _, s := range f.Sitemaps {
-		fmt.Fprintln(g.stdout, "sitemap:", s)
+		fmt.Fprintln(g.Stdout, "sitemap:", s)
 	}
 	return nil
 }
 
 // load reads the file, twice as much of it as counts, for UTF-16.
-func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) {
+func (c *robotsCmd) load(ctx context.Context, g *command.Globals) (*robots.File, error) {
 	var body []byte
 	var err error
 	switch {
 	case c.File == "-":
-		body, err = io.ReadAll(io.LimitReader(g.stdin, 2*robots.MaxSize))
+		body, err = io.ReadAll(io.LimitReader(g.Stdin, 2*robots.MaxSize))
 	case strings.HasPrefix(c.File, "http://"), strings.HasPrefix(c.File, "https://"):
 		return c.fetch(ctx)
 	default:
@@ -85,7 +86,7 @@ func (c *robotsCmd) load(ctx context.Context, g *globals) (*robots.File, error) 
 		}
 	}
 	if err != nil {
-		return nil, usagef("%w", err)
+		return nil, command.Usagef("%w", err)
 	}
 	return robots.Parse(body, c.Agent), nil
 }
@@ -97,7 +98,7 @@ func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.File, nil)
 	if err != nil {
-		return nil, usagef("robots.txt URL: %w", err)
+		return nil, command.Usagef("robots.txt URL: %w", err)
 	}
 	req.Header.Set("User-Agent", c.Agent)
 	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {

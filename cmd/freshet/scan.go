@@ -9,6 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/internal/command"
+	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
@@ -49,16 +52,17 @@ type scanSummary struct {
 }
 
 // Run scans every part of the sources' hosts once.
-func (c *scanCmd) Run(ctx context.Context, g *globals) error {
+func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
+	keepFilesPrivate()
 	if c.Robots < 1 || c.MaxPartTime <= 0 || c.MaxPartMemory < 1 {
-		return usagef("scan: --robots, --max-part-time and --max-part-memory must be positive")
+		return command.Usagef("scan: --robots, --max-part-time and --max-part-memory must be positive")
 	}
 	start := time.Now()
 	var knowledge *media.Knowledge
 	if c.Knowledge != "" {
 		var err error
 		if knowledge, err = media.LoadKnowledge(c.Knowledge); err != nil {
-			return usageError{err}
+			return command.UsageError{Err: err}
 		}
 	}
 	store, err := openShares(g)
@@ -66,8 +70,16 @@ func (c *scanCmd) Run(ctx context.Context, g *globals) error {
 		return err
 	}
 	defer store.Close()
+	dir, err := g.DataDir()
+	if err != nil {
+		return err
+	}
+	pdf := node.NewPDF(config.Default(), dir)
+	defer pdf.Close()
 	robot, err := share.New(ctx, store, nil, share.Config{
-		Robots: c.Robots, Bound: part.Bound{Time: c.MaxPartTime, Bytes: c.MaxPartMemory}, Media: c.Media, Knowledge: knowledge,
+		PDF:     pdf,
+		TempDir: dir,
+		Robots:  c.Robots, Bound: part.Bound{Time: c.MaxPartTime, Bytes: c.MaxPartMemory}, Media: c.Media, Knowledge: knowledge,
 		Source: source.Options{Timeout: c.Timeout},
 	})
 	if err != nil {
@@ -77,7 +89,7 @@ func (c *scanCmd) Run(ctx context.Context, g *globals) error {
 	for _, s := range c.Sources {
 		n, err := robot.AddSource(ctx, s)
 		if err != nil {
-			return usageError{err}
+			return command.UsageError{Err: err}
 		}
 		names = append(names, n...)
 	}
@@ -87,11 +99,11 @@ func (c *scanCmd) Run(ctx context.Context, g *globals) error {
 	if err != nil {
 		return err
 	}
-	absent(g.stderr, robot.Status(), names)
+	absent(g.Stderr, robot.Status(), names)
 	sum := summarize(robot.Status(), names, counts)
 	sum.Seconds = time.Since(start).Seconds()
 	if g.JSON {
-		return g.printJSON(sum)
+		return g.PrintJSON(sum)
 	}
 	return sum.print(g)
 }
@@ -106,17 +118,23 @@ func absent(w io.Writer, st share.Status, names []string) {
 	for _, h := range st.Hosts {
 		if why := say[source.Class(h.Error)]; slices.Contains(names, h.Name) && why != "" {
 			fmt.Fprintf(w, "freshet: %s: %s: %s; what is known of it stays\n", h.Name, h.Error, why)
+			if h.Reason != "" {
+				fmt.Fprintf(w, "  %s\n", h.Reason)
+			}
 		}
 	}
 }
 
 // openShares opens the store of shares in the data directory.
-func openShares(g *globals) (*state.Store, error) {
-	dir, err := g.dataDir()
+func openShares(g *command.Globals) (*state.Store, error) {
+	dir, err := g.DataDir()
 	if err != nil {
 		return nil, err
 	}
 	dir = filepath.Join(dir, "shares")
+	if err := node.MakeDataDir(filepath.Dir(dir)); err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
@@ -124,11 +142,11 @@ func openShares(g *globals) (*state.Store, error) {
 }
 
 // scanProgress shows how far the robot is until the returned function is called.
-func scanProgress(ctx context.Context, g *globals, r *share.Robot) func() {
+func scanProgress(ctx context.Context, g *command.Globals, r *share.Robot) func() {
 	if g.Quiet {
 		return func() {}
 	}
-	line := progress.New(g.stderr)
+	line := progress.New(g.Stderr)
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -176,11 +194,11 @@ func summarize(st share.Status, names []string, c share.Counts) scanSummary {
 	return s
 }
 
-func (s scanSummary) print(g *globals) error {
-	_, err := fmt.Fprintf(g.stdout, "%d hosts, %d files (%d with tags or text) in %d folders, %d parts of which %d changed\n%d listings, %d files read, %d store reads, %d store writes\n%d added, %d changed, %d removed in %.1f s\n",
+func (s scanSummary) print(g *command.Globals) error {
+	_, err := fmt.Fprintf(g.Stdout, "%d hosts, %d files (%d with tags or text) in %d folders, %d parts of which %d changed\n%d listings, %d files read, %d store reads, %d store writes\n%d added, %d changed, %d removed in %.1f s\n",
 		s.Hosts, s.Files, s.Media, s.Folders, s.Parts, s.PartsChanged, s.Listings, s.TagReads, s.StoreReads, s.StoreWrites, s.Added, s.Changed, s.Removed, s.Seconds)
 	for class, n := range s.Errors {
-		fmt.Fprintf(g.stdout, "errors %s: %d\n", class, n)
+		fmt.Fprintf(g.Stdout, "errors %s: %d\n", class, n)
 	}
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/signal/sensor"
 )
 
@@ -34,14 +35,14 @@ type sensorFlags struct {
 }
 
 // folder is where events wait.
-func (f *sensorFlags) folder(g *globals) (string, error) {
+func (f *sensorFlags) folder(g *command.Globals) (string, error) {
 	if f.Spool != "" {
 		return f.Spool, nil
 	}
 	if f.Name != filepath.Base(f.Name) || f.Name == "." || f.Name == ".." {
-		return "", usagef("sensor: --name %q cannot be a folder's name: give --spool", f.Name)
+		return "", command.Usagef("sensor: --name %q cannot be a folder's name: give --spool", f.Name)
 	}
-	data, err := g.dataDir()
+	data, err := g.DataDir()
 	if err != nil {
 		return "", err
 	}
@@ -49,7 +50,7 @@ func (f *sensorFlags) folder(g *globals) (string, error) {
 }
 
 // run sends events while a source of them works; either's end ends both.
-func (f *sensorFlags) run(ctx context.Context, g *globals, source func(context.Context, *sensor.Spool, *slog.Logger) error) error {
+func (f *sensorFlags) run(ctx context.Context, g *command.Globals, source func(context.Context, *sensor.Spool, *slog.Logger) error) error {
 	for name, address := range map[string]string{"to": f.To, "base": f.Base} {
 		if _, err := siteOf(name, address); err != nil {
 			return err
@@ -63,7 +64,7 @@ func (f *sensorFlags) run(ctx context.Context, g *globals, source func(context.C
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(g.stderr, nil))
+	log := slog.New(slog.NewTextHandler(g.Stderr, nil))
 	sendCtx, stopSending := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopSending()
 	sent := make(chan error, 1)
@@ -78,7 +79,7 @@ func (f *sensorFlags) run(ctx context.Context, g *globals, source func(context.C
 func siteOf(name, address string) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, usagef("sensor: --%s %q is no http or https address", name, address)
+		return nil, command.Usagef("sensor: --%s %q is no http or https address", name, address)
 	}
 	return u, nil
 }
@@ -91,7 +92,7 @@ type sensorProxyCmd struct {
 }
 
 // Run proxies until interrupted.
-func (c *sensorProxyCmd) Run(ctx context.Context, g *globals) error {
+func (c *sensorProxyCmd) Run(ctx context.Context, g *command.Globals) error {
 	backend, err := siteOf("backend", c.Backend)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func (sensorLogCmd) Help() string {
 }
 
 // Run follows until interrupted.
-func (c *sensorLogCmd) Run(ctx context.Context, g *globals) error {
+func (c *sensorLogCmd) Run(ctx context.Context, g *command.Globals) error {
 	dir, err := c.folder(g)
 	if err != nil {
 		return err
@@ -161,11 +162,11 @@ type sensorWatchCmd struct {
 }
 
 // Run watches until interrupted.
-func (c *sensorWatchCmd) Run(ctx context.Context, g *globals) error {
+func (c *sensorWatchCmd) Run(ctx context.Context, g *command.Globals) error {
 	if info, err := os.Stat(c.Root); err != nil {
-		return usageError{err}
+		return command.UsageError{Err: err}
 	} else if !info.IsDir() {
-		return usagef("sensor watch: %s is no folder", c.Root)
+		return command.Usagef("sensor watch: %s is no folder", c.Root)
 	}
 	root := filepath.Clean(c.Root)
 	return c.run(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {

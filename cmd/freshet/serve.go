@@ -4,27 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strings"
 
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/internal/command"
+	"github.com/freshet/freshet/lab/cli"
 	"github.com/freshet/freshet/node"
 )
-
-// logger writes structured logs to standard error; --quiet leaves errors.
-func (g *globals) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if g.Verbose {
-		level = slog.LevelInfo
-	}
-	if g.Quiet {
-		level = slog.LevelError
-	}
-	return slog.New(slog.NewTextHandler(g.stderr, &slog.HandlerOptions{Level: level}))
-}
 
 type serveCmd struct {
 	Config   string   `help:"Configuration file (freshet config print shows every key)." placeholder:"FILE.yaml" env:"FRESHET_CONFIG"`
@@ -32,23 +21,27 @@ type serveCmd struct {
 	Listen   string   `help:"Address of the console." placeholder:"ADDR"`
 	Database string   `help:"postgres://... shared with other processes." placeholder:"URL"`
 
-	AllowPrivate bool `help:"The robot may contact loopback and private addresses."`
+	AllowPrivate bool `help:"All sources may be at loopback and private addresses, as with allow_private in each."`
 	Demo         bool `help:"Serve a small synthetic web on loopback and keep it fresh."`
 }
 
 // Run serves until interrupted.
-func (c *serveCmd) Run(ctx context.Context, g *globals) (err error) {
+func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
+	keepFilesPrivate()
 	cfg, err := c.load()
 	if err != nil {
 		return err
 	}
+	if err := config.CheckMode(c.Config, cfg); err != nil {
+		fmt.Fprintln(g.Stderr, "freshet: warning:", err)
+	}
 	dir := cfg.Data
 	if dir == "" {
-		if dir, err = g.dataDir(); err != nil {
+		if dir, err = g.DataDir(); err != nil {
 			return err
 		}
 	}
-	o := node.Options{Version: version, Dir: dir, Log: g.logger(), AllowPrivate: c.AllowPrivate}
+	o := node.Options{Dir: dir, Log: g.Logger(), AllowPrivate: c.AllowPrivate}
 	if c.Demo {
 		stop, err := startDemo(cfg, &o)
 		if err != nil {
@@ -63,15 +56,19 @@ func (c *serveCmd) Run(ctx context.Context, g *globals) (err error) {
 	defer func() { err = errors.Join(err, end()) }()
 	o.Ordering = ordering
 	if len(cfg.Lab.Sweeps) > 0 {
-		o.Lab = sweepsOf(cfg.Lab.Sweeps)
+		o.Lab = cli.SweepDirectories(cfg.Lab.Sweeps)
 	}
 	n, err := node.New(ctx, cfg, o)
 	if err != nil {
 		return err
 	}
-	return n.Run(ctx, func(address string) {
-		if !g.Quiet {
-			fmt.Fprintf(g.stdout, "freshet serves http://%s/ (status: http://%s/status), data in %s\n", address, address, dir)
+	return n.Run(ctx, func(string) {
+		if g.Quiet {
+			return
+		}
+		fmt.Fprintf(g.Stdout, "freshet serves %s/ (status: %s/status), data in %s\n", n.URL(), n.URL(), dir)
+		if c.Demo || command.IsTerminal(g.Stdout) { // a log that others read later should hold no valid link
+			fmt.Fprintf(g.Stdout, "operator: %s (valid once; freshet open prints another)\n", n.LoginLink())
 		}
 	})
 }
@@ -86,7 +83,7 @@ func (c *serveCmd) load() (*config.Config, error) {
 	}
 	cfg, err := config.Load(c.Config, os.Environ(), sets)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, command.UsageError{Err: err}
 	}
 	return cfg, nil
 }
@@ -103,12 +100,12 @@ type configPrintCmd struct {
 }
 
 // Run prints the configuration.
-func (c *configPrintCmd) Run(g *globals) error {
+func (c *configPrintCmd) Run(g *command.Globals) error {
 	cfg, err := config.Load(c.File, os.Environ(), c.Set)
 	if err != nil {
-		return usageError{err}
+		return command.UsageError{Err: err}
 	}
-	return cfg.Print(g.stdout)
+	return cfg.Print(g.Stdout)
 }
 
 type configCheckCmd struct {
@@ -116,26 +113,26 @@ type configCheckCmd struct {
 }
 
 // Run checks the file.
-func (c *configCheckCmd) Run(g *globals) error {
+func (c *configCheckCmd) Run(g *command.Globals) error {
 	if _, err := config.Load(c.File, nil, nil); err != nil {
-		return usageError{err}
+		return command.UsageError{Err: err}
 	}
-	_, err := fmt.Fprintln(g.stdout, c.File, "is good")
+	_, err := fmt.Fprintln(g.Stdout, c.File, "is good")
 	return err
 }
 
 type configHashCmd struct{}
 
 // Run hashes the password.
-func (configHashCmd) Run(g *globals) error {
+func (configHashCmd) Run(g *command.Globals) error {
 	var password string
-	if _, err := fmt.Fscanln(g.stdin, &password); err != nil || strings.TrimSpace(password) == "" {
-		return usagef("config hash: give the password on standard input")
+	if _, err := fmt.Fscanln(g.Stdin, &password); err != nil || strings.TrimSpace(password) == "" {
+		return command.Usagef("config hash: give the password on standard input")
 	}
 	h, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
-		return usagef("config hash: %w", err)
+		return command.Usagef("config hash: %w", err)
 	}
-	_, err = fmt.Fprintln(g.stdout, string(h))
+	_, err = fmt.Fprintln(g.Stdout, string(h))
 	return err
 }

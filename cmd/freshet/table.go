@@ -81,7 +81,7 @@ func (t *csvTable[T]) close() error {
 func cell(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case string:
-		return x
+		return cellText(x)
 	case time.Time:
 		if x.IsZero() {
 			return ""
@@ -92,6 +92,15 @@ func cell(v reflect.Value) string {
 	default:
 		return fmt.Sprint(x)
 	}
+}
+
+// cellText returns a text as a cell of CSV. Spreadsheets take what begins with one
+// of these signs for a formula, and run it; an apostrophe in front makes it text.
+func cellText(s string) string {
+	if s != "" && strings.ContainsRune("=+-@\t\r\n", rune(s[0])) {
+		s = "'" + s
+	}
+	return s
 }
 
 // rowGroup is how many rows parquet keeps in memory before it writes them.

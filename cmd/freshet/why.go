@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/local"
 	"github.com/freshet/freshet/store/postgres"
@@ -29,22 +30,22 @@ func (whyCmd) Help() string {
 }
 
 // Run explains one page.
-func (c *whyCmd) Run(ctx context.Context, g *globals) error {
+func (c *whyCmd) Run(ctx context.Context, g *command.Globals) error {
 	if _, err := weburl.Parse(c.URL); err != nil {
-		return usagef("%q: %w (a web address is written with http:// or https://)", c.URL, err)
+		return command.Usagef("%q: %w (a web address is written with http:// or https://)", c.URL, err)
 	}
 	w, err := c.ask(ctx, g)
 	if err != nil {
 		return fmt.Errorf("why %s: %w", c.URL, err)
 	}
 	if g.JSON {
-		return g.printJSON(w)
+		return g.PrintJSON(w)
 	}
-	explain(g.stdout, w, time.Now())
+	explain(g.Stdout, w, time.Now())
 	return nil
 }
 
-func (c *whyCmd) ask(ctx context.Context, g *globals) (w *console.Why, err error) {
+func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, err error) {
 	if c.shared() {
 		err := c.with(ctx, func(s *postgres.Store) error {
 			w, err = node.Explain(ctx, s, c.URL)
@@ -52,13 +53,13 @@ func (c *whyCmd) ask(ctx context.Context, g *globals) (w *console.Why, err error
 		})
 		return w, err
 	}
-	dir, err := g.dataDir()
+	dir, err := g.DataDir()
 	if err != nil {
 		return nil, err
 	}
 	if _, err := node.Address(dir); c.Address != "" || err == nil {
 		w = new(console.Why)
-		return w, c.call(ctx, g, http.MethodGet, "/api/why?"+url.Values{"url": {c.URL}}.Encode(), nil, w)
+		return w, c.Call(ctx, g, http.MethodGet, "/api/why?"+url.Values{"url": {c.URL}}.Encode(), nil, w)
 	}
 	path := filepath.Join(dir, "store")
 	if _, err := os.Stat(path); err != nil {
@@ -102,10 +103,12 @@ func explain(out io.Writer, w *console.Why, now time.Time) {
 	if w.Reason != "" {
 		verdict := "not rendered"
 		switch {
+		case w.Rendered && w.Waits:
+			verdict = "rendered, and waits for the browser again"
 		case w.Rendered:
 			verdict = "rendered"
 		case w.Waits:
-			verdict = "waits for a browser"
+			verdict = "waits for the browser; indexed as it was fetched"
 		}
 		line("browser", "%s: %s", verdict, w.Reason)
 	}
