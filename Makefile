@@ -8,7 +8,7 @@ export CGO_ENABLED ?= 0
 .PHONY: build run test lint bench clean
 
 build:
-	$(GO) build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/freshet ./cmd/freshet
+	$(GO) build -trimpath -ldflags '-s -w -X github.com/freshet/freshet/internal/version.linked=$(VERSION)' -o bin/freshet ./cmd/freshet
 
 # The address is in LISTEN; the demo's data is thrown away by make clean.
 LISTEN ?= 127.0.0.1:8080

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/freshet/freshet/config"
 )
@@ -93,11 +93,15 @@ func TestConfiguration(t *testing.T) {
 // are keys of the configuration, nobody is root.
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
-	var set map[string]any
+	var set, policy map[string]any
 	for _, d := range documents(t, "kubernetes/freshet.yaml") {
 		at(t, d, "apiVersion")
 		if d["kind"] == "StatefulSet" {
 			set = d
+			continue
+		}
+		if d["kind"] == "NetworkPolicy" {
+			policy = d
 			continue
 		}
 		selector := at(t, d, "spec", "selector").(map[string]any)
@@ -113,6 +117,9 @@ func TestKubernetes(t *testing.T) {
 		t.Error("labels or user of the pods")
 	}
 	container := at(t, spec, "containers", 0)
+	if at(t, policy, "spec", "podSelector", "matchLabels", "app") != "freshet" || at(t, policy, "spec", "ingress", 0, "ports", 0, "port") != at(t, container, "ports", 0, "name") {
+		t.Error("the network policy does not guard the port of the pods")
+	}
 	env := []string{}
 	for _, v := range at(t, container, "env").([]any) {
 		if name := at(t, v, "name").(string); strings.HasPrefix(name, "FRESHET_") {
@@ -194,7 +201,10 @@ func TestDashboard(t *testing.T) {
 func TestUnit(t *testing.T) {
 	t.Parallel()
 	unit, image := read(t, "freshet.service"), read(t, "Dockerfile")
-	for _, want := range []string{"ExecStart=/usr/local/bin/freshet serve --config /etc/freshet/freshet.yaml", "User=freshet", "NoNewPrivileges=yes"} {
+	for _, want := range []string{
+		"ExecStart=/usr/local/bin/freshet serve --config /etc/freshet/freshet.yaml", "User=freshet", "NoNewPrivileges=yes",
+		"RestrictNamespaces=user pid net", "AF_NETLINK", "UMask=0077", "StateDirectoryMode=0700", "MemoryMax=", "TasksMax=", "SystemCallFilter=",
+	} {
 		if !strings.Contains(unit, want) {
 			t.Errorf("the unit lacks %s", want)
 		}
@@ -202,6 +212,37 @@ func TestUnit(t *testing.T) {
 	for _, want := range []string{"CGO_ENABLED=0", "USER 65532:65532", `CMD ["serve", "--config", "/etc/freshet/freshet.yaml"]`} {
 		if !strings.Contains(image, want) {
 			t.Errorf("the image lacks %s", want)
+		}
+	}
+}
+
+// Every image has a version of its own, so that what runs does not change unasked, and the
+// console answers to the names of the services.
+func TestImagesAndHosts(t *testing.T) {
+	t.Parallel()
+	images := 0
+	for _, file := range []string{"compose.yaml", "kubernetes/freshet.yaml"} {
+		for _, m := range regexp.MustCompile(`(?m)^\s*image:\s*(\S+)`).FindAllStringSubmatch(read(t, file), -1) {
+			images++
+			if _, tag, ok := strings.Cut(m[1], ":"); !ok || !regexp.MustCompile(`\d+\.\d+|\d{4}-\d\d-\d\d`).MatchString(tag) {
+				t.Errorf("%s: image %s, want a tag with a full version", file, m[1])
+			}
+		}
+	}
+	if images < 4 {
+		t.Errorf("%d images, want at least 4", images)
+	}
+	c, err := config.Load("freshet.yaml", []string{"FRESHET_CONSOLE_PASSWORD=$2a$10$ElT2Xw7mR1bCyKp9q4vQ5uYk8a1m0hZkQ6v3Jb7yXl4o0w5t8Yw2e"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range documents(t, "kubernetes/freshet.yaml") {
+		name, _ := at(t, d, "metadata", "name").(string)
+		if d["kind"] != "Service" || at(t, d, "spec").(map[string]any)["clusterIP"] == "None" {
+			continue
+		}
+		if !strings.Contains(strings.Join(c.Console.Hosts, " ")+" ", name+" ") {
+			t.Errorf("console.hosts %v lack the service %s", c.Console.Hosts, name)
 		}
 	}
 }

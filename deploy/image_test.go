@@ -67,7 +67,7 @@ func TestImage(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(out, "data"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-ldflags", "-s -w -X main.version=image-test", "-o", filepath.Join(out, "freshet"), "../cmd/freshet")
+	build := exec.Command("go", "build", "-ldflags", "-s -w -X github.com/freshet/freshet/internal/version.linked=image-test", "-o", filepath.Join(out, "freshet"), "../cmd/freshet")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
@@ -111,7 +111,7 @@ func (b *builder) serve(container string) {
 	address := fmt.Sprintf("127.0.0.1:%d", n)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	cmd := b.command(ctx, "run", "--isolation", "chroot", "--network", "host", container, "--", "/usr/local/bin/freshet", "serve", "--demo", "--data", "/data", "--listen", address)
+	cmd := b.command(ctx, "run", "--isolation", "chroot", "--network", "host", container, "--", "/usr/local/bin/freshet", "serve", "--demo", "--data", "/data", "--listen", address, "--set", "console.tokens="+operatorToken)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &log, &log, 10*time.Second
 	if err := cmd.Start(); err != nil {
@@ -124,6 +124,7 @@ func (b *builder) serve(container string) {
 		if err != nil {
 			return "", err
 		}
+		req.Header.Set("Authorization", "Bearer "+operatorToken)
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return "", err
@@ -179,3 +180,6 @@ func TestUnitVerified(t *testing.T) {
 		t.Errorf("systemd-analyze verify: %v: %s", err, out)
 	}
 }
+
+// operatorToken is that of the operator of the image under test.
+const operatorToken = "token-of-the-image-test"
