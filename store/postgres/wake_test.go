@@ -128,7 +128,9 @@ func TestNoHostOversleeps(t *testing.T) {
 	for range hosts {
 		agents.Go(func() {
 			for run.Err() == nil {
-				l, _, err := working.Claim(run, "working", time.Now(), ttl)
+				// Not with run: a claim cut off after its transaction would
+				// hold its host, and a page, until the lease ends.
+				l, _, err := working.Claim(ctx, "working", time.Now(), ttl)
 				if err != nil || l == nil {
 					continue
 				}
