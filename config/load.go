@@ -14,7 +14,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/freshet/freshet/spell"
+	"github.com/freshet/freshet/internal/spell"
 	"github.com/freshet/freshet/weburl"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
-	"github.com/freshet/freshet/ratelimit"
+	"github.com/freshet/freshet/internal/ratelimit"
 )
 
 const sessionCookie = "freshet_session"

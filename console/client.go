@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/freshet/freshet/ratelimit"
+	"github.com/freshet/freshet/internal/ratelimit"
 )
 
 // ParseNetworks reads addresses and networks of trusted proxies.

@@ -27,7 +27,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/index"
-	"github.com/freshet/freshet/ratelimit"
+	"github.com/freshet/freshet/internal/ratelimit"
 )
 
 // Finder answers searches.

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/progress"
+	"github.com/freshet/freshet/internal/progress"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

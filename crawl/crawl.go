@@ -30,11 +30,11 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/miekg/dns"
 
 	"github.com/freshet/freshet/fetch"
-	"github.com/freshet/freshet/lab/port"
+	"github.com/freshet/freshet/internal/testport"
 	"github.com/freshet/freshet/store"
 )
 
@@ -311,7 +311,7 @@ func (n names) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 // resolving gives a rig a client for which all names under .test are one address.
 func (r *rig) resolving(t *testing.T, address string) {
 	t.Helper()
-	free, err := port.Free()
+	free, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}

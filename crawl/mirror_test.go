@@ -9,7 +9,7 @@ import (
 
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 )
 

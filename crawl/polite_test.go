@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/freshness"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 )
 
 // A sitemap that says at each look that all pages have just changed is heeded

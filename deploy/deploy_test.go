@@ -160,7 +160,7 @@ func TestKubernetes(t *testing.T) {
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, m := range regexp.MustCompile(`NewDesc\("(freshet_\w+)"`).FindAllStringSubmatch(read(t, "../node/metrics.go"), -1) {
+	for _, m := range regexp.MustCompile(`NewDesc\("(freshet_\w+)"`).FindAllStringSubmatch(read(t, "../app/metrics.go"), -1) {
 		out[m[1]] = true
 	}
 	if len(out) < 10 {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/lab/port"
+	"github.com/freshet/freshet/internal/testport"
 )
 
 // lacking skips a test for want of a program; in CI none may be wanting.
@@ -104,7 +104,7 @@ func TestImage(t *testing.T) {
 // serve runs the image's command on its demonstration web and asks it.
 func (b *builder) serve(container string) {
 	t := b.t
-	n, err := port.Free()
+	n, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/text/runes"
 	"golang.org/x/text/transform"
 
-	"github.com/freshet/freshet/webdate"
+	"github.com/freshet/freshet/internal/webdate"
 	"github.com/freshet/freshet/weburl"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/freshet/freshet/lab/port"
+	"github.com/freshet/freshet/internal/testport"
 )
 
 // zone is a name server on a loopback port, over UDP and TCP.
@@ -53,7 +53,7 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 func (z *zone) serve(t *testing.T) string {
 	t.Helper()
 	z.address.CompareAndSwap(nil, "127.0.0.1")
-	free, err := port.Free()
+	free, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}

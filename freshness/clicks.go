@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 	"github.com/freshet/freshet/weburl"

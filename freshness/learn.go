@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/freshet/freshet/change"
 	"github.com/freshet/freshet/extract"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 )
 

@@ -3,7 +3,7 @@ package freshness
 import (
 	"math"
 
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/revisit"
 )
 
 // kind is what pages have in common that are planned alike: numbers rounded to

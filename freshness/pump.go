@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

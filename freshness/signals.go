@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/weburl"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/webdate"
+	"github.com/freshet/freshet/internal/webdate"
 )
 
 // Directives are what a page says about itself to robots, in a meta element or

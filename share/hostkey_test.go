@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/internal/shareservers"
 	"github.com/freshet/freshet/share"
-	"github.com/freshet/freshet/share/sharetest/servers"
 	"github.com/freshet/freshet/share/source"
 )
 
@@ -48,10 +48,10 @@ func relay(t *testing.T, target *atomic.Pointer[string]) string {
 // error of that host, which loses no file; a key of the configuration goes before.
 func TestHostKeyTrustedOnFirstUse(t *testing.T) {
 	t.Parallel()
-	root := servers.Reachable(t)
-	servers.Write(t, filepath.Join(root, "a.txt"), "x")
-	first, second := servers.SSHD(t, root), servers.SSHD(t, root)
-	at := func(s servers.Server) *string {
+	root := shareservers.Reachable(t)
+	shareservers.Write(t, filepath.Join(root, "a.txt"), "x")
+	first, second := shareservers.SSHD(t, root), shareservers.SSHD(t, root)
+	at := func(s shareservers.Server) *string {
 		u, err := url.Parse(s.URL)
 		must(t, err)
 		return &u.Host

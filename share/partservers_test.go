@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/internal/shareservers"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/part"
-	"github.com/freshet/freshet/share/sharetest/servers"
 )
 
 // Folders of real servers that are parts of their own are sealed, removed, become
@@ -19,10 +19,10 @@ import (
 // the index ends with what is there and what cannot be read.
 func TestFoldersOfPartsOnServers(t *testing.T) {
 	t.Parallel()
-	for _, start := range []servers.Start{servers.Samba, servers.VSFTPD, servers.SSHD} {
-		root := servers.Reachable(t)
+	for _, start := range []shareservers.Start{shareservers.Samba, shareservers.VSFTPD, shareservers.SSHD} {
+		root := shareservers.Reachable(t)
 		for i := range 150 {
-			servers.Write(t, filepath.Join(root, fmt.Sprintf("d%d/e%d/f%d.txt", i/30, i/3%10, i%3)), "x")
+			shareservers.Write(t, filepath.Join(root, fmt.Sprintf("d%d/e%d/f%d.txt", i/30, i/3%10, i%3)), "x")
 		}
 		s := start(t, root)
 		t.Run(s.Name, func(t *testing.T) {
@@ -37,10 +37,10 @@ func TestFoldersOfPartsOnServers(t *testing.T) {
 			}
 			must(t, os.RemoveAll(filepath.Join(root, "d0")))
 			must(t, os.RemoveAll(filepath.Join(root, "d1")))
-			servers.Write(t, filepath.Join(root, "d1"), "a file now")
+			shareservers.Write(t, filepath.Join(root, "d1"), "a file now")
 			must(t, os.Chmod(filepath.Join(root, "d2"), 0o700)) // root's
 			must(t, os.Rename(filepath.Join(root, "d3"), filepath.Join(root, "D3")))
-			servers.Write(t, filepath.Join(root, "d4", "new.txt"), "x")
+			shareservers.Write(t, filepath.Join(root, "d4", "new.txt"), "x")
 			for range 3 {
 				sweep(t, r, names)
 			}

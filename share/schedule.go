@@ -5,8 +5,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/share/part"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/freshet/freshet/index/files"
 	"github.com/freshet/freshet/index/query"
+	"github.com/freshet/freshet/internal/shareservers"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/part"
-	"github.com/freshet/freshet/share/sharetest/servers"
 )
 
 // Over every real server: a scan finds all files, reads a song's tag by a few
@@ -23,18 +23,18 @@ import (
 func TestScanOfServers(t *testing.T) {
 	t.Parallel()
 	song := song(t)
-	for _, start := range servers.All() {
+	for _, start := range shareservers.All() {
 		t.Run("server", func(t *testing.T) {
 			t.Parallel()
-			root := servers.Reachable(t)
+			root := shareservers.Reachable(t)
 			b, err := os.ReadFile(song)
 			if err != nil {
 				t.Fatal(err)
 			}
-			servers.Write(t, filepath.Join(root, "in", "song_01.mp3"), string(b))
-			servers.Write(t, filepath.Join(root, "Музыка", "žąsys", "песня & 100%.txt"), "labas")
+			shareservers.Write(t, filepath.Join(root, "in", "song_01.mp3"), string(b))
+			shareservers.Write(t, filepath.Join(root, "Музыка", "žąsys", "песня & 100%.txt"), "labas")
 			for _, n := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-				servers.Write(t, filepath.Join(root, "many", n, n+".txt"), n)
+				shareservers.Write(t, filepath.Join(root, "many", n, n+".txt"), n)
 			}
 			old := time.Now().Add(-400 * 24 * time.Hour)
 			if err := os.Chtimes(filepath.Join(root, "many", "a", "a.txt"), old, old); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/ratelimit"
+	"github.com/freshet/freshet/internal/ratelimit"
 )
 
 // KeyFetcher gets the body of a key file.

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/ratelimit"
+	"github.com/freshet/freshet/internal/ratelimit"
 )
 
 // Event says that a page changed.

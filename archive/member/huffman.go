@@ -3,7 +3,7 @@ package member
 import (
 	"math/bits"
 
-	"github.com/freshet/freshet/huffman"
+	"github.com/freshet/freshet/internal/huffman"
 )
 
 // Sizes of the alphabets of deflate (RFC 1951).

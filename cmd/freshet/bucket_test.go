@@ -13,7 +13,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // With a bucket a node needs nothing of its disk: after the loss of folder and

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // Three nodes crawl a web together. One is killed, one is cut off from the

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // siteAt serves a few pages that have a word in common at a loopback address.

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/internal/testport"
 	bench "github.com/freshet/freshet/lab/bench/crawl"
-	"github.com/freshet/freshet/lab/port"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 )
@@ -60,7 +60,7 @@ func newWitness(t *testing.T, pages, hosts int) *witness {
 	server := &http.Server{Handler: w, ReadHeaderTimeout: 10 * time.Second}
 	t.Cleanup(func() { server.Close() })
 	var err error
-	if w.site.Port, err = port.Free(); err != nil {
+	if w.site.Port, err = testport.Free(); err != nil {
 		t.Fatal(err)
 	}
 	for h := range hosts {

@@ -19,14 +19,14 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/internal/command"
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/internal/usage"
-	"github.com/freshet/freshet/node"
-	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/weburl"
@@ -140,7 +140,7 @@ func (c *crawlCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, profiled()) }()
-	parts, err := node.Open(ctx, dir, cfg, !c.NoIndex)
+	parts, err := app.Open(ctx, dir, cfg, !c.NoIndex)
 	if err != nil {
 		return err
 	}
@@ -335,7 +335,7 @@ func (c *crawlCmd) check(cfg *config.Config) error {
 func (c *crawlCmd) scopes(cfg *config.Config) (seeds []weburl.URL, scopes crawl.Scopes, err error) {
 	for i := range cfg.Sources {
 		s := &cfg.Sources[i]
-		sc, err := node.ScopeOf(s)
+		sc, err := app.ScopeOf(s)
 		if err != nil {
 			return nil, scopes, command.UsageError{Err: err}
 		}
@@ -358,7 +358,7 @@ type crawlRun struct {
 	cmd      *crawlCmd
 	g        *command.Globals
 	cfg      *config.Config
-	parts    *node.Parts
+	parts    *app.Parts
 	log      *slog.Logger
 	out      *pageWriter
 }
@@ -370,21 +370,21 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 		robot := started.Load()
 		return robot != nil && robot.PermitsHost(host, port)
 	}
-	client, err := node.NewClient(r.cfg, permit, nil)
+	client, err := app.NewClient(r.cfg, permit, nil)
 	if err != nil {
 		return nil, command.Usagef("%w", err)
 	}
 	defer client.Close()
-	renderer, err := node.NewRenderer(r.cfg, r.parts.Store, client)
+	renderer, err := app.NewRenderer(r.cfg, r.parts.Store, client)
 	if err != nil {
 		return nil, command.Usagef("%w", err)
 	}
 	rc := r.parts.CrawlConfig(r.cfg, client, renderer, r.log)
 	rc.Scopes, rc.Ordering, rc.Once, rc.MaxPages = scopes, r.ordering, true, c.MaxPages
-	if rc.Plan, err = node.OncePlanner(r.cfg); err != nil {
+	if rc.Plan, err = app.OncePlanner(r.cfg); err != nil {
 		return nil, command.Usagef("crawl.policy: %w", err)
 	}
-	if err := node.RenderOff(&r.cfg.Render); r.cfg.Render.Mode != "off" && err != nil {
+	if err := app.RenderOff(&r.cfg.Render); r.cfg.Render.Mode != "off" && err != nil {
 		fmt.Fprintf(r.g.Stderr, "freshet: --render %s: %v\n", r.cfg.Render.Mode, err)
 	}
 	if renderer != nil {
@@ -420,7 +420,7 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	if err != nil {
 		return nil, err
 	}
-	rc.Limit = node.AgentLimit(member, nil)
+	rc.Limit = app.AgentLimit(member, nil)
 	robot := crawl.New(rc)
 	started.Store(robot)
 	if o := orders.Load(); o != nil { // from before there was a robot: nobody had told this one to end

@@ -4,9 +4,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/lab/testweb"
-	"github.com/freshet/freshet/node"
 )
 
 // defaultConfig is the configuration without a file.
@@ -14,7 +14,7 @@ func defaultConfig() (*config.Config, error) { return config.Load("", os.Environ
 
 // startDemo serves the demo web on loopback ports and makes some of its sites
 // the sources. Only the robot's own dialler knows where its hosts are.
-func startDemo(cfg *config.Config, o *node.Options) (stop func(), err error) {
+func startDemo(cfg *config.Config, o *app.Options) (stop func(), err error) {
 	web := testweb.Demo()
 	web.HTTP = "127.0.0.1:0"
 	s, err := testweb.New(web)

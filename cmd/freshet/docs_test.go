@@ -118,7 +118,7 @@ func TestImports(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `([a-z]+)` \\|.*\\|([^|]*)\\|$")
 	name := regexp.MustCompile("`([a-z]+)[a-z/]*`")
 	for _, m := range row.FindAllStringSubmatch(pages(t, root)[filepath.Join(root, "docs", "architecture.md")], -1) {
-		if m[1] == "node" {
+		if m[1] == "app" {
 			continue // it assembles them all
 		}
 		told := map[string]bool{m[1]: true}

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/share"

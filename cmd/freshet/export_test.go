@@ -13,7 +13,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
 	"github.com/freshet/freshet/weburl"

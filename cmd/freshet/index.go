@@ -7,11 +7,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/index/engine"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/node"
 )
 
 // indexCmd works on the text index of a data directory.
@@ -44,7 +44,7 @@ func withIndex(g *command.Globals, f func(*engine.Engine) error) (err error) {
 	if err != nil {
 		return err
 	}
-	e, err := node.OpenIndex(dir, cfg)
+	e, err := app.OpenIndex(dir, cfg)
 	if err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (c *indexRebuildCmd) Run(ctx context.Context, g *command.Globals) (err erro
 	if cfg.Database != "" {
 		return command.Usagef("index rebuild: the index of %s is in the database, not in %s", "a shared store", dir)
 	}
-	if err := node.ResetIndex(dir); err != nil {
+	if err := app.ResetIndex(dir); err != nil {
 		return err
 	}
-	parts, err := node.Open(ctx, dir, cfg, true)
+	parts, err := app.Open(ctx, dir, cfg, true)
 	if err != nil {
 		return err
 	}

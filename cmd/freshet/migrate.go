@@ -13,7 +13,7 @@ import (
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/progress"
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/dump"
 	"github.com/freshet/freshet/store/local"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // command runs freshet in this process and decodes what it prints.

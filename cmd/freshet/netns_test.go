@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // worldMarker tells a test that it runs in a network of its own.

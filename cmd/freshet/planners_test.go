@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 // Three nodes divide one budget among the pages of a site, each planning for its

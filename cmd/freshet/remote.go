@@ -14,10 +14,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/postgres"
 )
 
@@ -285,7 +285,7 @@ func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	_, absent := node.Address(dir)
+	_, absent := app.Address(dir)
 	switch {
 	case c.shared():
 		err := c.engine(ctx, func(e index.Engine) error {
@@ -339,7 +339,7 @@ func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results,
 	if err != nil {
 		return nil, err
 	}
-	e, err := node.OpenIndex(dir, cfg)
+	e, err := app.OpenIndex(dir, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -363,8 +363,8 @@ func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (*c
 	if err != nil {
 		return nil, err
 	}
-	f := node.Finder{Engine: e, Ranking: node.RankingOf(cfg), HideOffline: cfg.Share.Offline == "hide"}
-	shares, err := node.OpenShares(ctx, dir, false)
+	f := app.Finder{Engine: e, Ranking: app.RankingOf(cfg), HideOffline: cfg.Share.Offline == "hide"}
+	shares, err := app.OpenShares(ctx, dir, false)
 	if err != nil {
 		return nil, err
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	pgindex "github.com/freshet/freshet/index/postgres"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/postgres"
 )
 
@@ -53,7 +53,7 @@ func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error)
 func (f *nodesRemote) status(ctx context.Context) (out *console.Status, err error) {
 	err = f.with(ctx, func(s *postgres.Store) error {
 		return f.engine(ctx, func(e index.Engine) error {
-			out, err = node.Fleet(ctx, s, e)
+			out, err = app.Fleet(ctx, s, e)
 			return err
 		})
 	})

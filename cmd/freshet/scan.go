@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/node"
-	"github.com/freshet/freshet/progress"
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
@@ -74,7 +74,7 @@ func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	pdf := node.NewPDF(config.Default(), dir)
+	pdf := app.NewPDF(config.Default(), dir)
 	defer pdf.Close()
 	robot, err := share.New(ctx, store, nil, share.Config{
 		PDF:     pdf,
@@ -132,7 +132,7 @@ func openShares(g *command.Globals) (*state.Store, error) {
 		return nil, err
 	}
 	dir = filepath.Join(dir, "shares")
-	if err := node.MakeDataDir(filepath.Dir(dir)); err != nil {
+	if err := app.MakeDataDir(filepath.Dir(dir)); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -9,10 +9,10 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/lab/cli"
-	"github.com/freshet/freshet/node"
 )
 
 type serveCmd struct {
@@ -41,7 +41,7 @@ func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 			return err
 		}
 	}
-	o := node.Options{Dir: dir, Log: g.Logger(), AllowPrivate: c.AllowPrivate}
+	o := app.Options{Dir: dir, Log: g.Logger(), AllowPrivate: c.AllowPrivate}
 	if c.Demo {
 		stop, err := startDemo(cfg, &o)
 		if err != nil {
@@ -58,7 +58,7 @@ func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if len(cfg.Lab.Sweeps) > 0 {
 		o.Lab = cli.SweepDirectories(cfg.Lab.Sweeps)
 	}
-	n, err := node.New(ctx, cfg, o)
+	n, err := app.New(ctx, cfg, o)
 	if err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store/local"
 	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/weburl"
@@ -48,7 +48,7 @@ func (c *whyCmd) Run(ctx context.Context, g *command.Globals) error {
 func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, err error) {
 	if c.shared() {
 		err := c.with(ctx, func(s *postgres.Store) error {
-			w, err = node.Explain(ctx, s, c.URL)
+			w, err = app.Explain(ctx, s, c.URL)
 			return err
 		})
 		return w, err
@@ -57,7 +57,7 @@ func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, e
 	if err != nil {
 		return nil, err
 	}
-	if _, err := node.Address(dir); c.Address != "" || err == nil {
+	if _, err := app.Address(dir); c.Address != "" || err == nil {
 		w = new(console.Why)
 		return w, c.Call(ctx, g, http.MethodGet, "/api/why?"+url.Values{"url": {c.URL}}.Encode(), nil, w)
 	}
@@ -70,7 +70,7 @@ func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return node.Explain(ctx, st, c.URL)
+	return app.Explain(ctx, st, c.URL)
 }
 
 // explain writes the answer as sentences.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/extract"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 func TestWithoutHostName(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	pagechange "github.com/freshet/freshet/change"
+	pagechange "github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/engine"
 	"github.com/freshet/freshet/index/query"

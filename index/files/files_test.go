@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/index/query"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 )

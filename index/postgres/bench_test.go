@@ -7,7 +7,7 @@ import (
 
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/indextest"
-	"github.com/freshet/freshet/store/postgres/pgload"
+	"github.com/freshet/freshet/internal/pgload"
 )
 
 func BenchmarkEngine(b *testing.B) {

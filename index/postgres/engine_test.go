@@ -7,7 +7,7 @@ import (
 
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/indextest"
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 var cluster pgtest.Lazy

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/index/query"

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/node"
+	"github.com/freshet/freshet/app"
 )
 
 // Remote is how a command reaches a running serve.
@@ -44,13 +44,13 @@ func (r *Remote) endpoint(g *Globals) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	address, err := node.Address(dir)
+	address, err := app.Address(dir)
 	if err != nil {
 		return nil, err
 	}
 	token := r.Token
 	if token == "" {
-		if token, err = node.OwnerToken(dir); err != nil {
+		if token, err = app.OwnerToken(dir); err != nil {
 			return nil, err
 		}
 	}

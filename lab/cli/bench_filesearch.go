@@ -18,7 +18,7 @@ import (
 
 	"github.com/freshet/freshet/index/files"
 	"github.com/freshet/freshet/index/query"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 )

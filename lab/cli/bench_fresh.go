@@ -10,9 +10,9 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	bench "github.com/freshet/freshet/lab/bench/crawl"
 	"github.com/freshet/freshet/lab/bench/fresh"
-	"github.com/freshet/freshet/progress"
 )
 
 // benchFreshCmd measures how fresh the robot keeps a site under each policy.

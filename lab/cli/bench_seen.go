@@ -8,8 +8,8 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	bench "github.com/freshet/freshet/lab/bench/crawl"
-	"github.com/freshet/freshet/progress"
 	"github.com/freshet/freshet/store/local"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/share"
 )
 

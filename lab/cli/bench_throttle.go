@@ -11,12 +11,12 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/index/feed"
 	bench "github.com/freshet/freshet/lab/bench/crawl"
 	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/control/tune"
-	"github.com/freshet/freshet/node"
 )
 
 // benchThrottleCmd shows what control of the robot's agents is worth: a crawl
@@ -115,7 +115,7 @@ func (c *benchThrottleCmd) crawl(ctx context.Context, g *command.Globals, site *
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	n, err := node.New(ctx, cfg, node.Options{Dir: dir, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	n, err := app.New(ctx, cfg, app.Options{Dir: dir, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		return nil, err
 	}

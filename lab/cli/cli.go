@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/lab/webgraph/gen"
 	"github.com/freshet/freshet/lab/webgraph/stats"
-	"github.com/freshet/freshet/revisit"
 )
 
 // Commands are the commands of the lab, in the order of the manual.

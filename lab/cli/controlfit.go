@@ -11,9 +11,9 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/control/fit"
 	"github.com/freshet/freshet/lab/report"
-	"github.com/freshet/freshet/progress"
 )
 
 // controlFitCmd fits the processes of a model to logs.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/control"
 	"github.com/freshet/freshet/lab/control/study"
-	"github.com/freshet/freshet/progress"
 )
 
 type controlReportCmd struct {

@@ -12,10 +12,10 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
 	"github.com/freshet/freshet/lab/monitor/sweep"
-	"github.com/freshet/freshet/progress"
 )
 
 type monitorSweepCmd struct {

@@ -14,8 +14,8 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 )
 
 type revisitCmd struct {

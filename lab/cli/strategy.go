@@ -13,11 +13,11 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/strategy"
 	strategyrun "github.com/freshet/freshet/lab/strategy/run"
 	"github.com/freshet/freshet/lab/strategy/syntax"
 	"github.com/freshet/freshet/lab/webgraph"
-	"github.com/freshet/freshet/progress"
 )
 
 // strategyCmd groups what is done with scripts in the strategy language.

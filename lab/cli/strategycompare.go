@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/strategy"
 	"github.com/freshet/freshet/lab/strategy/coverage"
 	"github.com/freshet/freshet/lab/webgraph"
-	"github.com/freshet/freshet/progress"
 )
 
 type strategyCompareCmd struct {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/freshet/freshet/internal/command"
 
+	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/lab/webgraph"
 	"github.com/freshet/freshet/lab/webgraph/gen"
-	"github.com/freshet/freshet/progress"
 )
 
 // graphAnswer is the JSON of commands that make a stored graph.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Every assignment of modes to states is solved by the brute force.

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/freshet/freshet/due"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/dueheap"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Simulation says how long to simulate. Each replication starts empty, runs
@@ -142,12 +142,12 @@ type happening struct {
 }
 
 // entry is the happening in a heap.
-func (h happening) entry() due.Entry {
-	return due.Entry{At: h.at, ID: uint32(h.id), Mark: uint32(h.what)<<30 | uint32(h.id>>32)}
+func (h happening) entry() dueheap.Entry {
+	return dueheap.Entry{At: h.at, ID: uint32(h.id), Mark: uint32(h.what)<<30 | uint32(h.id>>32)}
 }
 
 // happeningOf is the way back.
-func happeningOf(e due.Entry) happening {
+func happeningOf(e dueheap.Entry) happening {
 	return happening{e.At, kind(e.Mark >> 30), uint64(e.Mark&(1<<30-1))<<32 | uint64(e.ID)}
 }
 
@@ -171,7 +171,7 @@ type run struct {
 	busy     bool
 	arrived  float64 // of the page in service
 	pages    uint64  // ever accepted
-	calendar due.Heap
+	calendar dueheap.Heap
 	counts   counts
 }
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // instances are the models that every method must agree on.

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"github.com/freshet/freshet/due"
+	"github.com/freshet/freshet/internal/dueheap"
 )
 
 // clock says when the next event is and on which page: for ever, in order.
@@ -109,7 +109,7 @@ type clocks struct {
 	r    *rand.Rand
 	law  Law
 	mean []float64 // gap of each page
-	heap due.Heap
+	heap dueheap.Heap
 }
 
 // newClocks starts a clock a page; a page of rate 0 has none.
@@ -118,7 +118,7 @@ func newClocks(r *rand.Rand, law Law, rates []float64, horizon float64) *clocks 
 	for i, v := range rates {
 		c.mean[i] = 1 / v
 		if t := law.Residual(r) / v; t < horizon { // an infinite one or a NaN is left out
-			c.heap = append(c.heap, due.Entry{At: t, ID: uint32(i)})
+			c.heap = append(c.heap, dueheap.Entry{At: t, ID: uint32(i)})
 		}
 	}
 	c.heap.Order()
@@ -130,6 +130,6 @@ func (c *clocks) next() (float64, uint32) {
 		return math.Inf(1), 0
 	}
 	top := c.heap[0]
-	c.heap.Replace(due.Entry{At: top.At + c.law.Draw(c.r)*c.mean[top.ID], ID: top.ID})
+	c.heap.Replace(dueheap.Entry{At: top.At + c.law.Draw(c.r)*c.mean[top.ID], ID: top.ID})
 	return top.At, top.ID
 }

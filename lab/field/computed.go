@@ -3,8 +3,8 @@ package field
 import (
 	"math"
 
-	"github.com/freshet/freshet/due"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/dueheap"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Computed is a field whose resources have histories that follow from the seed
@@ -181,7 +181,7 @@ func (f *Computed) Requests() RequestReader {
 // merge reads the processes of all resources in order of time.
 type merge struct {
 	r      *renewal
-	heap   due.Heap
+	heap   dueheap.Heap
 	number []uint64 // of the event of each resource that is next
 }
 
@@ -191,7 +191,7 @@ func newMerge(r *renewal, pages int) *merge {
 		p := r.of(uint64(i))
 		if e := p.next(place{}); !math.IsInf(e.at, 1) {
 			m.number[i] = e.number
-			m.heap = append(m.heap, due.Entry{At: e.at, ID: uint32(i)})
+			m.heap = append(m.heap, dueheap.Entry{At: e.at, ID: uint32(i)})
 		}
 	}
 	m.heap.Order()
@@ -211,7 +211,7 @@ func (m *merge) next() (page uint32, e place, ok bool) {
 	if math.IsInf(after.at, 1) {
 		m.heap.Pop()
 	} else {
-		m.heap.Replace(due.Entry{At: after.at, ID: top.ID})
+		m.heap.Replace(dueheap.Entry{At: after.at, ID: top.ID})
 	}
 	return top.ID, e, true
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 var laws = []string{

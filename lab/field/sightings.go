@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Sighting is what somebody saw of a resource: a line of an access log or a

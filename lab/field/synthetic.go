@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Spec says how a field is made. The zero value of every field but the first

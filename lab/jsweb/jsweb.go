@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 //go:embed assets

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 )
 
 // oracle is the model of the dissertation written a second time, from its text

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/revisit"
 )
 
 // plan visits the resource that a revisit.Schedule says is next: the very code

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/revisit"
 )
 
 // uneven is a field whose pages change at very different rates.

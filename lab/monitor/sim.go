@@ -23,8 +23,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 )
 
 // lineTime is the least time of a download over a line, a millisecond.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/revisit"
 )
 
 // told is a plan whose site tells of real changes, of each with some

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/revisit"
 )
 
 // value always visits the resource whose visit is worth most by a rule of

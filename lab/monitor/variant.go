@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/freshet/freshet/internal/spell"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/spell"
 )
 
 // maker reads the arguments of a variant, the parts of its text after colons,

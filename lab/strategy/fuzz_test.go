@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/strategy/run"
 )
 

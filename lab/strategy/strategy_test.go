@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/strategy/run"
 	"github.com/freshet/freshet/lab/webgraph"
 )

@@ -4,8 +4,8 @@ import (
 	"math"
 	"net/http"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 )
 
 // Version is a state of a page between two changes, in the web's time.

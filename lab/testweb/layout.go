@@ -5,7 +5,7 @@ import (
 	"math"
 	"sort"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/name"
 )
 

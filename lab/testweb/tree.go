@@ -1,7 +1,7 @@
 package testweb
 
 import (
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Graph is the web's link graph.

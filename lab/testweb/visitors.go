@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/truth"
 	"golang.org/x/sync/errgroup"
 )

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/score"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )

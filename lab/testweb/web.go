@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
-	"github.com/freshet/freshet/lab/rng"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/content"
 	"github.com/freshet/freshet/lab/testweb/name"

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/freshet/freshet/space"
+	"github.com/freshet/freshet/internal/diskspace"
 )
 
 // ErrExists is wrapped by the error of Create for a folder that is not empty.
@@ -126,7 +126,7 @@ func globEscape(s string) string {
 // for so many bytes, and a little more.
 func Room(dir string, need uint64) error {
 	for at := filepath.Clean(dir); ; at = filepath.Dir(at) {
-		have, err := space.Free(at)
+		have, err := diskspace.Free(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
 			continue
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/share/sharetest/servers"
+	"github.com/freshet/freshet/internal/shareservers"
 	"github.com/freshet/freshet/share/source"
 )
 
@@ -24,12 +24,12 @@ func TestFTPSRefused(t *testing.T) {
 		}
 		return err
 	}
-	plain := servers.VSFTPD(t, servers.Reachable(t))
+	plain := shareservers.VSFTPD(t, shareservers.Reachable(t))
 	if err := dial("ftpes"+strings.TrimPrefix(plain.URL, "ftp"), source.Options{}); err == nil || source.ClassOf(err) != source.Protocol || !strings.Contains(err.Error(), "offers no TLS") {
 		t.Errorf("no TLS: %v", err)
 	}
-	for _, start := range []servers.Start{servers.FTPS, servers.ImplicitFTPS} {
-		s := start(t, servers.Reachable(t))
+	for _, start := range []shareservers.Start{shareservers.FTPS, shareservers.ImplicitFTPS} {
+		s := start(t, shareservers.Reachable(t))
 		if err := dial(s.URL, source.Options{}); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("%s: not trusted: %v", s.Name, err)
 		}

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/share/sharetest/servers"
+	"github.com/freshet/freshet/internal/shareservers"
 	"github.com/freshet/freshet/share/source"
 )
 
@@ -31,26 +31,26 @@ func parse(t *testing.T, s string) *url.URL {
 // scripts, ranged reads, missing and denied folders.
 func TestSources(t *testing.T) {
 	t.Parallel()
-	for _, run := range servers.All() {
+	for _, run := range shareservers.All() {
 		t.Run("server", func(t *testing.T) {
 			t.Parallel()
-			root := servers.Reachable(t)
+			root := shareservers.Reachable(t)
 			mtime := time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
 			names := []string{"plain.txt", "with space & 100%.txt", "Пугачёва - Миллион алых роз.mp3", "žąsys.txt", "#hash.txt"}
 			for i, n := range names {
-				p := servers.Write(t, filepath.Join(root, "Музыка", n), strings.Repeat("x", 10+i))
+				p := shareservers.Write(t, filepath.Join(root, "Музыка", n), strings.Repeat("x", 10+i))
 				if err := os.Chtimes(p, mtime, mtime); err != nil {
 					t.Fatal(err)
 				}
 			}
 			big := bytes.Repeat([]byte("0123456789abcdef"), 8192)
-			servers.Write(t, filepath.Join(root, "big.bin"), string(big))
+			shareservers.Write(t, filepath.Join(root, "big.bin"), string(big))
 			for _, d := range []string{"empty", "sealed", "listless"} {
 				if err := os.Mkdir(filepath.Join(root, d), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
-			servers.Write(t, filepath.Join(root, "listless", "inside.txt"), "x")
+			shareservers.Write(t, filepath.Join(root, "listless", "inside.txt"), "x")
 			if err := os.Chmod(filepath.Join(root, "sealed"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func checkRoot(t *testing.T, ctx context.Context, s servers.Server, src source.Source) {
+func checkRoot(t *testing.T, ctx context.Context, s shareservers.Server, src source.Source) {
 	entries, err := src.List(ctx, "")
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
@@ -97,7 +97,7 @@ func checkRoot(t *testing.T, ctx context.Context, s servers.Server, src source.S
 	}
 }
 
-func checkNames(t *testing.T, ctx context.Context, s servers.Server, src source.Source, names []string, mtime time.Time) {
+func checkNames(t *testing.T, ctx context.Context, s shareservers.Server, src source.Source, names []string, mtime time.Time) {
 	entries, err := src.List(ctx, "Музыка")
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
@@ -120,7 +120,7 @@ func checkNames(t *testing.T, ctx context.Context, s servers.Server, src source.
 // near allows for LIST, which gives days alone for files older than half a year.
 func near(a, b int64) bool { return a/86400 == b/86400 }
 
-func checkReads(t *testing.T, ctx context.Context, s servers.Server, src source.Source, big []byte) {
+func checkReads(t *testing.T, ctx context.Context, s shareservers.Server, src source.Source, big []byte) {
 	f, err := src.Open(ctx, "big.bin")
 	if err != nil {
 		t.Fatalf("%s: %v", s.Name, err)
@@ -143,7 +143,7 @@ func checkReads(t *testing.T, ctx context.Context, s servers.Server, src source.
 	}
 }
 
-func checkErrors(t *testing.T, ctx context.Context, s servers.Server, src source.Source) {
+func checkErrors(t *testing.T, ctx context.Context, s shareservers.Server, src source.Source) {
 	for _, path := range []string{"missing", "missing/deeper", "Музыка/нет"} {
 		if _, err := src.List(ctx, path); source.ClassOf(err) != source.Gone {
 			t.Errorf("%s: list %s: %v, want gone", s.Name, path, err)
@@ -173,9 +173,9 @@ func checkErrors(t *testing.T, ctx context.Context, s servers.Server, src source
 // left out.
 func TestShareEnumeration(t *testing.T) {
 	t.Parallel()
-	root := servers.Reachable(t)
-	servers.Write(t, filepath.Join(root, "a.txt"), "a")
-	s := servers.Samba(t, root)
+	root := shareservers.Reachable(t)
+	shareservers.Write(t, filepath.Join(root, "a.txt"), "a")
+	s := shareservers.Samba(t, root)
 	src, err := source.Dial(t.Context(), parse(t, strings.TrimSuffix(s.URL, "/share")), s.Options)
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestDialErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed := servers.FreePort(t)
+	closed := shareservers.FreePort(t)
 	for _, scheme := range source.Names() {
 		if scheme == "file" {
 			continue
@@ -237,8 +237,8 @@ func TestDialErrors(t *testing.T) {
 // Wrong credentials are denied.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	root := servers.Reachable(t)
-	for _, run := range []servers.Start{servers.VSFTPD, servers.SSHD} {
+	root := shareservers.Reachable(t)
+	for _, run := range []shareservers.Start{shareservers.VSFTPD, shareservers.SSHD} {
 		s := run(t, root)
 		u := parse(t, s.URL)
 		u.User = url.UserPassword("somebody", "wrong")
@@ -254,9 +254,9 @@ func TestCredentials(t *testing.T) {
 // stand, and only with the right ones.
 func TestUserOfShare(t *testing.T) {
 	t.Parallel()
-	root := servers.Reachable(t)
-	servers.Write(t, filepath.Join(root, "тайна.txt"), "x")
-	s := servers.Samba(t, root)
+	root := shareservers.Reachable(t)
+	shareservers.Write(t, filepath.Join(root, "тайна.txt"), "x")
+	s := shareservers.Samba(t, root)
 	list := func(user, password string, o source.Options) ([]source.Entry, error) {
 		u := parse(t, strings.TrimSuffix(s.URL, "share")+"private")
 		if user != "" {
@@ -270,9 +270,11 @@ func TestUserOfShare(t *testing.T) {
 		return src.List(t.Context(), "")
 	}
 	for name, got := range map[string]func() ([]source.Entry, error){
-		"in the URL": func() ([]source.Entry, error) { return list(servers.User, servers.Password, source.Options{}) },
+		"in the URL": func() ([]source.Entry, error) {
+			return list(shareservers.User, shareservers.Password, source.Options{})
+		},
 		"in the options": func() ([]source.Entry, error) {
-			return list("", "", source.Options{User: servers.User, Password: servers.Password})
+			return list("", "", source.Options{User: shareservers.User, Password: shareservers.Password})
 		},
 	} {
 		entries, err := got()
@@ -280,7 +282,7 @@ func TestUserOfShare(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, entries, err)
 		}
 	}
-	for _, bad := range [][2]string{{servers.User, "wrong"}, {"", ""}} {
+	for _, bad := range [][2]string{{shareservers.User, "wrong"}, {"", ""}} {
 		if entries, err := list(bad[0], bad[1], source.Options{}); source.ClassOf(err) != source.Denied {
 			t.Errorf("%q: %v, %v, want denied", bad, entries, err)
 		}
@@ -335,7 +337,7 @@ func TestErrorsTellNoPassword(t *testing.T) {
 // server proves first who it is, or the source says so.
 func TestPasswordsForRanges(t *testing.T) {
 	t.Parallel()
-	closed := servers.FreePort(t)
+	closed := shareservers.FreePort(t)
 	for _, tt := range []struct {
 		spec    string
 		options source.Options

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/lab/port"
+	"github.com/freshet/freshet/internal/testport"
 	"github.com/freshet/freshet/signal"
 )
 
@@ -145,7 +145,7 @@ func TestLogOfNginx(t *testing.T) {
 		t.Skip("nginx is not installed")
 	}
 	dir := t.TempDir()
-	n, err := port.Free()
+	n, err := testport.Free()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/internal/pgload"
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/dump"
 	"github.com/freshet/freshet/store/local"

@@ -5,8 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/freshet/freshet/internal/pgtest"
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/postgres/pgtest"
 	"github.com/freshet/freshet/store/storetest"
 )
 

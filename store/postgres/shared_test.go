@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/freshet/freshet/internal/pgtest"
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/postgres/pgtest"
 	"github.com/freshet/freshet/weburl"
 )
 

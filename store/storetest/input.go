@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
+	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )

@@ -17,12 +17,12 @@ import (
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/internal/pgload"
 	"github.com/freshet/freshet/internal/usage"
 	"github.com/freshet/freshet/lab/jsweb"
 	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
-	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 

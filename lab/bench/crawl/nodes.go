@@ -17,10 +17,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/freshet/freshet/internal/pgload"
 	"github.com/freshet/freshet/lab/testweb"
 	"github.com/freshet/freshet/lab/testweb/behaviour"
 	"github.com/freshet/freshet/lab/testweb/truth"
-	"github.com/freshet/freshet/store/postgres/pgload"
 )
 
 // Nodes is one crawl of a test web by so many processes that share a database,

@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/pgload"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/store/local"
-	"github.com/freshet/freshet/store/postgres/pgload"
 	"github.com/freshet/freshet/weburl"
 )
 

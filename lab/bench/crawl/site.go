@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Site is a closed web: pages 0 to Pages-1, spread over hosts that share one

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/node"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/app"
+	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/signal"
 )
 
@@ -243,7 +243,7 @@ func (e *Experiment) result(row *Row) {
 
 // ask takes the mean of what the robot says of itself, over the time that is
 // measured.
-func (e *Experiment) ask(ctx context.Context, n *node.Node) (freshness, age float64) {
+func (e *Experiment) ask(ctx context.Context, n *app.Node) (freshness, age float64) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	count := 0.
@@ -266,7 +266,7 @@ func (e *Experiment) ask(ctx context.Context, n *node.Node) (freshness, age floa
 }
 
 // signal tells the robot of changes as they happen.
-func (e *Experiment) signal(ctx context.Context, n *node.Node) {
+func (e *Experiment) signal(ctx context.Context, n *app.Node) {
 	next := make([]int, len(e.site.rates))
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

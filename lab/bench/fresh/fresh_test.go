@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/store/postgres/pgtest"
+	"github.com/freshet/freshet/internal/pgtest"
 )
 
 var cluster pgtest.Lazy

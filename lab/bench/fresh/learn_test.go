@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/change"
-	"github.com/freshet/freshet/revisit"
+	"github.com/freshet/freshet/freshness/change"
+	"github.com/freshet/freshet/freshness/revisit"
 )
 
 // learner keeps a site fresh by the code that learns in the live robot, on a

@@ -8,8 +8,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/config"
-	"github.com/freshet/freshet/node"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -17,7 +17,7 @@ import (
 // Robot is the whole of serve (robot, planner, store, index) in a process of
 // somebody's own, under a policy that divides a budget.
 type Robot struct {
-	*node.Node
+	*app.Node
 	cancel context.CancelFunc
 	ended  chan struct{}
 	err    error // once ended
@@ -46,7 +46,7 @@ func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	n, err := node.New(ctx, settings, node.Options{Dir: c.Dir, AllowPrivate: true, Log: c.Log, Rates: c.Rates, Dial: c.Dial})
+	n, err := app.New(ctx, settings, app.Options{Dir: c.Dir, AllowPrivate: true, Log: c.Log, Rates: c.Rates, Dial: c.Dial})
 	if err != nil {
 		cancel()
 		return nil, err
@@ -94,7 +94,7 @@ func (c *RobotConfig) seed(ctx context.Context, settings *config.Config) (err er
 	if len(c.Seeds) == 0 {
 		return nil
 	}
-	parts, err := node.Open(ctx, c.Dir, settings, false)
+	parts, err := app.Open(ctx, c.Dir, settings, false)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/weburl"
 )
 

@@ -22,8 +22,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/freshet/freshet/lab/port"
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
+	"github.com/freshet/freshet/internal/testport"
 )
 
 // Config describes a chain.
@@ -285,6 +285,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 // free returns a loopback address that nobody listens at.
 func free() (string, error) {
-	n, err := port.Free()
+	n, err := testport.Free()
 	return fmt.Sprintf("127.0.0.1:%d", n), err
 }

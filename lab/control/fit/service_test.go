@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 func drawn(p *PH, n int, label string) *Sample {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
-	"github.com/freshet/freshet/lab/rng"
 )
 
 // poisson is a field of given change rates, one of many that could have been:

@@ -16,9 +16,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/freshet/freshet/internal/spell"
 	"github.com/freshet/freshet/lab/field"
 	"github.com/freshet/freshet/lab/monitor"
-	"github.com/freshet/freshet/spell"
 )
 
 // ErrInput is in every error about a plan or a result file that makes no sense.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // tail is the probability of |T| >= t by Student's t, integrated step by step

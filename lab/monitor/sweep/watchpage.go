@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/freshet/freshet/progress"
+	"github.com/freshet/freshet/internal/progress"
 )
 
 var watchPage = template.Must(template.New("watch").Funcs(template.FuncMap{"clock": progress.Clock, "percent": func(v float64) float64 { return 100 * v }}).Parse(`<!DOCTYPE html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="2"><title>Sweep {{.Plan}}</title>

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freshet/freshet/internal/spell"
 	"github.com/freshet/freshet/lab/strategy/syntax"
-	"github.com/freshet/freshet/spell"
 )
 
 // Options change what a script means from outside.

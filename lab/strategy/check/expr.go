@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/freshet/freshet/internal/spell"
 	"github.com/freshet/freshet/lab/strategy/syntax"
-	"github.com/freshet/freshet/spell"
 )
 
 // expr types an expression that must have a value.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/webgraph"
 	"github.com/freshet/freshet/lab/webgraph/rank"
 )

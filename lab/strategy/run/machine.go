@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/strategy/check"
 	"github.com/freshet/freshet/lab/strategy/contain"
 	"github.com/freshet/freshet/lab/strategy/syntax"

@@ -8,7 +8,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Web is the graph that a strategy runs on. Pages are numbered from 0; a site

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/content"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strconv"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/name"
 )
 

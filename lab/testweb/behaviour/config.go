@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/freshet/freshet/spell"
+	"github.com/freshet/freshet/internal/spell"
 )
 
 // Active is a behaviour of a configuration with its name.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // deadLinks puts links to documents that do not exist into pages.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // latency makes hosts answer late: each host has a lognormal mean, each request

@@ -3,7 +3,7 @@ package behaviour
 import (
 	"errors"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // mirror makes hosts repeat the text of others: the documents of an earlier host

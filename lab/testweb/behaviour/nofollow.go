@@ -3,7 +3,7 @@ package behaviour
 import (
 	"errors"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // noFollow marks links, and some whole pages, as not to be followed or indexed.

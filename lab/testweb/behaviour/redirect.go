@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/name"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )

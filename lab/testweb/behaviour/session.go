@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // session puts a session number into all links of a host: whoever comes without

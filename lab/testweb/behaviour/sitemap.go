@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/testweb/name"
 	"github.com/freshet/freshet/lab/testweb/truth"
 )

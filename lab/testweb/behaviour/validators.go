@@ -4,7 +4,7 @@ import (
 	"errors"
 	"math"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // validators makes hosts lie about versions, or say nothing of them.

@@ -1,6 +1,6 @@
 package content
 
-import "github.com/freshet/freshet/lab/rng"
+import "github.com/freshet/freshet/internal/rng"
 
 // LinkForm is how a site's author writes links to the same site.
 type LinkForm uint8

@@ -11,7 +11,7 @@ package content
 import (
 	"math"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // zipfExponent is the exponent of word frequencies in running text (Zipf 1949:

@@ -3,7 +3,7 @@ package content
 import (
 	"strings"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // vocabularySize is the number of words of each language: the commonest are

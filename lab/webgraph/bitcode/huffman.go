@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/freshet/freshet/huffman"
+	"github.com/freshet/freshet/internal/huffman"
 )
 
 // MaxLength is the greatest length of a word of a Prefix code: a word is then

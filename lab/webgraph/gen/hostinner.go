@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // inner appends n < pages links to documents of the site.

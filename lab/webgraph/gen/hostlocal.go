@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // HostLocal is a web of sites as a pure function of a seed: the links of any page

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // outer appends n links to other sites, each once; fewer if there are not as many

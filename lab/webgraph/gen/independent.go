@@ -4,7 +4,7 @@ import (
 	"context"
 	"math"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // erdosRenyi draws each of the n(n-1) possible links with probability p, by the

@@ -5,7 +5,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // The mean of the law, of its probabilities added one by one, and of many draws

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Matched is a web whose links are computed both ways from the seed alone: those

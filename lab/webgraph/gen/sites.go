@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sort"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // Layout says which site each page is on: sites are numbered from 0 and their

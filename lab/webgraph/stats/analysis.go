@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/webgraph/powerlaw"
 	"github.com/freshet/freshet/lab/webgraph/rank"
 )

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/lab/webgraph"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 func distances(t interface{ Fatal(...any) }, g Graph, opt DistanceOptions) *Distances {

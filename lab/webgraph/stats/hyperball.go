@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 // HyperBall (Boldi and Vigna 2013) keeps for every page a HyperLogLog counter

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/freshet/freshet/lab/rng"
+	"github.com/freshet/freshet/internal/rng"
 )
 
 func trawl(t interface{ Fatal(...any) }, g Graph, opt TrawlOptions) *Trawled {

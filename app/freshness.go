@@ -1,0 +1,113 @@
+package app
+
+import (
+	"context"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/freshet/freshet/config"
+	"github.com/freshet/freshet/console"
+	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/freshness"
+	"github.com/freshet/freshet/store"
+	"github.com/freshet/freshet/weburl"
+)
+
+// newPlanner makes what decides when pages are visited: the planner, the
+// scheduler where a budget is divided, and the estimator.
+func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
+	n.importance.Clicks = &n.clicks
+	if n.indexer != nil {
+		n.importance.Popularity = n.indexer.Popularity
+	}
+	plan, n.scheduler, err = freshness.NewPlanner(freshness.SchedulerConfig{
+		Policy: c.Policy, Budget: c.Budget, BudgetBytes: float64(c.BudgetBytes) / 86400, MinRevisit: c.MinRevisit, Store: n.parts.Store, Start: n.started, Log: n.log,
+		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.member != nil, Rates: n.rates,
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.estimator = &freshness.Estimator{
+		Store: n.parts.Store, Log: n.log, Start: n.started, Scheduler: n.scheduler, Importance: n.importance.Of, PlansHost: n.plansHost, BudgetBytes: c.BudgetBytes > 0, Rates: n.rates,
+	}
+	return plan, nil
+}
+
+// plansHost reports whether this process plans for a host: of the processes that
+// share a database and serve, each host has one that does (rendezvous hashing). A
+// process that only crawls has no console, and no plans.
+func (n *Node) plansHost(host string) bool {
+	if n.member == nil {
+		return true
+	}
+	score := func(name string) uint64 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(name + "\x00" + host))
+		return h.Sum64()
+	}
+	own := score(n.parts.id.Name)
+	for _, o := range n.member.Others() {
+		if o.Address != "" && score(o.Name) > own {
+			return false
+		}
+	}
+	return true
+}
+
+// freshnessStatus fills in what the estimator last reported.
+func (n *Node) freshnessStatus(s *console.Status) {
+	r := n.estimator.Report()
+	s.Freshness, s.Age = r.Freshness, r.Age
+	for _, needed := range r.Needed {
+		s.Needed = append(s.Needed, console.Needed(needed))
+	}
+	for i := range r.Hosts {
+		s.Top = append(s.Top, hostRow(&r.Hosts[i]))
+	}
+}
+
+func hostRow(h *freshness.HostReport) console.Host {
+	row := console.Host{
+		Name: h.Host.Name, Pages: h.Pages, Queue: h.Queue, Freshness: h.Freshness, Age: h.Age, Delay: h.Host.Delay, Failing: h.Host.Error, Robots: robotsWaits(h),
+	}
+	if len(row.Robots) > 0 && h.Host.Reason == store.ReasonRobotsNoAnswer { // the list says more
+		row.Failing = ""
+	}
+	return row
+}
+
+// robotsWaits lists the robots.txt files of a host for which pages wait.
+func robotsWaits(h *freshness.HostReport) (waits []console.RobotsWait) {
+	for i := range h.Host.Robots {
+		rb := &h.Host.Robots[i]
+		if h.RobotsWaits[rb.Scheme] == 0 || !rb.Failed() {
+			continue
+		}
+		w := console.RobotsWait{URL: rb.Scheme + "://" + h.Host.Name + "/robots.txt", Why: rb.Why, Pages: h.RobotsWaits[rb.Scheme], Since: rb.Since, Next: crawl.RobotsNext(rb)}
+		if rb.Status != 0 {
+			w.Why = "status " + strconv.Itoa(rb.Status)
+		}
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+// clickPatience is how long the store may take to find a clicked page.
+const clickPatience = time.Second
+
+// Clicked counts that somebody opened a result of a search, if it is a page that
+// the robot knows.
+func (n *Node) Clicked(address string) {
+	u, err := weburl.Parse(address)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), clickPatience)
+	defer cancel()
+	p, err := n.parts.Store.Page(ctx, u)
+	if err != nil {
+		return
+	}
+	n.clicks.Add(p.URL, time.Now())
+}
