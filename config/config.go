@@ -170,7 +170,7 @@ type Render struct {
 // PDF bounds what reading PDF documents may cost.
 type PDF struct {
 	Memory    Bytes         `yaml:"max_memory" doc:"Most memory of one document; one that wants more is not read until it changes."`
-	Time      time.Duration `yaml:"max_time" doc:"Longest time of one document; one that takes longer is not read until it changes."`
+	Time      time.Duration `yaml:"max_time" doc:"Longest CPU time of one document; one that takes longer is not read until it or the limit changes."`
 	Instances int           `yaml:"instances" doc:"Documents read at the same time, by all robots and the indexer together."`
 }
 

@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -16,13 +17,20 @@ import (
 )
 
 // Hostile PDF documents do not end a crawl. One that exceeds a limit is marked in
-// its record and read again only when its bytes change.
+// its record and read again only when its bytes or the limits change.
 func TestHostilePDF(t *testing.T) {
 	t.Parallel()
 	var body atomic.Pointer[[]byte]
+	var honours atomic.Bool // conditions
 	set := func(b []byte) { body.Store(&b) }
-	set(pdftest.Bomb(100 << 20))
-	special := map[string]http.HandlerFunc{"/bomb.pdf": func(w http.ResponseWriter, _ *http.Request) {
+	set(pdftest.Bomb(1 << 20))
+	special := map[string]http.HandlerFunc{"/bomb.pdf": func(w http.ResponseWriter, q *http.Request) {
+		tag := fmt.Sprintf(`"%d"`, len(*body.Load()))
+		if honours.Load() && q.Header.Get("If-None-Match") == tag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Etag", tag)
 		w.Header().Set("Content-Type", "application/pdf")
 		_, _ = w.Write(*body.Load())
 	}}
@@ -78,13 +86,17 @@ func TestHostilePDF(t *testing.T) {
 		}
 		return *r.page(t, bomb)
 	}
-	closed := pdftext.NewPool(pdftext.Config{}) // whoever reads with it gets no page
+	closed := pdftext.NewPool(limits) // whoever reads with it gets no page
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	same := visitAgain(closed)
 	if same.Reason != first.Reason || same.Digest != first.Digest || same.Body != first.Body || !same.History.Last.After(first.History.Last) {
 		t.Errorf("the same document: reason %q, visited %v after %v, body %v was %v", same.Reason, same.History.Last, first.History.Last, same.Body, first.Body)
+	}
+	honours.Store(true)
+	if p := visitAgain(pdftest.NewPool(t, pdftext.Config{Memory: 256 << 20, Time: time.Minute})); p.Reason != "" || p.Digest == first.Digest {
+		t.Errorf("the same document with more memory: reason %q, digest %x; want a text", p.Reason, p.Digest)
 	}
 	set(pdftest.Links(3))
 	if p := visitAgain(pdftest.NewPool(t, limits)); p.State != store.OK || p.Reason != "" || p.Error != "" || p.Digest == first.Digest {

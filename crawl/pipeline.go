@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -109,8 +110,8 @@ func (a *agent) requestOf(v *pageVisit) fetch.Request {
 	req := fetch.Request{URL: v.url, Room: a.answer, Private: v.private}
 	// An error page's validators say nothing of the page, nor does a shell's of what scripts
 	// put into it. Whether a page may be shown again only a whole answer tells: servers leave
-	// headers out of a 304.
-	if p.State == store.OK && !p.Rendered && !p.Waits && !p.NoIndex {
+	// headers out of a 304. A document that may be read now needs its body.
+	if p.State == store.OK && !p.Rendered && !p.Waits && !p.NoIndex && !extract.Problem(p.Reason).ReadsAgain(p.Digest, a.robot.config.PDF) {
 		req.ETag, req.LastModified = p.ETag, p.LastModified
 	}
 	return req

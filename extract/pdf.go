@@ -6,8 +6,6 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/weburl"
 )
@@ -18,13 +16,13 @@ const maxPDFPages = 50
 // PDF reads title, text and links of a PDF document: link annotations, and the
 // addresses that stand in the text. Of a damaged one it returns what could be
 // read, maybe nothing. A document that exceeds the limits of o.PDF has a Problem,
-// the digest of its bytes, and no content.
+// a digest of its bytes, and no content.
 func PDF(ctx context.Context, body []byte, base weburl.URL, o Options) *Page {
 	o = o.withDefaults()
 	if o.PDF == nil {
 		return emptyPage()
 	}
-	raw := bodyDigest(body)
+	raw := refusal(body, o.PDF)
 	if o.Refused == raw {
 		return &Page{Problem: o.RefusedFor, Digest: raw}
 	}
@@ -54,9 +52,6 @@ func PDF(ctx context.Context, body []byte, base weburl.URL, o Options) *Page {
 	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
 	return p
 }
-
-// bodyDigest stands for a document whose content is not known.
-func bodyDigest(body []byte) [16]byte { return xxh3.Hash128(body).Bytes() }
 
 // addPlain adds an address that is no HTML link, once.
 func (p *Page) addPlain(address string, base weburl.URL, limit int, seen map[weburl.Key]bool) {

@@ -17,7 +17,7 @@ func AppendPart(b []byte, s *PartState) []byte {
 	}
 	b = binary.BigEndian.AppendUint64(b, s.Sum.Hash.High)
 	b = binary.BigEndian.AppendUint64(b, s.Sum.Hash.Low)
-	for _, v := range []int64{s.Sum.Files, s.Sum.Folders, s.Sum.Media, s.Sum.Bytes, int64(s.Sum.Time), s.Changed} {
+	for _, v := range []int64{s.Sum.Files, s.Sum.Folders, s.Sum.Media, s.Sum.Bytes, int64(s.Sum.Time), s.Changed, int64(s.Refused)} {
 		b = binary.AppendVarint(b, v)
 	}
 	return b
@@ -48,6 +48,10 @@ func ParsePart(b []byte) (PartState, error) {
 		}
 		*v = x
 		b = b[n:]
+	}
+	if len(b) > 0 { // earlier programs wrote none
+		refused, _ := binary.Varint(b)
+		s.Refused = uint32(refused)
 	}
 	s.Sum.Time = time.Duration(took)
 	return s, nil

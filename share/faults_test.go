@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/extract/pdftext"
+	"github.com/freshet/freshet/extract/pdftext/pdftest"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/part"
 )
@@ -300,6 +302,33 @@ func TestSlowTags(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// A document that exceeds a limit is read again only under other limits.
+func TestRefusedDocument(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	writeFile(t, filepath.Join(root, "bomb.pdf"), string(pdftest.Bomb(1<<20)))
+	store := open(t)
+	for _, tt := range []struct {
+		name   string
+		memory int64
+		reads  int64
+		hasTag bool
+	}{{"first", 48 << 20, 1, false}, {"again", 48 << 20, 0, false}, {"more memory", 256 << 20, 1, true}, {"the same", 256 << 20, 0, true}} {
+		pool := pdftest.NewPool(t, pdftext.Config{Memory: tt.memory})
+		sink := newHeard()
+		r, names := robot(t, store, sink, share.Config{Media: true, PDF: pool}, "file://"+root)
+		if got := sweep(t, r, names).TagReads; got != tt.reads {
+			t.Errorf("%s: %d reads of tags, want %d", tt.name, got, tt.reads)
+		}
+		must(t, store.Files(t.Context(), names[0], "", "", func(_ string, f *share.File) error {
+			if got := f.Media.Text != ""; got != tt.hasTag || got != (f.TagError == "") {
+				t.Errorf("%s: TagError %q, text: %v, want text: %v", tt.name, f.TagError, got, tt.hasTag)
+			}
+			return nil
+		}))
+	}
 }
 
 // A file that loses the connection each time is blamed at the second time: all

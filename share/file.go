@@ -22,8 +22,15 @@ type File struct {
 	Seen     int64 // first seen, seconds since 1970 UTC
 	Media    media.Info
 	// TagError is why the file has no tags although its kind has some: the class
-	// of an error, or "tags". They are not tried again until the file changes.
+	// of an error, or "tags", or a problem and who met it (see scan.reader). They are not
+	// tried again until the file changes, or another reader scans it.
 	TagError string
+}
+
+// refusedBy returns which reader met a problem with the file (see scan.reader), or "".
+func (f *File) refusedBy() string {
+	_, reader, _ := strings.Cut(f.TagError, " ")
+	return reader
 }
 
 // Name returns the last name of the path.

@@ -1,11 +1,13 @@
 package share
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/freshet/freshet/share/media"
@@ -88,6 +90,7 @@ type scan struct {
 	goneBefore map[string]bool // those of the part's last scan
 	identity   string          // of the root, at the beginning
 	rootSeen   bool            // the root was seen since the walk
+	refused    bool            // a document exceeds the reader's limits
 	lost       error           // why the host cannot be connected to again
 	counts     Counts
 }
@@ -158,7 +161,7 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 		r.Orphans = append(r.Orphans, s.part)
 	}
 	re := s.cfg.Bound.Recut(s.part, *r)
-	if known && old.Changed > 0 && !r.Missing && !s.spilled && !s.emptied && r.Sum.Hash == old.Sum.Hash && len(re.New) == 0 && !re.Merge {
+	if known && old.Changed > 0 && !r.Missing && !s.spilled && !s.emptied && r.Sum.Hash == old.Sum.Hash && !s.refusedByOther() && len(re.New) == 0 && !re.Merge {
 		return outcome{again: r.Orphans}, nil
 	}
 	_, high := s.part.Range()
@@ -166,6 +169,12 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	return s.finish(ctx, re)
+}
+
+// refusedByOther reports whether the part has documents that another version of the
+// program, or one with other limits, could not read.
+func (s *scan) refusedByOther() bool {
+	return s.cfg.Media && s.old.Refused != 0 && s.old.Refused != s.cfg.PDF.Fingerprint()
 }
 
 // file takes a file from the walk. What is held stays within twice the bound: a
@@ -263,11 +272,13 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 				return s.remove.Add(f.Path)
 			}
 			f.Media.Text = "" // the difference needs none of it
-			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) {
+			refusedBy := f.refusedBy()
+			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) || s.cfg.Media && refusedBy != "" && refusedBy != s.reader() {
 				changes = append(changes, difference{n, f})
 			} else if len(sides) > 0 && sides[n.stem()] != "" {
 				same[n.stem()] = f
 			}
+			s.refused = s.refused || refusedBy != ""
 			step()
 			return nil
 		})
@@ -431,15 +442,21 @@ func (s *scan) tags(ctx context.Context, f *File) error {
 		}
 		if err != nil {
 			class := source.Class(noTags)
+			f.TagError = noTags
 			if f.Media.Problem != "" {
 				class = source.Class(f.Media.Problem)
+				f.TagError = f.Media.Problem + " " + s.reader()
+				s.refused = true
 			}
 			s.counts.fail(class)
-			f.TagError = string(class)
 		}
 		return nil
 	})
 }
+
+// reader names the version and the limits of who reads tags, in the TagError of files that
+// exceeded them.
+func (s *scan) reader() string { return strconv.FormatUint(uint64(s.cfg.PDF.Fingerprint()), 16) }
 
 // noTags is the reason of files whose bytes are damaged, or say nothing.
 const noTags = "tags"
@@ -577,11 +594,14 @@ func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
 	out := outcome{again: r.Orphans, missing: r.Missing}
 	out.changed = r.Missing || s.old.Changed == 0 || r.Sum.Hash != s.old.Sum.Hash
 	state := PartState{Part: s.part, Sum: re.Sum, Changed: s.now}
+	if s.refused {
+		state.Refused = s.cfg.PDF.Fingerprint()
+	}
 	if !out.changed {
 		state.Changed = s.old.Changed
 	}
 	for _, n := range re.New {
-		s.batch.Parts = append(s.batch.Parts, PartState{Part: n.Part, Sum: n.Sum, Changed: s.now})
+		s.batch.Parts = append(s.batch.Parts, PartState{Part: n.Part, Sum: n.Sum, Changed: s.now, Refused: state.Refused})
 	}
 	outer, ok := s.host.table.Around(s.part)
 	switch {
@@ -595,6 +615,7 @@ func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
 		s.counts.StoreReads++
 		o.Part = outer
 		o.Sum = o.Sum.Plus(state.Sum)
+		o.Refused = cmp.Or(o.Refused, state.Refused)
 		s.batch.Parts = append(s.batch.Parts, o)
 		s.batch.Gone = append(s.batch.Gone, s.part)
 		if s.cfg.Bound.Load(o.Sum) > 2 {

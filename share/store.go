@@ -48,7 +48,8 @@ func (b *Batch) Writes() int64 {
 type PartState struct {
 	Part    part.Part
 	Sum     part.Sum
-	Changed int64 // last scan that found a change, seconds since 1970 UTC; 0: never scanned to its end
+	Changed int64  // last scan that found a change, seconds since 1970 UTC; 0: never scanned to its end
+	Refused uint32 // the fingerprint of the reader (see scan.reader) that met a document beyond its limits here; 0: none
 }
 
 // Host is one root that is read over one protocol.

@@ -26,7 +26,7 @@ import (
 // Config bounds what reading documents may cost. Zero values are defaults.
 type Config struct {
 	Memory    int64         // bytes that one document may take; default 256 MiB
-	Time      time.Duration // that one document may be read; default 20 s
+	Time      time.Duration // of a CPU that one document may take; default 20 s
 	Instances int           // documents that are read at the same time; default 2
 	Idle      time.Duration // after which an unused sandbox is released; default 1 min
 	// CacheDir keeps the compiled module between runs, about 21 MB. It holds

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/klippa-app/go-pdfium"
 	pdfium_errors "github.com/klippa-app/go-pdfium/errors"
@@ -62,9 +61,6 @@ type Document struct {
 	Pages         int      // of the whole document
 }
 
-// errTime ends a sandbox whose document took too long.
-var errTime = errors.New("time limit")
-
 // Read reads a document of size bytes. What was read before an error is returned
 // with it. A nil pool reads nothing.
 func (p *Pool) Read(ctx context.Context, r io.ReaderAt, size int64, l Limits) (d Document, err error) {
@@ -80,12 +76,11 @@ func (p *Pool) Read(ctx context.Context, r io.ReaderAt, size int64, l Limits) (d
 	}
 	healthy := false
 	defer func() { p.release(s, healthy) }()
-	timer := time.AfterFunc(p.config.Time, func() { s.cancel(errTime) })
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	in := &input{r: r, size: size}
 	defer func() { in.r = nil }() // the library keeps in after some traps
-	err = s.read(in, l, &d)
-	healthy = timer.Stop() && stop() && s.ctx.Err() == nil
+	err = timed(p.config.Time, s.cancel, func() error { return s.read(in, l, &d) })
+	healthy = stop() && s.ctx.Err() == nil
 	var bad *Error
 	switch cause := context.Cause(s.ctx); {
 	case errors.Is(cause, errTime):

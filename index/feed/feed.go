@@ -353,7 +353,7 @@ func (x *Indexer) document(ctx context.Context, p *store.Page) (d *index.Documen
 	if page.Incomplete {
 		return nil, errors.Join(errIncomplete, ctx.Err())
 	}
-	if page.Problem.Final() {
+	if page.Problem.Final() || page.Problem == extract.UnreadPDF {
 		return nil, fmt.Errorf("%w: %s", errExtract, page.Problem)
 	}
 	if page.Sitemap || (page.Text == "" && page.Title == "") {

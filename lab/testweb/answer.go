@@ -19,7 +19,8 @@ type answer struct {
 	req   *http.Request
 	v     *visit
 	rec   *truth.Record
-	reset bool // the connection is to be broken once the reply is logged
+	reset bool      // the connection is to be broken once the reply is logged
+	ended time.Time // when the last bytes of a body were sent; zero without a body
 }
 
 func (a *answer) write() {
@@ -193,12 +194,33 @@ func (a *answer) send(h http.Header, body []byte) {
 	if r.Rate > 0 {
 		a.drip(body, r.Rate)
 	} else {
-		n, _ := a.rw.Write(body)
-		a.rec.Bytes = int64(n)
+		_ = a.deliver(body)
 	}
 	if a.reset {
 		_ = http.NewResponseController(a.rw).Flush() // so that what is not cut arrives
 	}
+}
+
+// lastBytes is the size of the end of a body that is sent after the time was noted. It
+// fits into the server's buffers together with the header.
+const lastBytes = 512
+
+// deliver writes a piece of the body. It notes the time before the last bytes leave: as
+// soon as the robot has them it may send its next request, long before this handler
+// runs again on a busy machine.
+func (a *answer) deliver(b []byte) error {
+	split := max(0, len(b)-lastBytes)
+	if split > 0 {
+		n, err := a.rw.Write(b[:split])
+		a.rec.Bytes += int64(n)
+		if err != nil {
+			return err
+		}
+	}
+	a.ended = time.Now()
+	n, err := a.rw.Write(b[split:])
+	a.rec.Bytes += int64(n)
+	return err
 }
 
 // dripPause is the time between two pieces of a slow body.
@@ -212,9 +234,7 @@ func (a *answer) drip(body []byte, rate float64) {
 		owed += rate * dripPause.Seconds()
 		if n := min(int(owed), len(body)); n > 0 {
 			owed -= float64(n)
-			m, err := a.rw.Write(body[:n])
-			a.rec.Bytes += int64(m)
-			if err != nil || ctl.Flush() != nil {
+			if a.deliver(body[:n]) != nil || ctl.Flush() != nil {
 				return
 			}
 			body = body[n:]
@@ -238,9 +258,7 @@ func (a *answer) bomb(h http.Header) {
 		return
 	}
 	for range n {
-		m, err := a.rw.Write(member)
-		a.rec.Bytes += int64(m)
-		if err != nil {
+		if a.deliver(member) != nil {
 			return
 		}
 	}

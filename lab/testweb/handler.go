@@ -43,6 +43,7 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 			rec.Local = ip.String()
 		}
 	}
+	var ended time.Time
 	switch {
 	case !known:
 		rec.Status, rec.Kind = http.StatusNotFound, truth.Missing
@@ -59,6 +60,7 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 		v := s.visit(host, dns, o, req.URL.Path, req.URL.RawQuery, s.Time(began))
 		a := answer{s: s, rw: rw, req: req, v: v, rec: &rec}
 		a.write()
+		ended = a.ended
 		s.describe(&rec, v)
 		s.release(v)
 		if a.reset {
@@ -66,7 +68,10 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 		}
 	}
 	if s.cfg.Truth != nil {
-		rec.Duration = time.Since(began).Seconds()
+		if ended.IsZero() {
+			ended = time.Now()
+		}
+		rec.Duration = ended.Sub(began).Seconds()
 		s.cfg.Truth.Add(&rec)
 	}
 }
