@@ -43,12 +43,12 @@ func BenchmarkQueries(b *testing.B) {
 	if err := e.Compact(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	snap := e.acquire()
-	defer snap.release()
-	b.Logf("%d segments", len(snap.parts))
+	snap := e.set.Acquire()
+	defer snap.Release()
+	b.Logf("%d segments", len(snap.Parts))
 	p.MeasureQueries(b, func(q query.Node) error {
 		r := index.Request{Query: q, Limit: 10, Now: indextest.Now()}.Bounded()
-		_, err := search.Run(context.Background(), snap.parts, r, search.Options{Languages: e.config.Languages})
+		_, err := search.Run(context.Background(), snap.Parts, r, search.Options{Languages: e.config.Languages})
 		return err
 	})
 }
@@ -129,9 +129,9 @@ func BenchmarkUpdates(b *testing.B) {
 	reader.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			start := time.Now()
-			snap := e.acquire()
-			_, err := search.Run(ctx, snap.parts, index.Request{Query: queries[i%len(queries)], Limit: 10, Now: indextest.Now()}.Bounded(), search.Options{Languages: e.config.Languages})
-			snap.release()
+			snap := e.set.Acquire()
+			_, err := search.Run(ctx, snap.Parts, index.Request{Query: queries[i%len(queries)], Limit: 10, Now: indextest.Now()}.Bounded(), search.Options{Languages: e.config.Languages})
+			snap.Release()
 			if err == nil {
 				searches = append(searches, time.Since(start))
 			}
@@ -160,5 +160,5 @@ func BenchmarkUpdates(b *testing.B) {
 	slices.Sort(applies)
 	slices.Sort(searches)
 	b.Logf("%d updates in %d s: %.1f CPU-s with %d searches, %d segments; Apply p50 %v p99 %v; search p50 %v p99 %v", len(applies)*125, seconds, took.Seconds(), len(searches),
-		len(e.segments), applies[len(applies)/2], applies[len(applies)*99/100], searches[len(searches)/2], searches[len(searches)*99/100])
+		len(e.set.Segments()), applies[len(applies)/2], applies[len(applies)*99/100], searches[len(searches)/2], searches[len(searches)*99/100])
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/engine/manifest"
+	"github.com/freshet/freshet/index/engine/segmentset"
 	"github.com/freshet/freshet/index/query"
 )
 
@@ -109,8 +110,8 @@ func TestLostWrites(t *testing.T) {
 	crashes, reached := 0, map[string]int{}
 	crash := func(stage string) {
 		if stage == "merged" { // no commit may remove files while they are copied
-			e.commitLock.Lock()
-			defer e.commitLock.Unlock()
+			e.set.LockCommits()
+			defer e.set.UnlockCommits()
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -122,7 +123,7 @@ func TestLostWrites(t *testing.T) {
 		copyUnsynced(t, r, e, dir, copied)
 		checkCrashed(t, copied)
 	}
-	e.testHook.Store(&crash)
+	e.set.TestHook.Store(&crash)
 	ctx := context.Background()
 	for n := uint64(1); n <= 120; n++ {
 		if err := e.Apply(ctx, versioned(n)); err != nil {
@@ -132,7 +133,7 @@ func TestLostWrites(t *testing.T) {
 		case n%10 == 0:
 			err = e.Commit(ctx)
 		case n%7 == 0:
-			_, err = e.mergeOnce(ctx, func(all []*held) []*held { return all })
+			_, err = e.set.MergeOnce(ctx, func(all []*held) []*held { return all })
 		case n%3 == 0:
 			err = e.refresh(ctx)
 		}
@@ -232,9 +233,9 @@ func TestChangesDuringMerge(t *testing.T) {
 			}
 		})
 	}
-	e.testHook.Store(&hook)
+	e.set.TestHook.Store(&hook)
 	for isDone := false; !isDone; {
-		if _, err := e.mergeOnce(ctx, func(all []*held) []*held { return all }); err != nil {
+		if _, err := e.set.MergeOnce(ctx, func(all []*held) []*held { return all }); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -281,7 +282,7 @@ func TestCrashWriter(t *testing.T) {
 		if err := errors.Join(e.Apply(ctx, versioned(n)), e.refresh(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.mergeOnce(ctx, func(all []*held) []*held { return all[:min(len(all), 3)] }); err != nil {
+		if _, err := e.set.MergeOnce(ctx, func(all []*held) []*held { return all[:min(len(all), 3)] }); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println(n)
@@ -364,7 +365,7 @@ func TestDamaged(t *testing.T) {
 	}
 	kinds := map[string]bool{}
 	for _, d := range entries {
-		if d.Name() == lockFile {
+		if d.Name() == segmentset.LockFile {
 			continue
 		}
 		kinds[filepath.Ext(d.Name())] = true
@@ -588,8 +589,8 @@ func TestDamageFoundLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.verifyAll(ctx)
-	if err := e.usable(); err != nil {
+	e.set.VerifyAll(ctx)
+	if err := e.set.Usable(); err != nil {
 		t.Fatalf("a whole index: %v", err)
 	}
 	all, err := e.Segments(ctx)
@@ -612,9 +613,9 @@ func TestDamageFoundLater(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	e.verifyAll(ctx)
+	e.set.VerifyAll(ctx)
 	for name, err := range map[string]error{
-		"usable": e.usable(), "apply": e.Apply(ctx, versioned(4)), "commit": e.Commit(ctx),
+		"usable": e.set.Usable(), "apply": e.Apply(ctx, versioned(4)), "commit": e.Commit(ctx),
 	} {
 		if !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v", name, err)

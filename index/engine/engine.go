@@ -23,22 +23,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/engine/bm25"
 	"github.com/freshet/freshet/index/engine/invert"
-	"github.com/freshet/freshet/index/engine/manifest"
+	"github.com/freshet/freshet/index/engine/merge"
 	"github.com/freshet/freshet/index/engine/search"
 	"github.com/freshet/freshet/index/engine/segment"
+	"github.com/freshet/freshet/index/engine/segmentset"
 )
 
 // Config are the engine's options. The zero value is usable.
@@ -82,137 +79,90 @@ func (c Config) withDefaults() Config {
 // Errors of Open and of a running engine.
 var (
 	// ErrLocked means that another process has the index open.
-	ErrLocked = errors.New("in use by another process")
+	ErrLocked = segmentset.ErrLocked
 	// ErrDamaged means that a file is not as it was written. The index is derived
 	// data: Reset makes an empty one, which the feed fills.
-	ErrDamaged = errors.New("the index is damaged")
+	ErrDamaged = segmentset.ErrDamaged
 	// ErrVersion means that another version of the program wrote the index.
-	ErrVersion = errors.New("the index has another format")
+	ErrVersion = segmentset.ErrVersion
 	// ErrClosed means that the engine was closed.
-	ErrClosed = errors.New("the index is closed")
+	ErrClosed = segmentset.ErrClosed
 )
 
 // Engine is an index.Engine. It is safe for concurrent use.
 type Engine struct {
 	dir    string
 	config Config
-	lock   *os.File
+	set    *segmentset.Set[*segment.Segment, *search.Part]
 
-	mu       sync.Mutex // of what follows
-	buffer   *invert.Buffer
-	pending  map[string]bool // identifiers that the next flush replaces in segments
-	segments []*held
-	obsolete []*held // merged away, perhaps still named by the manifest
-	next     uint64  // number of the next file
-	cursor   []byte  // of what was applied
-	merging  bool
+	// Under the lock of set.
+	buffer  *invert.Buffer
+	pending map[string]bool // identifiers that the next flush replaces in segments
 
-	commitLock sync.Mutex // one commit at a time; before mu
-	durable    atomic.Pointer[manifest.Manifest]
-	committed  []byte // encoding of the last manifest, to see whether anything changed
-
-	snapshotLock sync.Mutex
-	current      *snapshot
-
-	hasPending  atomic.Bool  // documents that no snapshot shows
-	lastSearch  atomic.Int64 // in nanoseconds since 1970
-	damage      atomic.Pointer[error]
-	mergeWanted chan struct{}
-	mergeEnded  chan struct{}
-	stop        context.CancelFunc
-	background  sync.WaitGroup
-	testHook    atomic.Pointer[func(stage string)] // called between the stages of merges and commits in tests
+	hasPending atomic.Bool  // documents that no snapshot shows
+	lastSearch atomic.Int64 // in nanoseconds since 1970
 }
 
 // held is a segment of the index.
-type held struct {
-	name      string
-	segment   *segment.Segment
-	part      *search.Part
-	state     state
-	isSynced  bool
-	isRetired bool
+type held = segmentset.Held[*segment.Segment, *search.Part]
 
-	version      int // of state
-	savedVersion int
-	stateFile    string // that the manifest names
+// pages is the schema of the set.
+type pages struct{ engine *Engine }
+
+// Open implements segmentset.Schema.
+func (pages) Open(path string) (*segment.Segment, error) { return segment.Open(path) }
+
+// NewPart implements segmentset.Schema.
+func (pages) NewPart(s *segment.Segment, st segmentset.State) *search.Part {
+	return search.NewPart(s, st.Dead, st.Bytes)
 }
 
-func (h *held) set(s state) {
-	h.state = s
-	h.version++
-	h.part = search.NewPart(h.segment, s.dead, s.popularity)
-}
+// Changeable implements segmentset.Schema: popularity is changed in place.
+func (pages) Changeable(s *segment.Segment) []byte { return s.Popularity() }
 
-const lockFile = "LOCK"
+// Flush implements segmentset.Schema.
+func (p pages) Flush() error { return p.engine.flush() }
+
+// Merge implements segmentset.Schema.
+func (pages) Merge(ctx context.Context, path string, parts []*search.Part, limit func(int)) (*segment.Segment, []segmentset.Mapping, error) {
+	reference := merge.Reference(parts)
+	w, err := segment.Create(path, reference, limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]segmentset.Mapping, len(parts))
+	err = segmentset.Guard(func() error {
+		mappings, err := merge.Run(ctx, w, parts, reference)
+		for i, m := range mappings {
+			out[i] = m
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Abort())
+	}
+	s, err := w.Finish()
+	return s, out, err
+}
 
 // Open opens the index in dir, or makes a new one. An index of Bleve, which
 // earlier versions wrote, is removed: the feed fills the new one.
-func Open(dir string, c Config) (_ *Engine, err error) {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return nil, fmt.Errorf("index: %w", err)
-	}
-	e := &Engine{dir: dir, config: c.withDefaults(), pending: map[string]bool{}, mergeWanted: make(chan struct{}, 1), mergeEnded: make(chan struct{}, 1)}
+func Open(dir string, c Config) (*Engine, error) {
+	e := &Engine{dir: dir, config: c.withDefaults(), pending: map[string]bool{}}
 	e.buffer = invert.NewBuffer(e.config.Languages[0], c.ReadText != nil)
-	if e.lock, err = lockDir(dir); err != nil {
-		return nil, fmt.Errorf("index %s: %w", dir, err)
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, e.closeFiles())
-		}
-	}()
-	if err := removeBleve(dir); err != nil {
+	var err error
+	e.set, err = segmentset.Open[*segment.Segment, *search.Part](dir, pages{e}, segmentset.Config{
+		CommitEvery: e.config.CommitEvery, MergeBytes: e.config.MergeBytes, Log: e.config.Log, Prepare: removeBleve,
+	})
+	if err != nil {
 		return nil, err
 	}
-	if why, err := os.ReadFile(filepath.Join(dir, damageFile)); err == nil {
-		return nil, fmt.Errorf("index %s: %w: it was found before: %s", dir, ErrDamaged, why)
-	}
-	total, err := e.openFiles()
-	if err != nil {
-		return nil, fmt.Errorf("index %s: %w", dir, explain(err))
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	e.stop = cancel
-	e.publish()
-	e.background.Go(func() { e.commitLoop(ctx) })
-	e.background.Go(func() { e.mergeLoop(ctx) })
-	if total > verifyAtOnce {
-		e.background.Go(func() { e.verifyAll(ctx) })
-	}
-	e.wantMerge()
+	e.set.Start()
 	return e, nil
 }
 
-// explain turns errors of files into those of the engine.
-func explain(err error) error {
-	switch {
-	case errors.Is(err, segment.ErrVersion), errors.Is(err, manifest.ErrVersion):
-		return fmt.Errorf("%w: %w", ErrVersion, err)
-	case errors.Is(err, segment.ErrDamaged), errors.Is(err, manifest.ErrDamaged), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return err
-}
-
-// lockDir keeps other processes out of a directory until the file is closed.
-func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o640)
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(lockWait); ; time.Sleep(lockWait / 20) {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
-			return f, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, errors.Join(ErrLocked, f.Close())
-		}
-	}
-}
-
-// lockWait is for how long Open waits for a process that is about to end.
-const lockWait = time.Second
+// Reset removes the index in dir, so that Open makes an empty one.
+func Reset(dir string) error { return segmentset.Reset(dir) }
 
 // bleveMark is the file by which an index of Bleve is known.
 const bleveMark = "index_meta.json"
@@ -231,194 +181,50 @@ func removeBleve(dir string) error {
 	return nil
 }
 
-// Reset removes the index in dir, so that Open makes an empty one.
-func Reset(dir string) (err error) {
-	lock, err := lockDir(dir)
-	if err != nil {
-		return fmt.Errorf("index %s: %w", dir, err)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	for _, name := range []string{manifest.Name, damageFile} { // the mark last: without it the index would be whole
-		if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("index: %w", err)
-		}
-	}
-	return (&manifest.Manifest{}).RemoveOthers(dir)
-}
+// Cursor implements index.Engine.
+func (e *Engine) Cursor(context.Context) ([]byte, error) { return e.set.Cursor() }
 
-// verifyAtOnce is the size of an index up to which Open reads all of it; of a
-// larger one it reads trailers and columns, and the rest in the background.
-const verifyAtOnce = 64 << 20
-
-// openFiles opens what the manifest names and returns the size of it.
-func (e *Engine) openFiles() (total int64, err error) {
-	m, err := manifest.Read(e.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		left, _ := filepath.Glob(filepath.Join(e.dir, "*"+manifest.SegmentExt))
-		if len(left) > 0 {
-			return 0, fmt.Errorf("there is no %s: %w", manifest.Name, ErrDamaged)
-		}
-		m = &manifest.Manifest{Next: 1}
-		err = manifest.Write(e.dir, m)
-	}
-	if err != nil {
-		return 0, err
-	}
-	for _, s := range m.Segments {
-		if err := e.openSegment(s); err != nil {
-			return 0, err
-		}
-		total += s.Size
-	}
-	if total <= verifyAtOnce {
-		for _, h := range e.segments {
-			if err := h.segment.Verify(); err != nil {
-				return 0, err
-			}
-		}
-	}
-	e.next, e.cursor = m.Next, m.Cursor
-	e.durable.Store(m)
-	return total, m.RemoveOthers(e.dir)
-}
-
-func (e *Engine) openSegment(m manifest.Segment) error {
-	path := filepath.Join(e.dir, m.File)
-	s, err := segment.Open(path)
-	if err != nil {
-		return err
-	}
-	h := &held{name: m.File, segment: s, isSynced: true, stateFile: m.State, state: state{popularity: s.Popularity()}}
-	e.segments = append(e.segments, h)
-	if s.Size() != m.Size {
-		return fmt.Errorf("%s has %d bytes, not %d: %w", path, s.Size(), m.Size, ErrDamaged)
-	}
-	st := h.state
-	if m.State != "" {
-		if st, err = readState(filepath.Join(e.dir, m.State), s.Len()); err != nil {
-			return err
-		}
-	}
-	h.set(st)
-	h.savedVersion = h.version
-	return nil
-}
-
-// verifyAll reads all segments and stops the engine if one is damaged.
-func (e *Engine) verifyAll(ctx context.Context) {
-	s := e.acquire()
-	if s == nil {
-		return
-	}
-	defer s.release()
-	err := guard(func() error {
-		for _, p := range s.parts {
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err := p.Segment.Verify(); err != nil {
-				return explain(err)
-			}
+// Stats implements index.Engine.
+func (e *Engine) Stats(ctx context.Context) (index.Stats, error) {
+	var s index.Stats
+	err := e.read(ctx, func(parts []*search.Part) error {
+		for _, p := range parts {
+			s.Documents += uint64(p.Live())
 		}
 		return nil
 	})
 	if err != nil {
-		e.refuse(err)
-	}
-}
-
-// damageFile marks an index in which damage was found while it was in use, so
-// that the next Open refuses it without reading everything.
-const damageFile = "DAMAGED"
-
-// refuse lets all further calls fail with err, and the next Open.
-func (e *Engine) refuse(err error) {
-	err = fmt.Errorf("index %s: %w", e.dir, err)
-	if !e.damage.CompareAndSwap(nil, &err) {
-		return
-	}
-	if err := manifest.WriteFile(filepath.Join(e.dir, damageFile), []byte(err.Error())); err != nil {
-		e.config.Log.Error("index", "err", err)
-	}
-	e.config.Log.Error("the index is damaged; it is built again at the next start", "err", err)
-}
-
-// usable returns what keeps the engine from working.
-func (e *Engine) usable() error {
-	if err := e.damage.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// Cursor implements index.Engine.
-func (e *Engine) Cursor(context.Context) ([]byte, error) {
-	if err := e.usable(); err != nil {
-		return nil, err
-	}
-	return e.durable.Load().Cursor, nil
-}
-
-// Stats implements index.Engine.
-func (e *Engine) Stats(ctx context.Context) (index.Stats, error) {
-	if err := e.refresh(ctx); err != nil {
 		return index.Stats{}, err
 	}
-	snap := e.acquire()
-	if snap == nil {
-		return index.Stats{}, ErrClosed
+	s.DiskBytes, err = e.set.DiskBytes()
+	return s, err
+}
+
+// Commit makes durable what was applied.
+func (e *Engine) Commit(ctx context.Context) error { return e.set.Commit(ctx) }
+
+// Compact merges all segments into one.
+func (e *Engine) Compact(ctx context.Context) error {
+	if err := e.refresh(ctx); err != nil {
+		return err
 	}
-	defer snap.release()
-	var s index.Stats
-	for _, p := range snap.parts {
-		s.Documents += uint64(p.Live())
-	}
-	entries, err := os.ReadDir(e.dir)
-	if err != nil {
-		return s, fmt.Errorf("index: %w", err)
-	}
-	for _, d := range entries {
-		if info, err := d.Info(); err == nil { // else merged away meanwhile
-			s.DiskBytes += uint64(info.Size())
-		}
-	}
-	return s, nil
+	return e.set.Compact(ctx)
 }
 
 // Close implements index.Engine: it commits what was applied.
-func (e *Engine) Close() error {
-	e.stop()
-	e.background.Wait()
-	var err error
-	if e.usable() == nil {
-		err = e.commit(context.Background())
-	}
-	e.setSnapshot(nil)
-	return errors.Join(err, e.closeFiles())
-}
-
-// closeFiles closes segments and lock.
-func (e *Engine) closeFiles() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, h := range append(e.segments, e.obsolete...) {
-		_ = h.segment.Close()
-	}
-	e.segments, e.obsolete = nil, nil
-	return e.lock.Close()
-}
+func (e *Engine) Close() error { return e.set.Close() }
 
 // reference returns the average lengths that the next segment keeps bounds for:
-// those of the largest segment, so that a merge can copy them. e.mu is held.
+// those of the largest segment, so that a merge can copy them. The lock is held.
 func (e *Engine) reference() bm25.Averages {
 	var largest *held
-	for _, h := range e.segments {
-		if largest == nil || h.segment.Len() > largest.segment.Len() {
+	for _, h := range e.set.Segments() {
+		if largest == nil || h.Segment.Len() > largest.Segment.Len() {
 			largest = h
 		}
 	}
 	if largest == nil {
 		return e.buffer.Averages()
 	}
-	return largest.segment.Reference()
+	return largest.Segment.Reference()
 }

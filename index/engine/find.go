@@ -4,61 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/freshet/freshet/index"
-	"github.com/freshet/freshet/index/engine/dictionary"
 	"github.com/freshet/freshet/index/engine/invert"
-	"github.com/freshet/freshet/index/engine/postings"
 	"github.com/freshet/freshet/index/engine/search"
-	"github.com/freshet/freshet/index/engine/segment"
 	"github.com/freshet/freshet/index/query"
 )
 
-// guard runs f, which reads mapped files. A page that cannot be read, since the
-// file was cut short or its disk fails, is ErrDamaged instead of the end of the
-// process, and so is damage that a decoder meets. A panic of the code itself is
-// an error of this call alone.
-func guard(f func() error) (err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		r := recover()
-		if r == nil {
-			return
-		}
-		fault, ok := r.(runtime.Error)
-		if !ok {
-			panic(r)
-		}
-		err = fmt.Errorf("index: %w", fault)
-		if _, isFault := r.(interface{ Addr() uintptr }); isFault {
-			err = fmt.Errorf("%w: %w", ErrDamaged, fault)
-		}
-	}()
-	err = f()
-	if errors.Is(err, segment.ErrDamaged) || errors.Is(err, postings.ErrDamaged) || errors.Is(err, dictionary.ErrDamaged) {
-		err = fmt.Errorf("%w: %w", ErrDamaged, err)
-	}
-	return err
-}
-
 // read calls f with a snapshot of everything that was applied.
-func (e *Engine) read(ctx context.Context, f func(*snapshot) error) error {
+func (e *Engine) read(ctx context.Context, f func(parts []*search.Part) error) error {
 	if err := e.refresh(ctx); err != nil {
 		return err
 	}
-	snap := e.acquire()
-	if snap == nil {
-		return ErrClosed
-	}
-	defer snap.release()
-	err := guard(func() error { return f(snap) })
-	if errors.Is(err, ErrDamaged) {
-		e.refuse(err)
-	}
-	return err
+	return e.set.Read(f)
 }
 
 // Search implements index.Engine.
@@ -70,8 +29,8 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 		return nil, err
 	}
 	var out *index.Results
-	err := e.read(ctx, func(snap *snapshot) error {
-		found, err := search.Run(ctx, snap.parts, r, search.Options{Languages: e.config.Languages})
+	err := e.read(ctx, func(parts []*search.Part) error {
+		found, err := search.Run(ctx, parts, r, search.Options{Languages: e.config.Languages})
 		if err != nil {
 			return err
 		}
@@ -122,8 +81,8 @@ func (e *Engine) document(ctx context.Context, p *search.Part, doc uint32) (*ind
 // Document implements index.Engine.
 func (e *Engine) Document(ctx context.Context, id string) (*index.Document, error) {
 	var d *index.Document
-	err := e.read(ctx, func(snap *snapshot) (err error) {
-		for _, p := range snap.parts {
+	err := e.read(ctx, func(parts []*search.Part) (err error) {
+		for _, p := range parts {
 			if doc, ok := p.Segment.Find(id); ok && !p.IsDead(doc) {
 				d, err = e.document(ctx, p, doc)
 				return err
@@ -136,8 +95,8 @@ func (e *Engine) Document(ctx context.Context, id string) (*index.Document, erro
 
 // IDs implements index.Engine.
 func (e *Engine) IDs(ctx context.Context, f func(id string) error) error {
-	return e.read(ctx, func(snap *snapshot) error {
-		for _, p := range snap.parts {
+	return e.read(ctx, func(parts []*search.Part) error {
+		for _, p := range parts {
 			for doc := range uint32(p.Segment.Len()) {
 				if p.IsDead(doc) {
 					continue

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+
+	"github.com/freshet/freshet/index/engine/search"
 )
 
 // SegmentInfo describes a segment.
@@ -19,8 +21,8 @@ type SegmentInfo struct {
 // Segments describes the segments that a search reads.
 func (e *Engine) Segments(ctx context.Context) ([]SegmentInfo, error) {
 	var out []SegmentInfo
-	err := e.read(ctx, func(snap *snapshot) error {
-		for _, p := range snap.parts {
+	err := e.read(ctx, func(parts []*search.Part) error {
+		for _, p := range parts {
 			out = append(out, SegmentInfo{
 				File: filepath.Base(p.Segment.Path()), Bytes: p.Segment.Size(), Documents: p.Live(), Deleted: p.DeadCount, Terms: p.Segment.Terms().Len(),
 			})
@@ -33,8 +35,8 @@ func (e *Engine) Segments(ctx context.Context) ([]SegmentInfo, error) {
 // Verify reads the whole index: all checksums, every document, and every list of
 // postings.
 func (e *Engine) Verify(ctx context.Context) error {
-	return e.read(ctx, func(snap *snapshot) error {
-		for _, p := range snap.parts {
+	return e.read(ctx, func(parts []*search.Part) error {
+		for _, p := range parts {
 			if err := errors.Join(ctx.Err(), p.Segment.Verify()); err != nil {
 				return err
 			}

@@ -59,7 +59,7 @@ func (h *history) change() {
 	case 2:
 		h.do(h.engine.Compact(ctx))
 	case 3, 4:
-		_, err := h.engine.mergeOnce(ctx, func(all []*held) []*held {
+		_, err := h.engine.set.MergeOnce(ctx, func(all []*held) []*held {
 			n := r.IntN(len(all) + 1)
 			return all[:n]
 		})
@@ -109,10 +109,10 @@ func (h *history) compare(queries int) {
 func (h *history) compareQuery(text string, q query.Node) {
 	h.t.Helper()
 	h.do(h.engine.refresh(context.Background()))
-	snap := h.engine.acquire()
-	defer snap.release()
+	snap := h.engine.set.Acquire()
+	defer snap.Release()
 	r := index.Request{Query: q, Limit: index.MaxLimit, Offset: index.MaxOffset, Now: now, Facets: true}.Bounded()
-	found, err := search.Run(context.Background(), snap.parts, r, search.Options{Languages: languages})
+	found, err := search.Run(context.Background(), snap.Parts, r, search.Options{Languages: languages})
 	h.do(err)
 	var got []string
 	for _, hit := range found.Hits {
@@ -223,8 +223,8 @@ func TestPrunedIsPlain(t *testing.T) {
 			}
 		}
 	}
-	snap := e.acquire()
-	defer snap.release()
+	snap := e.set.Acquire()
+	defer snap.Release()
 	word := func() string { return words[int(math.Pow(float64(len(words)), r.Float64()))] }
 	for i := range 1500 {
 		a, b, c, d := word(), word(), word(), word()
@@ -235,7 +235,7 @@ func TestPrunedIsPlain(t *testing.T) {
 		req := index.Request{Query: query.Parse(q, now), Limit: []int{1, 10, 100}[i%3], Now: now, Ranking: index.Ranking{PopularityWeight: 2 * r.Float64(), FreshnessWeight: r.Float64(), HalfLife: 1e15}, ByDate: i%50 == 49}.Bounded()
 		var found [2]*search.Found
 		for j := range found {
-			if found[j], err = search.Run(ctx, snap.parts, req, search.Options{Languages: languages, Plain: j == 1}); err != nil {
+			if found[j], err = search.Run(ctx, snap.Parts, req, search.Options{Languages: languages, Plain: j == 1}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -264,21 +264,4 @@ func TestPopularityByte(t *testing.T) {
 	if got := invert.PackPopularity(math.NaN()); got != 0 {
 		t.Errorf("NaN is byte %d", got)
 	}
-}
-
-// Whatever the bytes are, a state is refused or is one of that many documents.
-func FuzzState(f *testing.F) {
-	s := state{popularity: make([]byte, 70)}
-	f.Add(s.encode(), 70)
-	f.Add(s.withDead([]uint32{0, 69}).encode(), 70)
-	f.Add([]byte(stateMagic), 0)
-	f.Fuzz(func(t *testing.T, b []byte, docs int) {
-		if docs < 0 || docs > 1<<20 {
-			return
-		}
-		s, err := decodeState(b, docs)
-		if err == nil && (len(s.popularity) != docs || !bytes.Equal(s.encode(), b)) {
-			t.Errorf("%d bytes are taken for the state of %d documents", len(b), docs)
-		}
-	})
 }

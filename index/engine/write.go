@@ -6,14 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/engine/invert"
-	"github.com/freshet/freshet/index/engine/manifest"
 	"github.com/freshet/freshet/index/engine/segment"
+	"github.com/freshet/freshet/index/engine/segmentset"
 )
 
 // Bounds of writing.
@@ -29,7 +27,7 @@ const (
 
 // Apply implements index.Engine.
 func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
-	if err := errors.Join(ctx.Err(), e.usable()); err != nil {
+	if err := errors.Join(ctx.Err(), e.set.Usable()); err != nil {
 		return err
 	}
 	for i := range b.Put {
@@ -37,12 +35,12 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 			return errors.New("index: a document needs an ID")
 		}
 	}
-	if err := e.waitForMerges(ctx); err != nil {
+	if err := e.set.WaitForMerges(ctx, maxSegments); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.current == nil {
+	e.set.Lock()
+	defer e.set.Unlock()
+	if e.set.IsClosed() {
 		return ErrClosed
 	}
 	for _, id := range b.Delete {
@@ -63,44 +61,26 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 		}
 	}
 	if len(b.Cursor) > 0 {
-		e.cursor = slices.Clone(b.Cursor)
+		e.set.SetCursor(b.Cursor)
 	}
 	return nil
 }
 
-// waitForMerges waits while there are too many segments.
-func (e *Engine) waitForMerges(ctx context.Context) error {
-	for {
-		e.mu.Lock()
-		n, merging := len(e.segments), e.merging
-		e.mu.Unlock()
-		if n < maxSegments || !merging {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-e.mergeEnded:
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-}
-
 // refresh makes visible what was applied.
 func (e *Engine) refresh(ctx context.Context) error {
-	if err := errors.Join(ctx.Err(), e.usable()); err != nil {
+	if err := errors.Join(ctx.Err(), e.set.Usable()); err != nil {
 		return err
 	}
 	if !e.hasPending.Load() {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.set.Lock()
+	defer e.set.Unlock()
 	return e.flush()
 }
 
 // flush writes the buffer as a segment, marks what it replaces and deletes in
-// the others, and publishes both at once. e.mu is held.
+// the others, and publishes both at once. The lock is held.
 func (e *Engine) flush() error {
 	if !e.hasPending.Load() {
 		return nil
@@ -109,37 +89,35 @@ func (e *Engine) flush() error {
 	if err != nil {
 		return err
 	}
-	for _, h := range e.segments {
+	for _, h := range e.set.Segments() {
 		var dead []uint32
 		for id := range e.pending {
-			if doc, ok := h.segment.Find(id); ok && !h.part.IsDead(doc) {
+			if doc, ok := h.Segment.Find(id); ok && !h.Part.IsDead(doc) {
 				dead = append(dead, doc)
 			}
 		}
 		if len(dead) > 0 {
-			h.set(h.state.withDead(dead))
+			e.set.SetState(h, h.State.WithDead(dead))
 		}
 	}
 	if fresh != nil {
-		e.segments = append(e.segments, fresh)
+		e.set.Add(fresh)
 	}
-	e.dropEmpty()
 	e.buffer.Reset()
 	clear(e.pending)
 	e.hasPending.Store(false)
-	e.publish()
-	e.wantMerge()
+	e.set.Publish()
 	return nil
 }
 
 // writeBuffer writes the buffered documents; nil if there are none.
-func (e *Engine) writeBuffer() (*held, error) {
+func (e *Engine) writeBuffer() (*segment.Segment, error) {
 	if e.buffer.Live() == 0 {
 		return nil, nil
 	}
-	w, h, err := e.create(nil)
+	w, err := segment.Create(e.set.NewPath(), e.reference(), nil)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("index %s: %w", e.dir, err)
 	}
 	if err := e.buffer.Flush(w); err != nil {
 		return nil, errors.Join(fmt.Errorf("index %s: %w", e.dir, err), w.Abort())
@@ -148,57 +126,17 @@ func (e *Engine) writeBuffer() (*held, error) {
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", e.dir, err)
 	}
-	h.segment = s
-	h.set(state{popularity: s.Popularity()})
-	h.savedVersion = h.version
-	return h, nil
-}
-
-// create makes the file of a new segment. e.mu is held.
-func (e *Engine) create(limit func(int)) (*segment.Writer, *held, error) {
-	h := &held{name: e.fileName(manifest.SegmentExt)}
-	w, err := segment.Create(filepath.Join(e.dir, h.name), e.reference(), limit)
-	if err != nil {
-		return nil, nil, fmt.Errorf("index %s: %w", e.dir, err)
-	}
-	return w, h, nil
-}
-
-// fileName returns the next name. e.mu is held.
-func (e *Engine) fileName(ext string) string {
-	n := e.next
-	e.next++
-	return fmt.Sprintf("%08d%s", n, ext)
-}
-
-// dropEmpty takes out segments in which all documents are deleted. e.mu is held.
-func (e *Engine) dropEmpty() {
-	e.segments = slices.DeleteFunc(e.segments, func(h *held) bool {
-		if h.part.Live() > 0 {
-			return false
-		}
-		e.retire(h)
-		return true
-	})
-}
-
-// retire lets the next commit remove the files of a segment. One that lost all
-// its documents during a merge is retired twice. e.mu is held.
-func (e *Engine) retire(h *held) {
-	if !h.isRetired {
-		h.isRetired = true
-		e.obsolete = append(e.obsolete, h)
-	}
+	return s, nil
 }
 
 // Rerank changes the popularity of those of the pages that the index has and
 // whose popularity differs by least or more. No document is written again.
 func (e *Engine) Rerank(ctx context.Context, pages []index.Popular, least float64) error {
-	if err := errors.Join(ctx.Err(), e.usable()); err != nil {
+	if err := errors.Join(ctx.Err(), e.set.Usable()); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.set.Lock()
+	defer e.set.Unlock()
 	changed := map[*held][]byte{}
 	for _, p := range pages {
 		if d, ok := e.buffer.Document(p.ID); ok {
@@ -207,22 +145,22 @@ func (e *Engine) Rerank(ctx context.Context, pages []index.Popular, least float6
 			}
 			continue
 		}
-		for _, h := range e.segments {
-			doc, ok := h.segment.Find(p.ID)
-			if !ok || h.part.IsDead(doc) || math.Abs(invert.UnpackPopularity(h.state.popularity[doc])-p.Popularity) < least {
+		for _, h := range e.set.Segments() {
+			doc, ok := h.Segment.Find(p.ID)
+			if !ok || h.Part.IsDead(doc) || math.Abs(invert.UnpackPopularity(h.State.Bytes[doc])-p.Popularity) < least {
 				continue
 			}
 			if changed[h] == nil {
-				changed[h] = bytes.Clone(h.state.popularity)
+				changed[h] = bytes.Clone(h.State.Bytes)
 			}
 			changed[h][doc] = invert.PackPopularity(p.Popularity)
 		}
 	}
 	for h, popularity := range changed {
-		h.set(state{h.state.dead, popularity})
+		e.set.SetState(h, segmentset.State{Docs: h.State.Docs, Dead: h.State.Dead, Bytes: popularity})
 	}
 	if len(changed) > 0 {
-		e.publish()
+		e.set.Publish()
 	}
 	return nil
 }

@@ -19,10 +19,14 @@ const (
 	entrySize   = 32
 	trailerSize = 80
 	padding     = 8
+	maxSections = 64
 )
 
-// Kind names a section.
+// Kind names a section. Kinds of pages are below FirstNamesKind.
 type Kind uint32
+
+// FirstNamesKind is the first kind of the sections that only files of names have.
+const FirstNamesKind Kind = 64
 
 // The sections of a segment.
 const (
@@ -86,17 +90,18 @@ type trailer struct {
 	version   uint32
 	docs      uint32
 	sections  uint32
+	schema    Schema
 	totals    Totals
 	reference bm25.Averages
 	size      uint64
 	sum       uint64 // of the section table and the trailer before it
 }
 
-// append writes version, documents, sections, zero (4 each), totals of title,
+// append writes version, documents, sections, schema (4 each), totals of title,
 // URL and body (8 each), reference averages (float32, 4 each), zero (4), size of
 // the file (8) and the checksum (8).
 func (t *trailer) append(dst []byte) []byte {
-	for _, v := range []uint32{t.version, t.docs, t.sections, 0} {
+	for _, v := range []uint32{t.version, t.docs, t.sections, uint32(t.schema)} {
 		dst = binary.LittleEndian.AppendUint32(dst, v)
 	}
 	for _, v := range []uint64{t.totals.Title, t.totals.URL, t.totals.Body} {
@@ -115,14 +120,14 @@ func readTrailer(file []byte) (*trailer, []section, error) {
 		return nil, nil, fmt.Errorf("not a segment: %w", ErrDamaged)
 	}
 	b := file[len(file)-trailerSize:]
-	t := &trailer{version: binary.LittleEndian.Uint32(b), docs: binary.LittleEndian.Uint32(b[4:]), sections: binary.LittleEndian.Uint32(b[8:])}
+	t := &trailer{version: binary.LittleEndian.Uint32(b), docs: binary.LittleEndian.Uint32(b[4:]), sections: binary.LittleEndian.Uint32(b[8:]), schema: Schema(binary.LittleEndian.Uint32(b[12:]))}
 	number := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	average := func(at int) float64 { return float64(math.Float32frombits(binary.LittleEndian.Uint32(b[at:]))) }
 	t.totals = Totals{number(16), number(24), number(32)}
 	t.reference = bm25.Averages{Title: average(40), URL: average(44), Body: average(48)}
 	t.size, t.sum = number(64), number(72)
 	table := uint64(t.sections) * entrySize
-	if t.size != uint64(len(file)) || t.sections >= uint32(sectionsEnd) || uint64(len(file)) < table+trailerSize+uint64(len(magic)) {
+	if t.size != uint64(len(file)) || t.sections > maxSections || uint64(len(file)) < table+trailerSize+uint64(len(magic)) {
 		return nil, nil, fmt.Errorf("size or trailer: %w", ErrDamaged)
 	}
 	end := file[uint64(len(file))-trailerSize-table:]

@@ -205,8 +205,8 @@ func FuzzSections(f *testing.F) {
 			copy(b[tail+i*entrySize:], e.append(nil))
 		}
 		copy(b[len(b)-8:], appendSum(slices.Clone(b[tail : len(b)-8]))[len(b)-8-tail:])
-		s := &Segment{file: b}
-		if s.open() != nil {
+		s := &Segment{File: &File{file: b}}
+		if s.File.open(Pages) != nil || s.open() != nil {
 			return
 		}
 		_ = s.Verify()
@@ -240,8 +240,11 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at uint32, change byte) {
 		b := slices.Clone(whole)
 		b[int(at)%len(b)] ^= change
-		s := &Segment{file: b}
-		err := s.open()
+		s := &Segment{File: &File{file: b}}
+		err := s.File.open(Pages)
+		if err == nil {
+			err = s.open()
+		}
 		if err == nil {
 			err = s.Verify()
 		}
