@@ -137,8 +137,9 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 	if n.client, err = NewClient(c, n.permitsHost, o.Dial); err != nil {
 		return err
 	}
+	handover := &feed.Handover{}
 	n.indexer, err = feed.New(ctx, feed.Config{
-		Store: n.parts.Store, Read: n.parts.Body, PDF: n.parts.PDF, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
+		Store: n.parts.Store, Read: n.parts.Body, Handover: handover, PDF: n.parts.PDF, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: c.Retain.Changes, Space: n.parts.Space.Check,
 		Services: &feed.Services{Dir: o.Dir}, OneDatabase: n.parts.Shared != nil,
 	})
 	if err != nil {
@@ -175,7 +176,7 @@ func (n *Node) assemble(ctx context.Context, c *config.Config, o Options) (err e
 		return err
 	}
 	rc := n.parts.CrawlConfig(c, n.client, n.render, n.log)
-	rc.Scopes, rc.Ordering, rc.Plan, rc.Limit = scopes, o.Ordering, plan, AgentLimit(n.member, n.agentLimit)
+	rc.Scopes, rc.Ordering, rc.Plan, rc.Limit, rc.OnBody = scopes, o.Ordering, plan, AgentLimit(n.member, n.agentLimit), handover.Offer
 	if n.parts.Shared != nil {
 		rc.Sources = n.readSources
 	}

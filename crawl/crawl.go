@@ -108,6 +108,9 @@ type Config struct {
 
 	// OnPage is called for each fetched page, from many goroutines.
 	OnPage func(*Result)
+	// OnBody, if not nil, is called for each answer that was archived, before its page is
+	// committed, with what was extracted of it, Text included, from many goroutines.
+	OnBody func(at archive.Position, url string, page *extract.Page)
 	// Render, if not nil, may replace what was extracted by what a browser sees.
 	Render Renderer
 	// PDF reads PDF documents; nil fetches them without reading.

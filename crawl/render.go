@@ -133,7 +133,8 @@ func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) 
 
 // fetched extracts the answer, and notes in the page's record what was wrong with it.
 func (r *Robot) fetched(ctx context.Context, b *pendingVisit, p *store.Page) Fetched {
-	o := extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), Brief: true, PDF: r.config.PDF}
+	o := extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), PDF: r.config.PDF}
+	o.Brief = r.config.OnBody == nil || b.archived || b.before.Rendered
 	if why := extract.Problem(b.before.Reason); why.Final() {
 		o.Refused, o.RefusedFor = b.before.Digest, why
 	}

@@ -239,7 +239,11 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *pendingVisit) (li
 			p.Digest, p.Simhash, p.Shown, p.NoIndex, p.Expires, p.Canonical = before.Digest, before.Simhash, before.Shown, before.NoIndex, before.Expires, before.Canonical
 			return nil, nil, false
 		}
+		if r.config.OnBody != nil && rendered == nil && !p.Body.IsZero() && !p.NoIndex {
+			r.config.OnBody(p.Body, p.URL, page)
+		}
 	}
+	page.Text = "" // the page may wait for the browser for long
 	if rendered == nil || !b.improves {
 		a.schedule(before, p, u, changed, now)
 	} else {

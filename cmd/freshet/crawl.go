@@ -361,6 +361,7 @@ type crawlRun struct {
 	parts    *app.Parts
 	log      *slog.Logger
 	out      *pageWriter
+	handover feed.Handover
 }
 
 func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.Scopes) (*crawlSummary, error) {
@@ -381,6 +382,10 @@ func (r *crawlRun) crawl(ctx context.Context, seeds []weburl.URL, scopes crawl.S
 	}
 	rc := r.parts.CrawlConfig(r.cfg, client, renderer, r.log)
 	rc.Scopes, rc.Ordering, rc.Once, rc.MaxPages = scopes, r.ordering, true, c.MaxPages
+	if r.parts.Engine != nil {
+		r.handover.Wait = 250 * time.Millisecond
+		rc.OnBody = r.handover.Offer
+	}
 	if rc.Plan, err = app.OncePlanner(r.cfg); err != nil {
 		return nil, command.Usagef("crawl.policy: %w", err)
 	}
@@ -546,7 +551,7 @@ func (r *crawlRun) work(ctx context.Context, robot *crawl.Robot) error {
 	var indexer *feed.Indexer
 	if r.parts.Engine != nil {
 		var err error
-		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Read: r.parts.Body, PDF: r.parts.PDF, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}, OneDatabase: r.parts.Shared != nil})
+		indexer, err = feed.New(work, feed.Config{Store: r.parts.Store, Read: r.parts.Body, Handover: &r.handover, PDF: r.parts.PDF, Flush: r.parts.Archive.Flush, Engine: r.parts.Engine, Log: r.log, Space: r.parts.Space.Check, Services: &feed.Services{Dir: r.parts.Dir}, OneDatabase: r.parts.Shared != nil})
 		if err != nil {
 			close(ended)
 			side.Wait()

@@ -1,6 +1,7 @@
 // Package feed keeps a text index in step with the store: it follows the
-// store's feed of changes, reads each changed page's body back from the
-// archive, extracts its text and puts it into the engine.
+// store's feed of changes, takes the text of each changed page from the robot
+// (Handover) or extracts it from the body in the archive, and puts it into the
+// engine.
 //
 // The feed is the bounded queue between robots and indexer: it lies on disk,
 // so that indexing, which costs more than a fetch, never slows or loses one.
@@ -22,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,12 +40,14 @@ type Config struct {
 	Store store.Store
 	// Read returns the body of a page; fs.ErrNotExist means that there is none
 	// any more, ErrElsewhere that another node has it and indexes the page.
-	Read   func(archive.Position) (*archive.Exchange, error)
-	PDF    *pdftext.Pool // reads PDF documents; nil leaves them out
-	Flush  func() error  // makes written records readable; may be nil
-	Engine index.Engine
-	Log    *slog.Logger
-	Batch  int // documents a commit; default 200
+	Read func(archive.Position) (*archive.Exchange, error)
+	// Handover, if not nil, has the documents that a robot of this process extracted.
+	Handover *Handover
+	PDF      *pdftext.Pool // reads PDF documents; nil leaves them out
+	Flush    func() error  // makes written records readable; may be nil
+	Engine   index.Engine
+	Log      *slog.Logger
+	Batch    int // documents a commit; default 200
 	// Space, if not nil, says why nothing may be written now (a full disk).
 	Space func() error
 	// Keep is how long visits are kept in the store's log; default 90 days.
@@ -63,6 +67,9 @@ var ErrElsewhere = errors.New("the body is kept by another node")
 // off. The feed goes on there after the next start.
 var errIncomplete = errors.New("reading was cut off")
 
+// errFlush is the error of our own archive, which is no page's fault.
+var errFlush = errors.New("written records cannot be made readable")
+
 // Indexer follows the feed.
 type Indexer struct {
 	config   Config
@@ -72,6 +79,7 @@ type Indexer struct {
 	excluded exclusions
 	problem  atomic.Pointer[string]
 	trimmed  time.Time
+	flushed  bool // the archive has no written record left that cannot be read
 	// otherStore says that the index is being filled in place of another store's.
 	otherStore bool
 }
@@ -177,11 +185,7 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 			return 0, err
 		}
 	}
-	if x.config.Flush != nil {
-		if err := x.config.Flush(); err != nil {
-			return 0, err
-		}
-	}
+	x.flushed = false
 	var b batch
 	seen := map[string]bool{}
 	var served []Service
@@ -307,7 +311,7 @@ func (x *Indexer) add(ctx context.Context, b *batch, p *store.Page) error {
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return ErrElsewhere
-	case err != nil && (archive.Passing(err) || errors.Is(err, errIncomplete)):
+	case err != nil && (archive.Passing(err) || errors.Is(err, errIncomplete) || errors.Is(err, errFlush)):
 		return fmt.Errorf("indexer: %s: %w", p.URL, err)
 	case err != nil:
 		x.exclude(b, p, err)
@@ -332,42 +336,90 @@ func (x *Indexer) version(b *batch, p *store.Page) {
 }
 
 // document makes the index's document of a page; nil for one without text.
-func (x *Indexer) document(ctx context.Context, p *store.Page) (d *index.Document, err error) {
+func (x *Indexer) document(ctx context.Context, p *store.Page) (*index.Document, error) {
 	u, err := weburl.Parse(p.URL)
 	if err != nil {
 		return nil, err
 	}
+	c, ok := x.config.Handover.take(p.Body, p.URL)
+	if !ok {
+		if c, err = x.archived(ctx, p, u); err != nil {
+			return nil, err
+		}
+	}
+	if c.text == "" && c.title == "" {
+		return nil, nil
+	}
+	return &index.Document{
+		ID: p.URL, Kind: "web", Type: extract.Type(p.Type), Host: u.Host(), Lang: p.Lang, Title: c.title, Body: c.text,
+		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.of(u.Key(), p.Depth), Same: sameOf(p),
+	}, nil
+}
+
+// content is what the index shows of a body. It depends on nothing else than the body
+// and its address: extract.Options other than MaxText have no part in it.
+type content struct{ title, text string }
+
+// maxText is how many bytes of a document are searched.
+const maxText = 256 << 10
+
+// contentOf returns the content of a page that was extracted with the default MaxText.
+func contentOf(page *extract.Page) content {
+	if page.Sitemap {
+		return content{}
+	}
+	text := page.Text
+	if len(text) > maxText { // a copy, so that the rest is freed
+		text = strings.Clone(wholeWords(text, maxText))
+	}
+	if page.Description != "" && (text != "" || page.Title != "") {
+		text = page.Description + "\n" + text
+	}
+	return content{title: page.Title, text: text}
+}
+
+// unread reports whether a page's content was not read: what is shown of it stays.
+func unread(page *extract.Page) bool {
+	return page.Problem.Final() || page.Problem == extract.UnreadPDF
+}
+
+// wholeWords returns the front of a text up to a space, at most limit bytes; of one
+// long word as much as there is room for.
+func wholeWords(text string, limit int) string {
+	if i := strings.LastIndexByte(text[:limit+1], ' '); i > 0 {
+		return text[:i]
+	}
+	return strings.ToValidUTF8(text[:limit], "")
+}
+
+// archived reads the body of a page back from the archive and extracts its content.
+func (x *Indexer) archived(ctx context.Context, p *store.Page, u weburl.URL) (c content, err error) {
+	if x.config.Flush != nil && !x.flushed {
+		if err := x.config.Flush(); err != nil {
+			return c, fmt.Errorf("%w: %w", errFlush, err)
+		}
+		x.flushed = true
+	}
 	body, err := x.config.Read(p.Body)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if of, err := weburl.Parse(body.URL); body.URL != p.URL && (err != nil || of != u) {
-		return nil, fmt.Errorf("archive %s at %d: %w: it is of %.200q", p.Body.File, p.Body.Offset, errOtherPage, body.URL)
+		return c, fmt.Errorf("archive %s at %d: %w: it is of %.200q", p.Body.File, p.Body.Offset, errOtherPage, body.URL)
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			d, err = nil, fmt.Errorf("%w: %v", errExtract, v)
+			err = fmt.Errorf("%w: %v", errExtract, v)
 		}
 	}()
-	page := extract.Document(ctx, body.Body, body.Header.Get("Content-Type"), u, extract.Options{MaxText: 256 << 10, PDF: x.config.PDF})
+	page := extract.Document(ctx, body.Body, body.Header.Get("Content-Type"), u, extract.Options{PDF: x.config.PDF})
 	if page.Incomplete {
-		return nil, errors.Join(errIncomplete, ctx.Err())
+		return c, errors.Join(errIncomplete, ctx.Err())
 	}
-	if page.Problem.Final() || page.Problem == extract.UnreadPDF {
-		return nil, fmt.Errorf("%w: %s", errExtract, page.Problem)
+	if unread(page) {
+		return c, fmt.Errorf("%w: %s", errExtract, page.Problem)
 	}
-	if page.Sitemap || (page.Text == "" && page.Title == "") {
-		return nil, nil
-	}
-	text := page.Text
-	if page.Description != "" {
-		text = page.Description + "\n" + text
-	}
-	d = &index.Document{
-		ID: p.URL, Kind: "web", Type: extract.Type(p.Type), Host: u.Host(), Lang: p.Lang, Title: page.Title, Body: text,
-		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.of(u.Key(), p.Depth), Same: sameOf(p),
-	}
-	return d, nil
+	return contentOf(page), nil
 }
 
 // sameOf is the digest by which copies are told; a page that is to be fetched again

@@ -82,11 +82,7 @@ func (x *Indexer) replay(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if x.config.Flush != nil {
-		if err := x.config.Flush(); err != nil {
-			return err
-		}
-	}
+	x.flushed = false
 	var b batch
 	flush := func(next *cursor) error {
 		err := x.apply(ctx, &b, next)
