@@ -29,10 +29,11 @@ type Entry struct {
 	Deleted  bool      // ResourceSync: it is gone, at Modified
 }
 
-// Bounds of sitemaps and feeds, twice those of sitemaps.org.
+// Bounds of sitemaps and feeds: twice the entries that sitemaps.org allows, and the
+// unpacked bytes that it allows.
 const (
 	maxEntries = 100_000
-	maxXML     = 100 << 20
+	maxXML     = 50 << 20
 )
 
 // ErrNotXML is the error of a document that is neither sitemap nor feed.
@@ -94,24 +95,19 @@ func (r *entryReader) read(body io.Reader) error {
 	return ErrNotXML
 }
 
-// pieces fails where a text goes on for more than maxPiece, which the decoder
-// would gather.
+// pieces fails where one token (a text, comment, declaration or tag) is longer than
+// maxPiece: the decoder gathers it in memory.
 type pieces struct {
 	r io.Reader
-	n int // bytes since the last tag began
+	n int // bytes read since the last token
 }
 
 const maxPiece = 1 << 20
 
 func (p *pieces) Read(b []byte) (int, error) {
 	n, err := p.r.Read(b)
-	if i := bytes.LastIndexByte(b[:n], '<'); i >= 0 {
-		p.n = n - i
-	} else {
-		p.n += n
-	}
-	if p.n > maxPiece && err == nil {
-		err = fmt.Errorf("a text of more than %d bytes", maxPiece)
+	if p.n += n; p.n > maxPiece && err == nil {
+		err = fmt.Errorf("an XML token of more than %d bytes", maxPiece)
 	}
 	return n, err
 }
@@ -164,13 +160,14 @@ func (r *entryReader) plainList(b *bufio.Reader) error {
 	return nil
 }
 
-func (r *entryReader) xml(body io.Reader) error {
+func (r *entryReader) xml(body *pieces) error {
 	d := xml.NewDecoder(body)
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // it is UTF-8 by now
 	var text strings.Builder
 	for depth := 0; len(r.entries) < maxEntries; {
+		body.n = 0
 		tok, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			break

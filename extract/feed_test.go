@@ -140,14 +140,17 @@ func TestEntryBounds(t *testing.T) {
 
 func TestEntryBomb(t *testing.T) { // alone: it looks at the memory of all
 	const most = 32 << 20
-	for name, filler := range map[string]string{"comments": "<!-- xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx -->", "text": " "} {
+	for name, tt := range map[string]struct{ start, filler string }{
+		"comments": {"", "<!-- xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx -->"}, "text": {"", " "},
+		"one comment": {"<!--", "<a> "}, "section": {"<url><![CDATA[", "<a> "}, "instruction": {"<?x ", "<a> "}, "declaration": {"<!DOCTYPE x [", "<a> "}, "attributes": {"<url ", "a='<b>' "},
+	} {
 		var z bytes.Buffer
 		w, err := gzip.NewWriterLevel(&z, gzip.BestSpeed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprint(w, "<urlset><url><loc>/a</loc></url>")
-		block := []byte(strings.Repeat(filler, 1<<20/len(filler)))
+		fmt.Fprint(w, "<urlset><url><loc>/a</loc></url>"+tt.start)
+		block := []byte(strings.Repeat(tt.filler, 1<<20/len(tt.filler)))
 		for range most>>20 + 1 {
 			if _, err := w.Write(block); err != nil {
 				t.Fatal(err)

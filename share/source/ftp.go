@@ -11,6 +11,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jlaffaye/ftp"
@@ -33,6 +34,7 @@ type overFTP struct {
 	words   *lastWords
 	conns   *openConns
 	ctx     context.Context // of the command under way
+	answer  atomic.Int64    // bytes that may still come for it
 }
 
 // openConns are the connections of a session, control and data: closing them is what
@@ -71,6 +73,7 @@ func (s *overFTP) do(ctx context.Context, f func() error) error {
 		return err
 	}
 	s.ctx = ctx
+	s.answer.Store(maxAnswer)
 	defer context.AfterFunc(ctx, s.conns.closeAll)()
 	err := f()
 	if err != nil && ctx.Err() != nil {
@@ -85,6 +88,7 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		user, password = "anonymous", "freshet@localhost"
 	}
 	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}, conns: &openConns{}, ctx: ctx}
+	s.answer.Store(maxAnswer)
 	defer context.AfterFunc(ctx, s.conns.closeAll)()
 	var err error
 	options, secure := []ftp.DialOption{ftp.DialWithShutTimeout(s.timeout), ftp.DialWithDebugOutput(s.words), ftp.DialWithLocation(time.UTC)}, (*tls.Config)(nil)
@@ -104,7 +108,7 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 			return nil, err
 		}
 		s.conns.add(c)
-		var conn net.Conn = impatient{c, s.timeout}
+		var conn net.Conn = boundedConn{impatient{c, s.timeout}, &s.answer}
 		if secure != nil && (!first || u.Scheme == "ftps") { // the library makes a secure control connection of an open one
 			conn = tls.Client(conn, secure)
 		}
@@ -132,6 +136,24 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// maxAnswer bounds what an FTP or SFTP server sends to one request: the listing of a
+// million files fits.
+const maxAnswer = 128 << 20
+
+// boundedConn is a connection that fails when more came than is left.
+type boundedConn struct {
+	net.Conn
+	left *atomic.Int64
+}
+
+func (c boundedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if c.left.Add(-int64(n)) < 0 && err == nil {
+		err = fmt.Errorf("%w: an answer of more than %d bytes", errProtocol, maxAnswer)
+	}
+	return n, err
 }
 
 // impatient is a connection on which every read and write has a time limit.

@@ -42,5 +42,5 @@ func FuzzParseMultistatus(f *testing.F) {
 
 func FuzzParseJSONIndex(f *testing.F) {
 	f.Add([]byte(`[{"name":"a","type":"file","mtime":"Wed, 04 Mar 2026 05:06:00 GMT","size":12}]`))
-	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parseJSONIndex(b) })
+	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = parseJSONIndex(bytes.NewReader(b)) })
 }

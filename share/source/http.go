@@ -38,43 +38,69 @@ func (s overHTTP) List(ctx context.Context, path string) ([]Entry, error) {
 		return nil, fail("list", path, err)
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxListing+1))
-	if err == nil && len(body) > maxListing {
-		err = fmt.Errorf("%w: a listing of more than %d bytes", errProtocol, maxListing)
-	}
-	if err != nil {
-		return nil, fail("list", path, err)
-	}
+	limited := &io.LimitedReader{R: resp.Body, N: maxIndex + 1}
 	var out []Entry
 	switch kind := resp.Header.Get("Content-Type"); {
 	case strings.Contains(kind, "json"):
-		out, err = parseJSONIndex(body)
+		out, err = parseJSONIndex(limited)
 	case strings.Contains(kind, "html"):
-		out, err = parseHTMLIndex(body, resp.Request.URL)
+		var body []byte
+		if body, err = io.ReadAll(limited); err == nil {
+			out, err = parseHTMLIndex(body, resp.Request.URL)
+		}
 	default:
 		err = fmt.Errorf("%w: %q is no directory index", errProtocol, kind)
+	}
+	if limited.N <= 0 {
+		out, err = nil, fmt.Errorf("%w: a listing of more than %d bytes", errProtocol, maxIndex)
 	}
 	return out, fail("list", path, err)
 }
 
+// maxIndex bounds the bytes of a directory index: a million files fit.
+const maxIndex = 128 << 20
+
 // parseJSONIndex reads nginx's autoindex_format json.
-func parseJSONIndex(body []byte) ([]Entry, error) {
-	var list []struct {
-		Name, Type, Mtime string
-		Size              int64
+func parseJSONIndex(body io.Reader) ([]Entry, error) {
+	d := json.NewDecoder(body)
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return nil, indexError(err)
 	}
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, fmt.Errorf("%w: directory index: %w", errProtocol, err)
-	}
-	out := make([]Entry, 0, len(list))
-	for _, n := range list {
+	var out []Entry
+	for d.More() {
+		var n struct {
+			Name, Type, Mtime string
+			Size              int64
+		}
+		if err := d.Decode(&n); err != nil {
+			return nil, indexError(err)
+		}
+		if n.Name == "" {
+			continue
+		}
 		e := Entry{Name: n.Name, Dir: n.Type == "directory", Size: n.Size}
 		if t, err := http.ParseTime(n.Mtime); err == nil {
 			e.Modified = t.Unix()
 		}
 		out = append(out, e)
 	}
+	if _, err := d.Token(); err != nil {
+		return nil, indexError(err)
+	}
 	return out, nil
+}
+
+// indexError classes an error of the decoder; nil is for JSON that is no list.
+func indexError(err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case err == nil, errors.As(err, &syntax), errors.As(err, &kind):
+		return fmt.Errorf("%w: directory index: %v", errProtocol, err) //nolint:errorlint // it is of the protocol
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the index breaks off", errLost)
+	}
+	return err // of the connection
 }
 
 var errNoIndex = errors.New("the page is no directory index")

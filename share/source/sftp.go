@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/sftp"
@@ -23,6 +24,7 @@ type overSFTP struct {
 	ssh     *ssh.Client
 	client  *sftp.Client
 	timeout time.Duration
+	answer  *atomic.Int64 // bytes that may still come for the request
 }
 
 func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) {
@@ -50,6 +52,9 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if err != nil {
 		return nil, err
 	}
+	var answer atomic.Int64
+	answer.Store(maxAnswer)
+	conn = boundedConn{conn, &answer}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	defer func() {
@@ -74,7 +79,7 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if err != nil {
 		return nil, err
 	}
-	return &overSFTP{base: "/" + base(u), conn: conn, ssh: client, client: s, timeout: o.timeout()}, nil
+	return &overSFTP{base: "/" + base(u), conn: conn, ssh: client, client: s, timeout: o.timeout(), answer: &answer}, nil
 }
 
 // hostKey returns what checks a host's key, and the algorithms of the accepted ones:
@@ -122,6 +127,7 @@ func (s *overSFTP) do(ctx context.Context, f func() error) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
 	defer stop()
+	s.answer.Store(maxAnswer)
 	err := f()
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

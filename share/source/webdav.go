@@ -77,7 +77,8 @@ type davResponse struct {
 // parseMultistatus reads the answer to a PROPFIND of the folder at self, and calls f
 // for its entries, piece by piece. An answer without its end is an error.
 func parseMultistatus(r io.Reader, self *url.URL, f func([]Entry) error) error {
-	d := xml.NewDecoder(r)
+	responses := &boundedResponses{r: r}
+	d := xml.NewDecoder(responses)
 	var out []Entry
 	complete := false
 	for {
@@ -105,6 +106,7 @@ func parseMultistatus(r io.Reader, self *url.URL, f func([]Entry) error) error {
 			if err := d.DecodeElement(&resp, &t); err != nil {
 				return fmt.Errorf("%w: %w", errProtocol, err)
 			}
+			responses.n = 0
 			if e, ok := resp.entry(self); ok {
 				out = append(out, e)
 			}
@@ -116,6 +118,23 @@ func parseMultistatus(r io.Reader, self *url.URL, f func([]Entry) error) error {
 			}
 		}
 	}
+}
+
+// boundedResponses fails where one response is longer than maxResponse: the decoder
+// gathers it in memory.
+type boundedResponses struct {
+	r io.Reader
+	n int // bytes read since the last response
+}
+
+const maxResponse = 1 << 20
+
+func (b *boundedResponses) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.n += n; b.n > maxResponse && err == nil {
+		err = fmt.Errorf("an entry of more than %d bytes", maxResponse)
+	}
+	return n, err
 }
 
 // entry makes an Entry of a response; ok is false for the folder itself and for
