@@ -30,7 +30,7 @@ func openShared(t *testing.T, address, name string) *Parts {
 	t.Helper()
 	c := config.Default()
 	c.Database, c.Node = address, name
-	p, err := Open(context.Background(), t.TempDir(), c, false)
+	p, err := OpenParts(context.Background(), t.TempDir(), c, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,7 +235,7 @@ func TestAdoptChangesOfDeadNode(t *testing.T) {
 // A store of one process has no other nodes whose changes it could take over.
 func TestAdoptWithoutDatabase(t *testing.T) {
 	t.Parallel()
-	p, err := Open(context.Background(), t.TempDir(), config.Default(), false)
+	p, err := OpenParts(context.Background(), t.TempDir(), config.Default(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

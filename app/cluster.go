@@ -136,8 +136,9 @@ func AgentLimit(m *postgres.Member, other func() int) func() int {
 	return func() int { return min(m.Allowed(), other()) }
 }
 
-// join makes the node a member of its database.
-func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
+// join makes the node a member of its database. beat, if not nil, is called after every
+// sign of life.
+func (n *Node) join(ctx context.Context, c *config.Config, beat func(context.Context)) (err error) {
 	agents := func() []crawl.Agent {
 		if r := n.ready.Load(); r != nil {
 			return r.Status().Agents
@@ -145,7 +146,7 @@ func (n *Node) join(ctx context.Context, c *config.Config) (err error) {
 		return nil
 	}
 	n.member, err = n.parts.Join(ctx, postgres.Membership{
-		TTL: c.Lease, Wanted: func() int { return c.Crawl.Agents }, Ordered: n.ordered, Beat: n.beat, Log: n.log,
+		TTL: c.Lease, Wanted: func() int { return c.Crawl.Agents }, Ordered: n.ordered, Beat: beat, Log: n.log,
 		Address: func() string {
 			if a := n.address.Load(); a != nil {
 				return *a
@@ -167,7 +168,7 @@ func (n *Node) ordered(o postgres.Orders, stop bool) {
 	switch {
 	case stop:
 		n.log.Info("all nodes are told to end", "now", o.Now)
-		n.end(!o.Now)
+		n.endRun(!o.Now)
 	case o.Paused:
 		r.Pause()
 	default:
@@ -306,8 +307,8 @@ func (n *Node) takeSource(s console.Source) error {
 	if err != nil {
 		return err
 	}
-	if crawl.PublicName(u.Hostname()) && n.config.Agent.Contact == "" {
-		return fmt.Errorf("%s is a public server: set agent.contact, so that its operator can reach you", s.URL)
+	if err := n.checkContact(u, false); err != nil {
+		return err
 	}
 	sc, err := scopeOf(s)
 	if err != nil {
@@ -325,7 +326,7 @@ func (n *Node) takeSource(s console.Source) error {
 			return fmt.Errorf("%s is a source already, with the scope %s and depth %d: take it back first", s.URL, cmp.Or(o.Scope, "host"), o.Depth)
 		}
 	}
-	sc.Private = n.allowPrivate
+	sc.Private = n.options.AllowPrivate
 	n.ready.Load().AddScope(sc)
 	n.sources = append(n.sources, s)
 	delete(n.gone, s.URL)

@@ -23,13 +23,13 @@ func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
 	}
 	plan, n.scheduler, err = freshness.NewPlanner(freshness.SchedulerConfig{
 		Policy: c.Policy, Budget: c.Budget, BudgetBytes: float64(c.BudgetBytes) / 86400, MinRevisit: c.MinRevisit, Store: n.parts.Store, Start: n.started, Log: n.log,
-		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.member != nil, Rates: n.rates,
+		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.member != nil, Rates: n.options.Rates,
 	})
 	if err != nil {
 		return nil, err
 	}
 	n.estimator = &freshness.Estimator{
-		Store: n.parts.Store, Log: n.log, Start: n.started, Scheduler: n.scheduler, Importance: n.importance.Of, PlansHost: n.plansHost, BudgetBytes: c.BudgetBytes > 0, Rates: n.rates,
+		Store: n.parts.Store, Log: n.log, Start: n.started, Scheduler: n.scheduler, Importance: n.importance.Of, PlansHost: n.plansHost, BudgetBytes: c.BudgetBytes > 0, Rates: n.options.Rates,
 	}
 	return plan, nil
 }

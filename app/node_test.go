@@ -29,13 +29,13 @@ func start(t *testing.T, c *config.Config, dir string) (*Node, string) {
 	t.Helper()
 	c.Console.Listen = "127.0.0.1:0"
 	ctx, cancel := context.WithCancel(context.Background())
-	n, err := New(ctx, c, Options{Dir: dir, AllowPrivate: true})
+	n, err := Open(c, Options{Dir: dir, AllowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := make(chan string, 1)
 	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx, func(a string) { address <- "http://" + a }) }()
+	go func() { done <- n.Serve(ctx, func(a string) { address <- "http://" + a }) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -269,20 +269,24 @@ func TestStartErrors(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Default()
 	c.Sources = []config.Source{{URL: "http://www.example.org/"}}
-	if _, err := New(context.Background(), c, Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "agent.contact") {
+	if _, err := Open(c, Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "agent.contact") {
 		t.Errorf("no contact: %v", err)
 	}
 	_, address := start(t, config.Default(), dir)
-	if _, err := New(context.Background(), config.Default(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "is running on this data directory") {
+	second, err := Open(config.Default(), Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Serve(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "is running on this data directory") {
 		t.Errorf("second process: %v", err)
 	}
 	taken := config.Default()
 	taken.Console.Listen = strings.TrimPrefix(address, "http://")
-	n, err := New(context.Background(), taken, Options{Dir: t.TempDir()})
+	n, err := Open(taken, Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.Run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "console.listen") {
+	if err := n.Serve(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "console.listen") {
 		t.Errorf("address in use: %v", err)
 	}
 }
@@ -323,12 +327,12 @@ func TestWebSub(t *testing.T) {
 	c.Signals.Topics, c.Signals.Callback = []string{site.URL + "/feed"}, "http://"+address
 	c.Console.Listen = address
 	ctx, cancel := context.WithCancel(t.Context())
-	n, err := New(ctx, c, Options{Dir: t.TempDir(), AllowPrivate: true})
+	n, err := Open(c, Options{Dir: t.TempDir(), AllowPrivate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx, nil) }()
+	go func() { done <- n.Serve(ctx, nil) }()
 	defer func() {
 		cancel()
 		if err := <-done; err != nil {

@@ -114,9 +114,6 @@ func (n *Node) AddSource(ctx context.Context, s console.Source) error {
 	if err != nil {
 		return err
 	}
-	if err := n.checkContact(u); err != nil {
-		return err
-	}
 	if err := n.takeSource(s); err != nil {
 		return err
 	}
@@ -181,24 +178,8 @@ func (n *Node) Resume(ctx context.Context) error {
 
 // Stop implements console.Operator, for this node alone.
 func (n *Node) Stop(_ context.Context, drain bool) error {
-	n.end(drain)
+	n.endRun(drain)
 	return nil
-}
-
-// end ends the node. Draining ends when the pages under way are committed;
-// without it they are given up.
-func (n *Node) end(drain bool) {
-	if !drain {
-		n.stop()
-		return
-	}
-	n.robot.Drain()
-	go func() { // ends with the process: Run waits for the robot
-		for len(n.robot.Status().Agents) > 0 {
-			time.Sleep(50 * time.Millisecond)
-		}
-		n.stop()
-	}()
 }
 
 // Ready implements console.Operator.

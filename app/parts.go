@@ -45,9 +45,9 @@ type Parts struct {
 	bucket *bucket.Bucket // nil without one
 }
 
-// Open opens the parts in a data directory, making what is missing. With a
+// OpenParts opens the parts in a data directory, making what is missing. With a
 // database only the archive lies in the directory.
-func Open(ctx context.Context, dir string, c *config.Config, withIndex bool) (*Parts, error) {
+func OpenParts(ctx context.Context, dir string, c *config.Config, withIndex bool) (*Parts, error) {
 	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir, PDF: NewPDF(c, dir)}
 	if p.ArchiveDir == "" {
 		p.ArchiveDir = filepath.Join(dir, "warc")

@@ -46,8 +46,11 @@ func TestPermissionOfSignals(t *testing.T) {
 			if !tt.added {
 				c.Sources = append(c.Sources, config.Source{URL: other.URL + "/", AllowPrivate: tt.private})
 			}
-			n, err := New(t.Context(), c, Options{Dir: t.TempDir(), AllowPrivate: tt.option})
+			n, err := Open(c, Options{Dir: t.TempDir(), AllowPrivate: tt.option})
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := n.prepareServe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			defer func() {

@@ -32,19 +32,21 @@ func RenderOff(r *config.Render) error {
 	return nil
 }
 
+// renderRules returns which pages are rendered. That every page is to be and none can
+// be for want of a sandbox is an error.
+func renderRules(r *config.Render) (render.Rules, error) {
+	if err := RenderOff(r); err != nil && r.Mode == "all" {
+		return render.Rules{}, fmt.Errorf("render.mode: all: %w", err)
+	}
+	return render.ParseRules(r.Always, r.Never, render.Rules{All: r.Mode == "all", Cost: r.Cost, LinksOnly: r.LinksOnly})
+}
+
 // NewRenderer makes the renderer of a configuration, or nil where rendering is
-// off. The browser connects as client does. That every page is to be rendered and
-// none can be for want of a sandbox is an error.
+// off. The browser connects as client does.
 func NewRenderer(c *config.Config, st store.Store, client *fetch.Client) (*render.Renderer, error) {
 	r := &c.Render
-	if err := RenderOff(r); err != nil {
-		if r.Mode == "all" {
-			return nil, fmt.Errorf("render.mode: all: %w", err)
-		}
-		return nil, nil
-	}
-	rules, err := render.ParseRules(r.Always, r.Never, render.Rules{All: r.Mode == "all", Cost: r.Cost, LinksOnly: r.LinksOnly})
-	if err != nil {
+	rules, err := renderRules(r)
+	if err != nil || RenderOff(r) != nil {
 		return nil, err
 	}
 	tabs := r.Agents

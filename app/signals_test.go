@@ -41,8 +41,11 @@ func TestKeyFilesArePolite(t *testing.T) {
 			defer site.Close()
 			c := config.Default()
 			c.Sources = []config.Source{{URL: site.URL + "/", AllowPrivate: true}}
-			n, err := New(t.Context(), c, Options{Dir: t.TempDir()})
+			n, err := Open(c, Options{Dir: t.TempDir()})
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := n.prepareServe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			defer func() {

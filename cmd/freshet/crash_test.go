@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/internal/testport"
 	bench "github.com/freshet/freshet/lab/bench/crawl"
@@ -178,7 +179,7 @@ func finished(t *testing.T, data string) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := s.Get(context.Background(), roundKey)
+	v, err := s.Get(context.Background(), app.RoundKey)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,36 +1,40 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 )
 
-// The first interrupt drains, the second stops, whatever the crawl is at.
-func TestHeed(t *testing.T) {
+// Only the second interrupt aborts a crawl; the first drains it.
+func TestSecondInterrupt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ctx, over := context.WithCancel(context.Background())
-		defer over()
-		asked, end := context.WithCancel(ctx)
-		var drained, stopped atomic.Int32
-		interrupts := make(chan os.Signal, 2)
-		go heed(ctx, interrupts, asked.Done(), func() { drained.Add(1) }, func() { stopped.Add(1) })
-		end() // as the command's context does at the first
-		interrupts <- os.Interrupt
-		if synctest.Wait(); drained.Load() == 0 || stopped.Load() != 0 {
-			t.Errorf("after the first: %d drained, %d stopped", drained.Load(), stopped.Load())
+		interrupts, over := make(chan os.Signal, 2), make(chan struct{})
+		second := secondInterrupt(interrupts, over)
+		aborted := func() bool {
+			synctest.Wait()
+			select {
+			case <-second:
+				return true
+			default:
+				return false
+			}
 		}
 		interrupts <- os.Interrupt
-		if synctest.Wait(); stopped.Load() != 1 {
-			t.Errorf("after the second: %d stopped", stopped.Load())
+		if aborted() {
+			t.Error("after the first interrupt: aborted, want not")
 		}
+		interrupts <- os.Interrupt
+		if !aborted() {
+			t.Error("after the second interrupt: not aborted, want aborted")
+		}
+		secondInterrupt(interrupts, over)
+		close(over) // ends the goroutine, which synctest waits for
 	})
 }
 

@@ -130,7 +130,7 @@ func (c *indexRebuildCmd) Run(ctx context.Context, g *command.Globals) (err erro
 	if err := app.ResetIndex(dir); err != nil {
 		return err
 	}
-	parts, err := app.Open(ctx, dir, cfg, true)
+	parts, err := app.OpenParts(ctx, dir, cfg, true)
 	if err != nil {
 		return err
 	}

@@ -58,11 +58,11 @@ func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if len(cfg.Lab.Sweeps) > 0 {
 		o.Lab = cli.SweepDirectories(cfg.Lab.Sweeps)
 	}
-	n, err := app.New(ctx, cfg, o)
+	n, err := app.Open(cfg, o)
 	if err != nil {
-		return err
+		return command.UsageError{Err: err}
 	}
-	return n.Run(ctx, func(string) {
+	return n.Serve(ctx, func(string) {
 		if g.Quiet {
 			return
 		}

@@ -115,12 +115,12 @@ func (c *benchThrottleCmd) crawl(ctx context.Context, g *command.Globals, site *
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	n, err := app.New(ctx, cfg, app.Options{Dir: dir, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
+	n, err := app.Open(cfg, app.Options{Dir: dir, AllowPrivate: true, Log: slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))})
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- n.Run(ctx, nil) }()
+	go func() { ended <- n.Serve(ctx, nil) }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -46,7 +46,7 @@ func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	n, err := app.New(ctx, settings, app.Options{Dir: c.Dir, AllowPrivate: true, Log: c.Log, Rates: c.Rates, Dial: c.Dial})
+	n, err := app.Open(settings, app.Options{Dir: c.Dir, AllowPrivate: true, Log: c.Log, Rates: c.Rates, Dial: c.Dial})
 	if err != nil {
 		cancel()
 		return nil, err
@@ -54,7 +54,7 @@ func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
 	r := &Robot{Node: n, cancel: cancel, ended: make(chan struct{})}
 	go func() {
 		defer close(r.ended)
-		r.err = n.Run(ctx, nil)
+		r.err = n.Serve(ctx, nil)
 	}()
 	return r, nil
 }
@@ -94,7 +94,7 @@ func (c *RobotConfig) seed(ctx context.Context, settings *config.Config) (err er
 	if len(c.Seeds) == 0 {
 		return nil
 	}
-	parts, err := app.Open(ctx, c.Dir, settings, false)
+	parts, err := app.OpenParts(ctx, c.Dir, settings, false)
 	if err != nil {
 		return err
 	}
