@@ -67,7 +67,7 @@ func BenchmarkAccess(b *testing.B) {
 		read func(u uint32) uint64
 	}{
 		{"out", func(u uint32) uint64 { return uint64(g.Out(u)[0]) }},
-		{"out-heap", func(u uint32) uint64 { return uint64(heap.of(u)[0]) }},
+		{"out-heap", func(u uint32) uint64 { return uint64(heap.linksOf(u)[0]) }},
 		{"in", func(u uint32) uint64 { return uint64(len(g.In(u))) }},
 		{"column", func(u uint32) uint64 { return uint64(rank[u]) }},
 	} {

@@ -34,12 +34,12 @@ type BuilderOptions struct {
 	MinNodes int64
 }
 
-// link packs a link so that links sort by their page.
-func link(u, v uint32) uint64 { return uint64(u)<<32 | uint64(v) }
+// packLink packs a link so that links sort by their page.
+func packLink(u, v uint32) uint64 { return uint64(u)<<32 | uint64(v) }
 
 // NewBuilder begins the graph that will be dir.
 func NewBuilder(dir string, opt BuilderOptions) (*Builder, error) {
-	chunk := max(opt.memory()/16, 1024) // two arrays of 8 bytes a link
+	chunk := max(opt.memoryLimit()/16, 1024) // two arrays of 8 bytes a link
 	if opt.Links > int64(chunk) {
 		if err := Room(dir, uint64(Bytes(opt.Nodes, opt.Links)+8*opt.Links)); err != nil {
 			return nil, err
@@ -55,11 +55,11 @@ func NewBuilder(dir string, opt BuilderOptions) (*Builder, error) {
 // Add adds a link from page u to page v.
 func (b *Builder) Add(u, v uint32) error {
 	if len(b.buf) >= b.chunk {
-		if err := b.spill(); err != nil {
-			return b.w.failed(err)
+		if err := b.spillRun(); err != nil {
+			return b.w.wrapWriteError(err)
 		}
 	}
-	b.buf = append(b.buf, link(u, v))
+	b.buf = append(b.buf, packLink(u, v))
 	b.links++
 	b.nodes = max(b.nodes, int64(u)+1, int64(v)+1)
 	return nil
@@ -80,25 +80,25 @@ func (b *Builder) Abort() {
 // runsDir is a folder in the partial graph for sorted runs.
 func (b *Builder) runsDir() string { return filepath.Join(b.w.tmp, "runs") }
 
-// spill writes the links in memory as a sorted run.
-func (b *Builder) spill() error {
+// spillRun writes the links in memory as a sorted run.
+func (b *Builder) spillRun() error {
 	if err := os.MkdirAll(b.runsDir(), 0o755); err != nil {
 		return err
 	}
-	b.sort()
+	b.sortBuffered()
 	name := fmt.Sprintf("run.%d", len(b.runs))
 	w, err := createNumbers[uint64](b.runsDir(), name)
 	if err != nil {
 		return err
 	}
 	b.runs = append(b.runs, w.f.Name())
-	err = w.write(b.buf)
+	err = w.writeNumbers(b.buf)
 	b.buf = b.buf[:0]
-	return errors.Join(err, w.flush(), w.f.Close())
+	return errors.Join(err, w.flushNumbers(), w.f.Close())
 }
 
-// sort sorts the links in memory by page, stably.
-func (b *Builder) sort() {
+// sortBuffered sorts the links in memory by page, stably.
+func (b *Builder) sortBuffered() {
 	if len(b.spare) < len(b.buf) {
 		b.spare = make([]uint64, cap(b.buf))
 	}
@@ -144,59 +144,59 @@ func sortByPage(a, spare []uint64) (sorted, other []uint64) {
 func (b *Builder) Finish(ctx context.Context) (err error) {
 	defer b.Abort()
 	if b.nodes > MaxNodes {
-		return b.w.failed(fmt.Errorf("page %d: the greatest number is %d", b.nodes-1, uint64(MaxNodes-1)))
+		return b.w.wrapWriteError(fmt.Errorf("page %d: the greatest number is %d", b.nodes-1, uint64(MaxNodes-1)))
 	}
 	if err := Room(b.w.dir, uint64(Bytes(b.nodes, b.links))); err != nil {
 		return err
 	}
-	b.sort()
+	b.sortBuffered()
 	b.spare = nil
 	m := merger{runs: make([][]uint64, 0, len(b.runs)+1)}
 	var mappings []mapping
 	defer func() {
 		for _, m := range mappings {
-			err = errors.Join(err, m.close())
+			err = errors.Join(err, m.unmap())
 		}
 	}()
 	for _, name := range b.runs {
 		st, err := os.Stat(name)
 		if err != nil {
-			return b.w.failed(err)
+			return b.w.wrapWriteError(err)
 		}
 		run, err := mapFile(name, st.Size())
 		if err != nil {
-			return b.w.failed(err)
+			return b.w.wrapWriteError(err)
 		}
 		mappings = append(mappings, run)
-		m.runs = append(m.runs, numbers[uint64](run.data))
+		m.runs = append(m.runs, bytesAsNumbers[uint64](run.data))
 	}
 	m.runs = append(m.runs, b.buf)
-	if err := b.merge(ctx, &m); err != nil {
+	if err := b.mergeRuns(ctx, &m); err != nil {
 		return err
 	}
 	b.buf = nil
 	if err := os.RemoveAll(b.runsDir()); err != nil {
-		return b.w.failed(err)
+		return b.w.wrapWriteError(err)
 	}
 	return b.w.Finish(ctx)
 }
 
-// merge writes the pages in order.
-func (b *Builder) merge(ctx context.Context, m *merger) error {
+// mergeRuns writes the pages in order.
+func (b *Builder) mergeRuns(ctx context.Context, m *merger) error {
 	m.init()
 	var list []uint32
 	done := int64(0)
 	for u := range b.nodes {
 		if u&(1<<16-1) == 0 {
 			if err := ctx.Err(); err != nil {
-				return b.w.failed(err)
+				return b.w.wrapWriteError(err)
 			}
-			b.w.opt.progress("links sorted", done, b.links)
+			b.w.opt.reportProgress("links sorted", done, b.links)
 		}
-		list = m.take(uint32(u), list[:0])
+		list = m.takePageLinks(uint32(u), list[:0])
 		done += int64(len(list))
 		if b.simple {
-			list = simplify(uint32(u), list)
+			list = simplifyLinks(uint32(u), list)
 		}
 		if err := b.w.Append(list); err != nil {
 			return err
@@ -205,8 +205,8 @@ func (b *Builder) merge(ctx context.Context, m *merger) error {
 	return nil
 }
 
-// simplify sorts a list and leaves out u and what is there twice.
-func simplify(u uint32, list []uint32) []uint32 {
+// simplifyLinks sorts a list and leaves out u and what is there twice.
+func simplifyLinks(u uint32, list []uint32) []uint32 {
 	slices.Sort(list)
 	list = slices.Compact(list)
 	if i, ok := slices.BinarySearch(list, u); ok {
@@ -222,7 +222,7 @@ type merger struct {
 	heap []int // runs that are not empty
 }
 
-func (m *merger) less(a, b int) bool {
+func (m *merger) lessRun(a, b int) bool {
 	ua, ub := m.runs[a][0]>>32, m.runs[b][0]>>32
 	return ua < ub || ua == ub && a < b
 }
@@ -234,20 +234,20 @@ func (m *merger) init() {
 		}
 	}
 	for i := len(m.heap)/2 - 1; i >= 0; i-- {
-		m.down(i)
+		m.siftDown(i)
 	}
 }
 
-func (m *merger) down(i int) {
+func (m *merger) siftDown(i int) {
 	for {
 		c := 2*i + 1
 		if c >= len(m.heap) {
 			return
 		}
-		if c+1 < len(m.heap) && m.less(m.heap[c+1], m.heap[c]) {
+		if c+1 < len(m.heap) && m.lessRun(m.heap[c+1], m.heap[c]) {
 			c++
 		}
-		if m.less(m.heap[i], m.heap[c]) {
+		if m.lessRun(m.heap[i], m.heap[c]) {
 			return
 		}
 		m.heap[i], m.heap[c] = m.heap[c], m.heap[i]
@@ -255,8 +255,8 @@ func (m *merger) down(i int) {
 	}
 }
 
-// take appends the links of page u, which is the next one, to list.
-func (m *merger) take(u uint32, list []uint32) []uint32 {
+// takePageLinks appends the links of page u, which is the next one, to list.
+func (m *merger) takePageLinks(u uint32, list []uint32) []uint32 {
 	for len(m.heap) > 0 {
 		top := m.heap[0]
 		run := m.runs[top]
@@ -272,7 +272,7 @@ func (m *merger) take(u uint32, list []uint32) []uint32 {
 			m.heap[0] = m.heap[len(m.heap)-1]
 			m.heap = m.heap[:len(m.heap)-1]
 		}
-		m.down(0)
+		m.siftDown(0)
 	}
 	return list
 }

@@ -71,7 +71,7 @@ func TestSortByPage(t *testing.T) {
 	for _, bits := range []int{0, 1, 10, 11, 12, 22, 23, 32} {
 		a := make([]uint64, 5000)
 		for i := range a {
-			a[i] = link(uint32(r.Uint64N(1<<bits)), uint32(i)) // the second number is the order of coming
+			a[i] = packLink(uint32(r.Uint64N(1<<bits)), uint32(i)) // the second number is the order of coming
 		}
 		want := slices.Clone(a)
 		slices.Sort(want)

@@ -34,7 +34,7 @@ const (
 	ranksFile  = "ranks"
 )
 
-func (g *Graph) coded() bool { return g.meta.Coded }
+func (g *Graph) isCoded() bool { return g.meta.Coded }
 
 // Coded reports whether the links are coded. Lists are then decoded when they are
 // asked for; View makes that faster.
@@ -66,16 +66,16 @@ func (g *Graph) mapCoded() error {
 	return nil
 }
 
-// list decodes a list into a slice of its own.
-func (c *coded) list(u uint32) []uint32 {
+// decodeOwnList decodes a list into a slice of its own.
+func (c *coded) decodeOwnList(u uint32) []uint32 {
 	r := c.readers.Get().(*pack.Reader)
 	defer c.readers.Put(r)
-	return slices.Clone(c.read(r, u))
+	return slices.Clone(c.readCodedList(r, u))
 }
 
-// read decodes a list; the slice is the reader's. The graph was verified when it
+// readCodedList decodes a list; the slice is the reader's. The graph was verified when it
 // was opened, so an error means that its files were changed since.
-func (c *coded) read(r *pack.Reader, u uint32) []uint32 {
+func (c *coded) readCodedList(r *pack.Reader, u uint32) []uint32 {
 	list, err := r.List(u)
 	if err != nil {
 		panic(&DamagedError{c.file, err.Error()})
@@ -96,7 +96,7 @@ type Lists = interface {
 // is much faster than the graph itself, the more so the nearer lists are that are
 // asked for one after another; of any other it is the graph.
 func (g *Graph) View() Lists {
-	if !g.coded() {
+	if !g.isCoded() {
 		return g
 	}
 	return &view{g, g.codes[0].lists.NewReader(), g.codes[1].lists.NewReader()}
@@ -108,8 +108,8 @@ type view struct {
 	out, in *pack.Reader
 }
 
-func (v *view) Out(u uint32) []uint32 { return v.codes[0].read(v.out, u) }
-func (v *view) In(u uint32) []uint32  { return v.codes[1].read(v.in, u) }
+func (v *view) Out(u uint32) []uint32 { return v.codes[0].readCodedList(v.out, u) }
+func (v *view) In(u uint32) []uint32  { return v.codes[1].readCodedList(v.in, u) }
 
 // plausibleCoded reads all lists.
 func (g *Graph) plausibleCoded(ctx context.Context) error {
@@ -171,11 +171,11 @@ func Code(ctx context.Context, g *Graph, dir string, opt Options) (err error) {
 			others += f.Bytes
 		}
 	}
-	p, err := begin(dir, uint64(others+2*9*g.meta.Links/8+g.meta.Nodes/4), g.meta.Made)
+	p, err := beginPartial(dir, uint64(others+2*9*g.meta.Links/8+g.meta.Nodes/4), g.meta.Made)
 	if err != nil {
 		return err
 	}
-	defer p.abort()
+	defer p.abortPartial()
 	p.meta.Nodes, p.meta.Links, p.meta.Sites, p.meta.Names = g.meta.Nodes, g.meta.Links, g.meta.Sites, g.meta.Names
 	p.meta.Coded, p.meta.Version, p.meta.Columns = true, codedVersion, g.meta.Columns
 	for _, d := range []struct {
@@ -186,27 +186,27 @@ func Code(ctx context.Context, g *Graph, dir string, opt Options) (err error) {
 		{"in.", func(l Lists) func(uint32) []uint32 { return l.In }},
 	} {
 		src := pack.Source{Nodes: g.meta.Nodes, Links: g.meta.Links, Sites: g.sites, View: func() func(uint32) []uint32 { return d.of(g.View()) }}
-		o := pack.Options{Workers: runtime.GOMAXPROCS(0), Progress: func(done, total int64) { opt.progress("coded: "+d.prefix[:len(d.prefix)-1], done, total) }}
-		if err := p.code(ctx, d.prefix, src, o); err != nil {
-			return p.failed(err)
+		o := pack.Options{Workers: runtime.GOMAXPROCS(0), Progress: func(done, total int64) { opt.reportProgress("coded: "+d.prefix[:len(d.prefix)-1], done, total) }}
+		if err := p.codeDirection(ctx, d.prefix, src, o); err != nil {
+			return p.wrapWriteError(err)
 		}
 	}
 	for _, f := range g.meta.Files {
 		if linkFile(f.Name) {
 			continue
 		}
-		if err := p.file(copyFile(g.dir, p.tmp, f)); err != nil {
+		if err := p.noteFile(copyGraphFile(g.dir, p.tmp, f)); err != nil {
 			return err
 		}
 	}
-	if err := p.compare(ctx, g, opt); err != nil {
-		return p.failed(err)
+	if err := p.compareWritten(ctx, g, opt); err != nil {
+		return p.wrapWriteError(err)
 	}
-	return p.finish(ctx)
+	return p.finishPartial(ctx)
 }
 
-// compare compares the lists that were written with those of g.
-func (p *partial) compare(ctx context.Context, g *Graph, opt Options) (err error) {
+// compareWritten compares the lists that were written with those of g.
+func (p *partial) compareWritten(ctx context.Context, g *Graph, opt Options) (err error) {
 	written := &Graph{dir: p.tmp, meta: p.meta}
 	defer func() { err = errors.Join(err, written.Close()) }()
 	if err := written.mapAll(); err != nil {
@@ -230,7 +230,7 @@ func (p *partial) compare(ctx context.Context, g *Graph, opt Options) (err error
 				}
 			}
 			if d := done.Add(pages); telling.TryLock() {
-				opt.progress("compared", min(d, int64(n)), int64(n))
+				opt.reportProgress("compared", min(d, int64(n)), int64(n))
 				telling.Unlock()
 			}
 			return nil
@@ -251,8 +251,8 @@ func linkFile(name string) bool {
 	return false
 }
 
-// code writes the files of one direction.
-func (p *partial) code(ctx context.Context, prefix string, src pack.Source, opt pack.Options) error {
+// codeDirection writes the files of one direction.
+func (p *partial) codeDirection(ctx context.Context, prefix string, src pack.Source, opt pack.Options) error {
 	bits, err := createNumbers[uint8](p.tmp, prefix+bitsFile)
 	if err != nil {
 		return err
@@ -262,20 +262,20 @@ func (p *partial) code(ctx context.Context, prefix string, src pack.Source, opt 
 		return errors.Join(err, bits.f.Close())
 	}
 	return errors.Join(
-		p.file(bits.finish()),
-		p.file(writeNumbers(p.tmp, prefix+codesFile, parts.Codes)),
-		p.file(writeNumbers(p.tmp, prefix+placesFile, parts.Places)),
-		p.file(writeNumbers(p.tmp, prefix+ranksFile, parts.Ranks)),
+		p.noteFile(bits.finishNumbers()),
+		p.noteFile(writeNumbers(p.tmp, prefix+codesFile, parts.Codes)),
+		p.noteFile(writeNumbers(p.tmp, prefix+placesFile, parts.Places)),
+		p.noteFile(writeNumbers(p.tmp, prefix+ranksFile, parts.Ranks)),
 	)
 }
 
 // byteWriter writes bytes to a file of numbers.
 type byteWriter struct{ w *numberFile[uint8] }
 
-func (b byteWriter) Write(v []byte) (int, error) { return len(v), b.w.write(v) }
+func (b byteWriter) Write(v []byte) (int, error) { return len(v), b.w.writeNumbers(v) }
 
-// copyFile copies a file of a graph and checks it on the way.
-func copyFile(from, to string, f FileInfo) (FileInfo, error) {
+// copyGraphFile copies a file of a graph and checks it on the way.
+func copyGraphFile(from, to string, f FileInfo) (FileInfo, error) {
 	in, err := os.Open(filepath.Join(from, f.Name))
 	if err != nil {
 		return f, err
@@ -290,7 +290,7 @@ func copyFile(from, to string, f FileInfo) (FileInfo, error) {
 	if err := errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return f, err
 	}
-	got := s.info(f.Name)
+	got := s.sumsInfo(f.Name)
 	if got.XXH3 != f.XXH3 {
 		return f, &DamagedError{filepath.Join(from, f.Name), "its checksum is wrong"}
 	}

@@ -164,8 +164,8 @@ func forge(t *testing.T, dir, name string, b []byte) {
 	}
 	s := newSums()
 	_, _ = s.Write(b)
-	*m.file(name) = s.info(name)
-	if err := m.write(dir); err != nil {
+	*m.fileNamed(name) = s.sumsInfo(name)
+	if err := m.writeMeta(dir); err != nil {
 		t.Fatal(err)
 	}
 }

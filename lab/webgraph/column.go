@@ -61,12 +61,12 @@ func SetColumn[T Number](dir, name string, values []T) error {
 	if int64(len(values)) != m.Nodes {
 		return fmt.Errorf("column %s: %d values for %d pages", name, len(values), m.Nodes)
 	}
-	if err := Room(dir, uint64(len(values)*sizeOf(values[0]))); err != nil {
+	if err := Room(dir, uint64(len(values)*numberSize(values[0]))); err != nil {
 		return err
 	}
 	// A file of a new name: until graph.json names it, the old column is whole.
 	file := "column." + name
-	for i := 2; m.file(file) != nil; i++ {
+	for i := 2; m.fileNamed(file) != nil; i++ {
 		file = fmt.Sprintf("column.%s.%d", name, i)
 	}
 	if err := os.Remove(filepath.Join(dir, file)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -79,7 +79,7 @@ func SetColumn[T Number](dir, name string, values []T) error {
 	old := m.dropColumn(name)
 	m.Files = append(m.Files, info)
 	m.Columns = append(m.Columns, ColumnInfo{Name: name, Type: typeName[T](), File: file})
-	if err := m.write(dir); err != nil {
+	if err := m.writeMeta(dir); err != nil {
 		return fmt.Errorf("column %s: %w", name, err)
 	}
 	if old != "" {
@@ -103,7 +103,7 @@ func (m *Meta) dropColumn(name string) string {
 // Column returns an attribute of all pages, mapped from its file. T must be the
 // type it was written with.
 func Column[T Number](g *Graph, name string) ([]T, error) {
-	c, err := g.column(name)
+	c, err := g.findColumn(name)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func Column[T Number](g *Graph, name string) ([]T, error) {
 	return mapNumbers[T](g, c.File, g.meta.Nodes)
 }
 
-func (g *Graph) column(name string) (ColumnInfo, error) {
+func (g *Graph) findColumn(name string) (ColumnInfo, error) {
 	names := make([]string, len(g.meta.Columns))
 	for i, c := range g.meta.Columns {
 		if c.Name == name {
@@ -128,7 +128,7 @@ func (g *Graph) column(name string) (ColumnInfo, error) {
 
 // Values returns an attribute of any type as a function.
 func (g *Graph) Values(name string) (func(u uint32) float64, error) {
-	c, err := g.column(name)
+	c, err := g.findColumn(name)
 	if err != nil {
 		return nil, err
 	}

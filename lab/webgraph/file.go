@@ -27,13 +27,13 @@ func createNumbers[T Number](dir, name string) (*numberFile[T], error) {
 		return nil, err
 	}
 	var t T
-	return &numberFile[T]{f: f, name: name, sums: newSums(), buf: make([]T, 0, bufferBytes/sizeOf(t))}, nil
+	return &numberFile[T]{f: f, name: name, sums: newSums(), buf: make([]T, 0, bufferBytes/numberSize(t))}, nil
 }
 
-// add writes one number.
-func (w *numberFile[T]) add(v T) error {
+// appendNumber writes one number.
+func (w *numberFile[T]) appendNumber(v T) error {
 	if len(w.buf) == cap(w.buf) {
-		if err := w.flush(); err != nil {
+		if err := w.flushNumbers(); err != nil {
 			return err
 		}
 	}
@@ -42,14 +42,14 @@ func (w *numberFile[T]) add(v T) error {
 	return nil
 }
 
-// write writes numbers.
-func (w *numberFile[T]) write(v []T) error {
+// writeNumbers writes numbers.
+func (w *numberFile[T]) writeNumbers(v []T) error {
 	w.n += int64(len(v))
 	if len(v) <= cap(w.buf)-len(w.buf) {
 		w.buf = append(w.buf, v...)
 		return nil
 	}
-	if err := w.flush(); err != nil {
+	if err := w.flushNumbers(); err != nil {
 		return err
 	}
 	if len(v) < cap(w.buf) {
@@ -58,7 +58,7 @@ func (w *numberFile[T]) write(v []T) error {
 	}
 	for len(v) > 0 { // in pieces, so that what is hashed is still in the cache when it is written
 		k := min(len(v), cap(w.buf))
-		if err := w.put(v[:k]); err != nil {
+		if err := w.writeUnbuffered(v[:k]); err != nil {
 			return err
 		}
 		v = v[k:]
@@ -66,26 +66,26 @@ func (w *numberFile[T]) write(v []T) error {
 	return nil
 }
 
-func (w *numberFile[T]) flush() error {
-	err := w.put(w.buf)
+func (w *numberFile[T]) flushNumbers() error {
+	err := w.writeUnbuffered(w.buf)
 	w.buf = w.buf[:0]
 	return err
 }
 
-func (w *numberFile[T]) put(v []T) error {
-	b := bytesOf(v)
+func (w *numberFile[T]) writeUnbuffered(v []T) error {
+	b := numbersAsBytes(v)
 	_, _ = w.sums.Write(b) // never fails
 	_, err := w.f.Write(b)
 	return err
 }
 
-// info returns what graph.json tells of the file; call it after flush.
-func (w *numberFile[T]) info() FileInfo { return w.sums.info(w.name) }
+// numberFileInfo returns what graph.json tells of the file; call it after flush.
+func (w *numberFile[T]) numberFileInfo() FileInfo { return w.sums.sumsInfo(w.name) }
 
-// finish flushes, syncs and closes the file.
-func (w *numberFile[T]) finish() (FileInfo, error) {
-	err := w.flush()
-	return w.info(), errors.Join(err, w.f.Sync(), w.f.Close())
+// finishNumbers flushes, syncs and closes the file.
+func (w *numberFile[T]) finishNumbers() (FileInfo, error) {
+	err := w.flushNumbers()
+	return w.numberFileInfo(), errors.Join(err, w.f.Sync(), w.f.Close())
 }
 
 // writeNumbers writes a whole file.
@@ -94,10 +94,10 @@ func writeNumbers[T Number](dir, name string, v []T) (FileInfo, error) {
 	if err != nil {
 		return FileInfo{}, err
 	}
-	if err := w.write(v); err != nil {
+	if err := w.writeNumbers(v); err != nil {
 		return FileInfo{}, errors.Join(err, w.f.Close())
 	}
-	return w.finish()
+	return w.finishNumbers()
 }
 
 // mapped is a file of numbers that is written in any order, mapped into memory:
@@ -118,7 +118,7 @@ func newMapped[T Number](dir, name string, n int64) (_ *mapped[T], err error) {
 	var t T
 	m := &mapped[T]{f: f, name: name}
 	if n > 0 {
-		size := n * int64(sizeOf(t))
+		size := n * int64(numberSize(t))
 		// Fallocate and not Truncate: a write to a mapped hole that the disk has no
 		// room for kills the program.
 		if err = unix.Fallocate(int(f.Fd()), 0, 0, size); err == nil {
@@ -128,17 +128,17 @@ func newMapped[T Number](dir, name string, n int64) (_ *mapped[T], err error) {
 			return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
 		}
 	}
-	m.v = numbers[T](m.data)
+	m.v = bytesAsNumbers[T](m.data)
 	return m, nil
 }
 
-// info hashes and syncs the file.
-func (m *mapped[T]) info() (FileInfo, error) {
+// hashMapped hashes and syncs the file.
+func (m *mapped[T]) hashMapped() (FileInfo, error) {
 	s := newSums()
 	_, _ = s.Write(m.data) // never fails
-	return s.info(m.name), m.f.Sync()
+	return s.sumsInfo(m.name), m.f.Sync()
 }
 
-func (m *mapped[T]) close() error {
-	return errors.Join(mapping{m.data}.close(), m.f.Close())
+func (m *mapped[T]) closeMapped() error {
+	return errors.Join(mapping{m.data}.unmap(), m.f.Close())
 }

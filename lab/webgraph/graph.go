@@ -48,7 +48,7 @@ type rows struct {
 	links  []uint32
 }
 
-func (r rows) of(u uint32) []uint32 {
+func (r rows) linksOf(u uint32) []uint32 {
 	a, b := r.starts[u], r.starts[u+1]
 	return r.links[a:b:b]
 }
@@ -63,17 +63,17 @@ func (g *Graph) Links() int64 { return g.meta.Links }
 // that is linked twice stands in it twice.
 func (g *Graph) Out(u uint32) []uint32 {
 	if c := g.codes[0]; c != nil {
-		return c.list(u)
+		return c.decodeOwnList(u)
 	}
-	return g.out.of(u)
+	return g.out.linksOf(u)
 }
 
 // In returns the pages that link to page u, in ascending order.
 func (g *Graph) In(u uint32) []uint32 {
 	if c := g.codes[1]; c != nil {
-		return c.list(u)
+		return c.decodeOwnList(u)
 	}
-	return g.in.of(u)
+	return g.in.linksOf(u)
 }
 
 // OutDegree returns the number of links of page u.
@@ -116,7 +116,7 @@ func (g *Graph) Named() bool { return g.nameAt != nil }
 func (g *Graph) Close() error {
 	var errs []error
 	for _, m := range g.mappings {
-		errs = append(errs, m.close())
+		errs = append(errs, m.unmap())
 	}
 	g.out, g.in, g.codes, g.sites, g.names, g.nameAt, g.mappings = rows{}, rows{}, [2]*coded{}, nil, nil, nil, nil
 	return errors.Join(errs...)
@@ -137,7 +137,7 @@ func New(out [][]uint32, sites []uint32) (*Graph, error) {
 		g.out.links = append(g.out.links, list...)
 		g.out.starts = append(g.out.starts, uint64(len(g.out.links)))
 	}
-	g.in = transposed(g.out)
+	g.in = transposedInMemory(g.out)
 	if sites != nil {
 		if err := checkSites(sites, uint64(len(out))); err != nil {
 			return nil, err

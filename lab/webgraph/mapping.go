@@ -37,7 +37,7 @@ func mapFile(path string, size int64) (mapping, error) {
 	return mapping{data}, nil
 }
 
-func (m mapping) close() error {
+func (m mapping) unmap() error {
 	if m.data == nil {
 		return nil
 	}
@@ -49,9 +49,9 @@ type Number interface {
 	~uint8 | ~uint16 | ~uint32 | ~uint64 | ~int8 | ~int16 | ~int32 | ~int64 | ~float32 | ~float64
 }
 
-// numbers shows bytes as numbers. Mapped memory begins on a page boundary, so it
+// bytesAsNumbers shows bytes as numbers. Mapped memory begins on a page boundary, so it
 // is aligned for every type.
-func numbers[T Number](b []byte) []T {
+func bytesAsNumbers[T Number](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}
@@ -59,8 +59,8 @@ func numbers[T Number](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
 }
 
-// bytesOf shows numbers as bytes.
-func bytesOf[T Number](v []T) []byte {
+// numbersAsBytes shows numbers as bytes.
+func numbersAsBytes[T Number](v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}
@@ -74,4 +74,4 @@ func littleEndian() bool {
 	return *(*byte)(unsafe.Pointer(&one)) == 1
 }
 
-func sizeOf[T Number](t T) int { return int(unsafe.Sizeof(t)) }
+func numberSize[T Number](t T) int { return int(unsafe.Sizeof(t)) }

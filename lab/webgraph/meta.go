@@ -71,7 +71,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s: damaged: %s; make the graph again", e.File, e.Why)
 }
 
-func (m *Meta) file(name string) *FileInfo {
+func (m *Meta) fileNamed(name string) *FileInfo {
 	for i := range m.Files {
 		if m.Files[i].Name == name {
 			return &m.Files[i]
@@ -80,7 +80,7 @@ func (m *Meta) file(name string) *FileInfo {
 	return nil
 }
 
-func (m *Meta) sum() (string, error) {
+func (m *Meta) computeChecksum() (string, error) {
 	c := *m
 	c.Checksum = ""
 	b, err := json.Marshal(c)
@@ -96,12 +96,12 @@ func sumString(h uint64) string {
 	})
 }
 
-// write writes graph.json so that it is the old one or the new one, never half.
-func (m *Meta) write(dir string) (err error) {
+// writeMeta writes graph.json so that it is the old one or the new one, never half.
+func (m *Meta) writeMeta(dir string) (err error) {
 	if len(m.Made) == 0 {
 		m.Made = nil
 	}
-	if m.Checksum, err = m.sum(); err != nil {
+	if m.Checksum, err = m.computeChecksum(); err != nil {
 		return err
 	}
 	b, err := json.MarshalIndent(m, "", "  ")
@@ -109,13 +109,13 @@ func (m *Meta) write(dir string) (err error) {
 		return err
 	}
 	path := filepath.Join(dir, metaFile)
-	if err := writeSynced(path+".new", append(b, '\n')); err != nil {
+	if err := writeSyncedFile(path+".new", append(b, '\n')); err != nil {
 		return err
 	}
 	return os.Rename(path+".new", path)
 }
 
-func writeSynced(path string, b []byte) error {
+func writeSyncedFile(path string, b []byte) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func readMeta(dir string) (Meta, error) {
 	if m.Version != formatVersion && (m.Version != codedVersion || !m.Coded) {
 		return m, fmt.Errorf("%s: version %d of the format; this program reads versions %d and %d", path, m.Version, formatVersion, codedVersion)
 	}
-	if sum, err := m.sum(); err != nil || sum != m.Checksum {
+	if sum, err := m.computeChecksum(); err != nil || sum != m.Checksum {
 		return m, &DamagedError{path, "its checksum is wrong"}
 	}
 	if m.Nodes < 1 || m.Nodes > MaxNodes || m.Links < 0 || m.Sites < 0 || m.Names < 0 || m.Sites > m.Nodes {

@@ -18,24 +18,24 @@ func Open(dir string) (*Graph, error) { return OpenTold(context.Background(), di
 // is told how many bytes are checked; nil: nobody. What is wrong with a file is a
 // *DamagedError.
 func OpenTold(ctx context.Context, dir string, tell func(done, total int64)) (*Graph, error) {
-	return open(ctx, dir, checkedAlways, tell)
+	return openVerified(ctx, dir, checkedAlways, tell)
 }
 
-// open opens a graph, and trusts the mark that it was verified if it has more than
+// openVerified opens a graph, and trusts the mark that it was verified if it has more than
 // always bytes.
-func open(ctx context.Context, dir string, always int64, tell func(done, total int64)) (*Graph, error) {
+func openVerified(ctx context.Context, dir string, always int64, tell func(done, total int64)) (*Graph, error) {
 	g, err := OpenUnchecked(dir)
 	if err != nil {
 		return nil, err
 	}
-	if g.meta.effort() > always && g.marked() {
+	if g.meta.verifyEffort() > always && g.isMarkedVerified() {
 		return g, nil
 	}
 	if err := g.Verify(ctx, tell); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
-	if g.meta.effort() > always {
-		g.mark()
+	if g.meta.verifyEffort() > always {
+		g.markVerified()
 	}
 	return g, nil
 }
@@ -76,7 +76,7 @@ func (g *Graph) mapAll() (err error) {
 	if g.meta.Coded {
 		return g.mapCoded()
 	}
-	for _, d := range g.directions() {
+	for _, d := range g.linkDirections() {
 		if d.rows.starts, err = mapNumbers[uint64](g, d.starts, n+1); err != nil {
 			return err
 		}
@@ -96,15 +96,15 @@ type direction struct {
 	starts, links string
 }
 
-func (g *Graph) directions() []direction {
+func (g *Graph) linkDirections() []direction {
 	return []direction{{&g.out, outStartsFile, outLinksFile}, {&g.in, inStartsFile, inLinksFile}}
 }
 
 // mapNumbers maps a file of n numbers.
 func mapNumbers[T Number](g *Graph, name string, n int64) ([]T, error) {
 	var t T
-	size := n * int64(sizeOf(t))
-	if f := g.meta.file(name); f == nil || f.Bytes != size {
+	size := n * int64(numberSize(t))
+	if f := g.meta.fileNamed(name); f == nil || f.Bytes != size {
 		return nil, &DamagedError{filepath.Join(g.dir, metaFile), fmt.Sprintf("it does not list %s with %d bytes", name, size)}
 	}
 	return mapSome[T](g, name)
@@ -112,7 +112,7 @@ func mapNumbers[T Number](g *Graph, name string, n int64) ([]T, error) {
 
 // mapSome maps a file of as many numbers as graph.json tells.
 func mapSome[T Number](g *Graph, name string) ([]T, error) {
-	f := g.meta.file(name)
+	f := g.meta.fileNamed(name)
 	if f == nil {
 		return nil, &DamagedError{filepath.Join(g.dir, metaFile), fmt.Sprintf("it does not list %s", name)}
 	}
@@ -125,5 +125,5 @@ func mapSome[T Number](g *Graph, name string) ([]T, error) {
 		return nil, err
 	}
 	g.mappings = append(g.mappings, m)
-	return numbers[T](m.data), nil
+	return bytesAsNumbers[T](m.data), nil
 }

@@ -30,9 +30,9 @@ type partial struct {
 // lock is free was left by a program that was killed.
 const lockFile = "lock"
 
-// begin makes the partial folder of dir, after it has looked whether the name is
+// beginPartial makes the partial folder of dir, after it has looked whether the name is
 // free and the disk has room. What killed programs left of dir is removed first.
-func begin(dir string, need uint64, made any) (_ *partial, err error) {
+func beginPartial(dir string, need uint64, made any) (_ *partial, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -42,7 +42,7 @@ func begin(dir string, need uint64, made any) (_ *partial, err error) {
 	}
 	parent, base := filepath.Split(filepath.Clean(dir))
 	parent = filepath.Clean(parent + ".")
-	if err := sweep(parent, base); err != nil {
+	if err := removeAbandoned(parent, base); err != nil {
 		return nil, err
 	}
 	if err := Room(dir, need); err != nil {
@@ -62,7 +62,7 @@ func begin(dir string, need uint64, made any) (_ *partial, err error) {
 	}
 	defer func() {
 		if err != nil {
-			p.abort()
+			p.abortPartial()
 		}
 	}()
 	if err = os.Chmod(p.tmp, 0o755); err != nil { // MkdirTemp lets nobody else read
@@ -81,8 +81,8 @@ func begin(dir string, need uint64, made any) (_ *partial, err error) {
 
 const partialInfix = ".partial-"
 
-// sweep removes partial folders of a graph whose writers are gone.
-func sweep(parent, base string) error {
+// removeAbandoned removes partial folders of a graph whose writers are gone.
+func removeAbandoned(parent, base string) error {
 	entries, err := os.ReadDir(parent)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -134,47 +134,47 @@ func Room(dir string, need uint64) error {
 			return fmt.Errorf("free space of %s: %w", at, err)
 		}
 		if have < need+64<<20 {
-			return fmt.Errorf("%s: the graph needs %s and %s are free; make room or choose another disk", dir, size(need), size(have))
+			return fmt.Errorf("%s: the graph needs %s and %s are free; make room or choose another disk", dir, formatBytes(need), formatBytes(have))
 		}
 		return nil
 	}
 }
 
-// size prints a number of bytes.
-func size(b uint64) string {
+// formatBytes prints a number of bytes.
+func formatBytes(b uint64) string {
 	if b < 1e9 {
 		return fmt.Sprintf("%.1f MB", float64(b)/1e6)
 	}
 	return fmt.Sprintf("%.1f GB", float64(b)/1e9)
 }
 
-// failed says which graph was being written.
-func (p *partial) failed(err error) error {
+// wrapWriteError says which graph was being written.
+func (p *partial) wrapWriteError(err error) error {
 	if err != nil {
 		return fmt.Errorf("write graph %s: %w", p.dir, err)
 	}
 	return nil
 }
 
-// file notes a file that is whole.
-func (p *partial) file(f FileInfo, err error) error {
+// noteFile notes a file that is whole.
+func (p *partial) noteFile(f FileInfo, err error) error {
 	p.meta.Files = append(p.meta.Files, f)
-	return p.failed(err)
+	return p.wrapWriteError(err)
 }
 
-// finish writes graph.json and gives the folder its name.
-func (p *partial) finish(ctx context.Context) error {
-	if err := p.meta.write(p.tmp); err != nil {
-		return p.failed(err)
+// finishPartial writes graph.json and gives the folder its name.
+func (p *partial) finishPartial(ctx context.Context) error {
+	if err := p.meta.writeMeta(p.tmp); err != nil {
+		return p.wrapWriteError(err)
 	}
 	if err := ctx.Err(); err != nil {
-		return p.failed(err)
+		return p.wrapWriteError(err)
 	}
 	if err := os.Remove(filepath.Join(p.tmp, lockFile)); err != nil {
-		return p.failed(err)
+		return p.wrapWriteError(err)
 	}
-	if err := syncDir(p.tmp); err != nil {
-		return p.failed(err)
+	if err := syncGraphDir(p.tmp); err != nil {
+		return p.wrapWriteError(err)
 	}
 	if err := os.Rename(p.tmp, p.dir); err != nil {
 		if errors.Is(err, fs.ErrExist) {
@@ -183,11 +183,11 @@ func (p *partial) finish(ctx context.Context) error {
 		return err
 	}
 	p.ended = true
-	return errors.Join(p.lock.Close(), syncDir(filepath.Dir(filepath.Clean(p.dir))))
+	return errors.Join(p.lock.Close(), syncGraphDir(filepath.Dir(filepath.Clean(p.dir))))
 }
 
-// syncDir makes the names in a folder last.
-func syncDir(dir string) error {
+// syncGraphDir makes the names in a folder last.
+func syncGraphDir(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
 		return err
@@ -195,8 +195,8 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// abort removes what was written; after finish it does nothing.
-func (p *partial) abort() {
+// abortPartial removes what was written; after finish it does nothing.
+func (p *partial) abortPartial() {
 	if p.ended {
 		return
 	}

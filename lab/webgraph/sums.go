@@ -29,36 +29,36 @@ func (s *sums) Write(b []byte) (int, error) {
 		s.n += k
 		b = b[k:]
 		if s.n%chunkBytes == 0 {
-			s.end()
+			s.endChunk()
 		}
 	}
 	return all, nil
 }
 
-func (s *sums) end() {
+func (s *sums) endChunk() {
 	s.chunks = append(s.chunks, sumString(s.chunk.Sum64()))
 	s.chunk.Reset()
 }
 
-// info returns what graph.json tells of a file that holds all that was written. A
+// sumsInfo returns what graph.json tells of a file that holds all that was written. A
 // file of one chunk has the checksum of the whole only.
-func (s *sums) info(name string) FileInfo {
+func (s *sums) sumsInfo(name string) FileInfo {
 	f := FileInfo{Name: name, Bytes: s.n, XXH3: sumString(s.whole.Sum64())}
 	if s.n > chunkBytes {
 		if s.n%chunkBytes > 0 {
-			s.end()
+			s.endChunk()
 		}
 		f.Chunks = s.chunks
 	}
 	return f
 }
 
-// pieces returns the number of pieces of a file that can be checked one by one.
-func (f *FileInfo) pieces() int { return max(len(f.Chunks), 1) }
+// pieceCount returns the number of pieces of a file that can be checked one by one.
+func (f *FileInfo) pieceCount() int { return max(len(f.Chunks), 1) }
 
-// check compares a piece of a file with its checksum and says what is wrong, "" if
+// checkPiece compares a piece of a file with its checksum and says what is wrong, "" if
 // nothing.
-func (f *FileInfo) check(data []byte, piece int) string {
+func (f *FileInfo) checkPiece(data []byte, piece int) string {
 	if len(f.Chunks) == 0 {
 		if sumString(xxh3.Hash(data)) != f.XXH3 {
 			return "its checksum is wrong"

@@ -2,13 +2,13 @@ package webgraph
 
 import "context"
 
-// transposed returns the links the other way round, in memory.
-func transposed(r rows) rows {
+// transposedInMemory returns the links the other way round, in memory.
+func transposedInMemory(r rows) rows {
 	t := rows{make([]uint64, len(r.starts)), make([]uint32, len(r.links))}
 	countIn(r, t.starts)
 	next := append([]uint64(nil), t.starts...)
 	for u := range len(r.starts) - 1 {
-		for _, v := range r.of(uint32(u)) {
+		for _, v := range r.linksOf(uint32(u)) {
 			t.links[next[v]] = uint32(u)
 			next[v]++
 		}
@@ -27,12 +27,12 @@ func countIn(r rows, starts []uint64) {
 	}
 }
 
-// transpose gives the links to all pages to emit, in the order of the pages, in
+// transposeInSlices gives the links to all pages to emit, in the order of the pages, in
 // slices of budget links (more if one page has more) and pages at most. Instead of
 // sorting on disk it reads the links once for each slice: the readings are in
 // order and cost less than writing the links once. done is told of progress, in
 // links read.
-func transpose(ctx context.Context, r rows, starts []uint64, budget uint64, emit func([]uint32) error, done func(int64)) error {
+func transposeInSlices(ctx context.Context, r rows, starts []uint64, budget uint64, emit func([]uint32) error, done func(int64)) error {
 	n := len(r.starts) - 1
 	var slice []uint32
 	var next []uint32
@@ -55,7 +55,7 @@ func transpose(ctx context.Context, r rows, starts []uint64, budget uint64, emit
 				}
 				done(int64(r.starts[u]))
 			}
-			for _, v := range r.of(uint32(u)) {
+			for _, v := range r.linksOf(uint32(u)) {
 				if d := v - lo; d < width {
 					slice[starts[v]-starts[lo]+uint64(next[d])] = uint32(u)
 					next[d]++
@@ -70,7 +70,7 @@ func transpose(ctx context.Context, r rows, starts []uint64, budget uint64, emit
 	return nil
 }
 
-// passes returns how many times transpose will read the links.
-func passes(starts []uint64, budget uint64) int64 {
+// transposePasses returns how many times transpose will read the links.
+func transposePasses(starts []uint64, budget uint64) int64 {
 	return int64(max(starts[len(starts)-1], uint64(len(starts)))/budget) + 1
 }

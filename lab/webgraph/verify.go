@@ -19,21 +19,21 @@ import (
 // is opened: a tenth of a second of reading.
 const checkedAlways = 256 << 20
 
-// bytes returns the size of all files.
-func (m *Meta) bytes() (size int64) {
+// totalBytes returns the size of all files.
+func (m *Meta) totalBytes() (size int64) {
 	for _, f := range m.Files {
 		size += f.Bytes
 	}
 	return size
 }
 
-// effort is how many bytes could be read while the graph is verified: coded lists
+// verifyEffort is how many bytes could be read while the graph is verified: coded lists
 // are decoded.
-func (m *Meta) effort() int64 {
+func (m *Meta) verifyEffort() int64 {
 	if m.Coded {
-		return 16 * m.bytes()
+		return 16 * m.totalBytes()
 	}
-	return m.bytes()
+	return m.totalBytes()
 }
 
 // Verify reads the whole graph and compares it with its checksums; then no list
@@ -47,20 +47,20 @@ func (g *Graph) Verify(ctx context.Context, tell func(done, total int64)) error 
 	if err := g.verifyFiles(ctx, tell); err != nil {
 		return err
 	}
-	return g.plausible(ctx)
+	return g.checkPlausible(ctx)
 }
 
 // verifyFiles checks the pieces of all files.
 func (g *Graph) verifyFiles(ctx context.Context, tell func(done, total int64)) (err error) {
 	var done atomic.Int64
 	var telling sync.Mutex // one at a time
-	total := g.meta.bytes()
+	total := g.meta.totalBytes()
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	var open []mapping
 	defer func() {
 		for _, m := range open {
-			err = errors.Join(err, m.close())
+			err = errors.Join(err, m.unmap())
 		}
 	}()
 	for i := range g.meta.Files {
@@ -74,15 +74,15 @@ func (g *Graph) verifyFiles(ctx context.Context, tell func(done, total int64)) (
 			return errors.Join(group.Wait(), err)
 		}
 		open = append(open, m)
-		for piece := range f.pieces() {
+		for piece := range f.pieceCount() {
 			group.Go(func() error {
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				if why := f.check(m.data, piece); why != "" {
+				if why := f.checkPiece(m.data, piece); why != "" {
 					return &DamagedError{path, why}
 				}
-				if d := done.Add(f.Bytes / int64(f.pieces())); tell != nil && telling.TryLock() {
+				if d := done.Add(f.Bytes / int64(f.pieceCount())); tell != nil && telling.TryLock() {
 					tell(d, total)
 					telling.Unlock()
 				}
@@ -93,18 +93,18 @@ func (g *Graph) verifyFiles(ctx context.Context, tell func(done, total int64)) (
 	return group.Wait()
 }
 
-// plausible checks that the files fit each other: a folder can be forged or
+// checkPlausible checks that the files fit each other: a folder can be forged or
 // mixed from two graphs with all its checksums right.
-func (g *Graph) plausible(ctx context.Context) error {
+func (g *Graph) checkPlausible(ctx context.Context) error {
 	for u := 1; u < len(g.nameAt); u++ {
 		if a, b := g.nameAt[u-1], g.nameAt[u]; a > b || b > uint64(len(g.names)) {
 			return &DamagedError{filepath.Join(g.dir, nameStartsFile), fmt.Sprintf("the name of page %d ends before it begins or after the last", u-1)}
 		}
 	}
-	if g.coded() {
+	if g.isCoded() {
 		return g.plausibleCoded(ctx)
 	}
-	for _, d := range g.directions() {
+	for _, d := range g.linkDirections() {
 		for u := range g.Nodes() {
 			if d.rows.starts[u] > d.rows.starts[u+1] {
 				return &DamagedError{filepath.Join(g.dir, d.starts), fmt.Sprintf("the links of page %d end before they begin", u)}
@@ -154,8 +154,8 @@ type stamp struct {
 	Since int64  `json:"changed"` // of the last change of anything
 }
 
-// stamps returns how the files are now.
-func (g *Graph) stamps() (*verified, error) {
+// fileStamps returns how the files are now.
+func (g *Graph) fileStamps() (*verified, error) {
 	v := &verified{Meta: g.meta.Checksum}
 	for _, f := range g.meta.Files {
 		var st unix.Stat_t
@@ -167,13 +167,13 @@ func (g *Graph) stamps() (*verified, error) {
 	return v, nil
 }
 
-// marked says whether the graph was verified as it is now.
-func (g *Graph) marked() bool {
+// isMarkedVerified says whether the graph was verified as it is now.
+func (g *Graph) isMarkedVerified() bool {
 	have, err := os.ReadFile(filepath.Join(g.dir, markFile))
 	if err != nil {
 		return false
 	}
-	v, err := g.stamps()
+	v, err := g.fileStamps()
 	if err != nil {
 		return false
 	}
@@ -181,10 +181,10 @@ func (g *Graph) marked() bool {
 	return err == nil && string(have) == string(want)
 }
 
-// mark tells that the graph is verified. Where it cannot, as in a folder that may
+// markVerified tells that the graph is verified. Where it cannot, as in a folder that may
 // only be read, the graph will be verified again.
-func (g *Graph) mark() {
-	v, err := g.stamps()
+func (g *Graph) markVerified() {
+	v, err := g.fileStamps()
 	if err != nil {
 		return
 	}
@@ -193,7 +193,7 @@ func (g *Graph) mark() {
 		return
 	}
 	path := filepath.Join(g.dir, markFile)
-	if writeSynced(path+".new", b) == nil {
+	if writeSyncedFile(path+".new", b) == nil {
 		_ = os.Rename(path+".new", path)
 	}
 }

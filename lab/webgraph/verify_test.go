@@ -17,7 +17,7 @@ func TestVerifiedOnce(t *testing.T) {
 	t.Parallel()
 	g := store(t, random(1_600_000, 6), nil, Options{})
 	checked := func() (told bool, err error) {
-		again, err := open(t.Context(), g.Dir(), 1, func(int64, int64) { told = true })
+		again, err := openVerified(t.Context(), g.Dir(), 1, func(int64, int64) { told = true })
 		if err == nil {
 			err = again.Close()
 		}

@@ -119,7 +119,7 @@ func TestTransposeInSlices(t *testing.T) {
 	for _, budget := range []uint64{1, 7, 1000, 1 << 40} {
 		var links []uint32
 		emit := func(v []uint32) error { links = append(links, v...); return nil }
-		err := transpose(t.Context(), mem.out, mem.in.starts, budget, emit, func(int64) {})
+		err := transposeInSlices(t.Context(), mem.out, mem.in.starts, budget, emit, func(int64) {})
 		if err != nil || !slices.Equal(links, mem.in.links) {
 			t.Errorf("budget %d: other links, err %v", budget, err)
 		}

@@ -20,14 +20,14 @@ type Options struct {
 	Progress func(what string, done, total int64)
 }
 
-func (o *Options) memory() uint64 {
+func (o *Options) memoryLimit() uint64 {
 	if o.Memory <= 0 {
 		return 1 << 30
 	}
 	return uint64(max(o.Memory, 1<<20))
 }
 
-func (o *Options) progress(what string, done, total int64) {
+func (o *Options) reportProgress(what string, done, total int64) {
 	if o.Progress != nil {
 		o.Progress(what, done, total)
 	}
@@ -50,7 +50,7 @@ func Create(dir string, opt Options) (_ *Writer, err error) {
 	if opt.Nodes > MaxNodes {
 		return nil, fmt.Errorf("%d pages: a stored graph has %d at most; `web serve --virtual` goes beyond", opt.Nodes, uint64(MaxNodes))
 	}
-	p, err := begin(dir, uint64(Bytes(opt.Nodes, opt.Links)), opt.Made)
+	p, err := beginPartial(dir, uint64(Bytes(opt.Nodes, opt.Links)), opt.Made)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func Create(dir string, opt Options) (_ *Writer, err error) {
 	if w.links, err = createNumbers[uint32](w.tmp, outLinksFile); err != nil {
 		return nil, err
 	}
-	return w, w.starts.add(0)
+	return w, w.starts.appendNumber(0)
 }
 
 // Bytes returns the size of a stored graph, without sites and columns.
@@ -87,10 +87,10 @@ func (w *Writer) Append(links []uint32) error {
 			w.meta.Sorted = false
 		}
 	}
-	if err := w.links.write(links); err != nil {
-		return w.failed(err)
+	if err := w.links.writeNumbers(links); err != nil {
+		return w.wrapWriteError(err)
 	}
-	return w.failed(w.starts.add(uint64(w.links.n)))
+	return w.wrapWriteError(w.starts.appendNumber(uint64(w.links.n)))
 }
 
 // SetSites tells the first page of each site, in ascending order from 0.
@@ -108,7 +108,7 @@ func (w *Writer) Abort() {
 	if w.links != nil {
 		_ = w.links.f.Close()
 	}
-	w.abort()
+	w.abortPartial()
 }
 
 // Finish writes the links the other way round, the sites and graph.json, and
@@ -125,29 +125,29 @@ func (w *Writer) Finish(ctx context.Context) error {
 		return fmt.Errorf("graph %s: a link goes to page %d of %d", w.dir, w.greatest, n)
 	}
 	w.meta.Nodes, w.meta.Links = n, w.links.n
-	for _, end := range []func() (FileInfo, error){w.starts.finish, w.links.finish} {
-		if err := w.file(end()); err != nil {
+	for _, end := range []func() (FileInfo, error){w.starts.finishNumbers, w.links.finishNumbers} {
+		if err := w.noteFile(end()); err != nil {
 			return err
 		}
 	}
-	if err := w.reverse(ctx); err != nil {
-		return w.failed(err)
+	if err := w.writeReverse(ctx); err != nil {
+		return w.wrapWriteError(err)
 	}
 	if w.sites != nil {
 		if err := checkSites(w.sites, uint64(n)); err != nil {
-			return w.failed(err)
+			return w.wrapWriteError(err)
 		}
 		w.meta.Sites = int64(len(w.sites))
-		if err := w.file(writeNumbers(w.tmp, sitesFile, append(w.sites[:len(w.sites):len(w.sites)], uint32(n)))); err != nil {
+		if err := w.noteFile(writeNumbers(w.tmp, sitesFile, append(w.sites[:len(w.sites):len(w.sites)], uint32(n)))); err != nil {
 			return err
 		}
 	}
 	if w.names != nil {
 		if err := w.writeNames(); err != nil {
-			return w.failed(err)
+			return w.wrapWriteError(err)
 		}
 	}
-	return w.finish(ctx)
+	return w.finishPartial(ctx)
 }
 
 // writeNames writes the names one after another, and where each begins.
@@ -161,17 +161,17 @@ func (w *Writer) writeNames() error {
 		return err
 	}
 	for _, name := range w.names {
-		if err := text.write([]byte(name)); err != nil {
+		if err := text.writeNumbers([]byte(name)); err != nil {
 			return errors.Join(err, text.f.Close())
 		}
 		starts = append(starts, uint64(text.n))
 	}
 	w.meta.Names = text.n
-	return errors.Join(w.file(text.finish()), w.file(writeNumbers(w.tmp, nameStartsFile, starts)))
+	return errors.Join(w.noteFile(text.finishNumbers()), w.noteFile(writeNumbers(w.tmp, nameStartsFile, starts)))
 }
 
-// reverse writes the links to each page.
-func (w *Writer) reverse(ctx context.Context) (err error) {
+// writeReverse writes the links to each page.
+func (w *Writer) writeReverse(ctx context.Context) (err error) {
 	g := Graph{dir: w.tmp, meta: w.meta}
 	defer func() { err = errors.Join(err, g.Close()) }()
 	n, m := w.meta.Nodes, w.meta.Links
@@ -185,24 +185,24 @@ func (w *Writer) reverse(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, starts.close()) }()
+	defer func() { err = errors.Join(err, starts.closeMapped()) }()
 	countIn(g.out, starts.v)
-	if err := w.file(starts.info()); err != nil {
+	if err := w.noteFile(starts.hashMapped()); err != nil {
 		return err
 	}
 	in, err := createNumbers[uint32](w.tmp, inLinksFile)
 	if err != nil {
 		return err
 	}
-	budget := w.opt.memory() / 4
-	pass, all := int64(0), passes(starts.v, budget)*m
+	budget := w.opt.memoryLimit() / 4
+	pass, all := int64(0), transposePasses(starts.v, budget)*m
 	emit := func(links []uint32) error {
 		pass++
-		return in.write(links)
+		return in.writeNumbers(links)
 	}
-	done := func(links int64) { w.opt.progress("links the other way round", pass*m+links, all) }
-	if err := transpose(ctx, g.out, starts.v, budget, emit, done); err != nil {
+	done := func(links int64) { w.opt.reportProgress("links the other way round", pass*m+links, all) }
+	if err := transposeInSlices(ctx, g.out, starts.v, budget, emit, done); err != nil {
 		return errors.Join(err, in.f.Close())
 	}
-	return w.file(in.finish())
+	return w.noteFile(in.finishNumbers())
 }
