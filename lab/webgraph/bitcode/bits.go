@@ -22,9 +22,9 @@ type Reader struct {
 // NewReader returns a reader of data.
 func NewReader(data []byte) *Reader { return &Reader{data: data} }
 
-// window returns the next bits, at least 57 of them (zeros after the end), from
+// peekWindow returns the next bits, at least 57 of them (zeros after the end), from
 // the most significant bit on.
-func (r *Reader) window() uint64 {
+func (r *Reader) peekWindow() uint64 {
 	i := r.Pos >> 3
 	if i+8 <= uint64(len(r.data)) {
 		return binary.BigEndian.Uint64(r.data[i:]) << (r.Pos & 7)
@@ -36,8 +36,8 @@ func (r *Reader) window() uint64 {
 	return binary.BigEndian.Uint64(tail[:]) << (r.Pos & 7)
 }
 
-// skip moves on.
-func (r *Reader) skip(n uint64) {
+// skipBits moves on.
+func (r *Reader) skipBits(n uint64) {
 	r.Pos += n
 	if r.Pos > uint64(len(r.data))*8 {
 		r.Bad = true
@@ -50,8 +50,8 @@ func (r *Reader) Bits(n uint) uint64 {
 		high := r.Bits(n - 32)
 		return high<<32 | r.Bits(32)
 	}
-	v := r.window() >> (64 - n)
-	r.skip(uint64(n))
+	v := r.peekWindow() >> (64 - n)
+	r.skipBits(uint64(n))
 	return v
 }
 
@@ -59,13 +59,13 @@ func (r *Reader) Bits(n uint) uint64 {
 func (r *Reader) Unary() uint64 {
 	n := uint64(0)
 	for {
-		z := uint64(bits.LeadingZeros64(r.window()))
+		z := uint64(bits.LeadingZeros64(r.peekWindow()))
 		if z < 57 {
-			r.skip(z + 1)
+			r.skipBits(z + 1)
 			return n + z
 		}
 		n += 57
-		r.skip(57)
+		r.skipBits(57)
 		if r.Bad {
 			return 0
 		}
@@ -74,10 +74,10 @@ func (r *Reader) Unary() uint64 {
 
 // Gamma reads Elias's gamma code of x+1.
 func (r *Reader) Gamma() uint64 {
-	w := r.window()
+	w := r.peekWindow()
 	z := uint(bits.LeadingZeros64(w))
 	if z <= 28 {
-		r.skip(uint64(2*z + 1))
+		r.skipBits(uint64(2*z + 1))
 		return w<<z>>(63-z) - 1
 	}
 	n := r.Unary()
@@ -130,7 +130,7 @@ func (r *Reader) Below(n uint64) uint64 {
 }
 
 // Skip moves on by so many bits.
-func (r *Reader) Skip(n uint64) { r.skip(n) }
+func (r *Reader) Skip(n uint64) { r.skipBits(n) }
 
 // Nibble reads a number in groups of three bits; a one before a group says that
 // it is the last.

@@ -54,11 +54,11 @@ func (e *EliasFano) Get(i uint64) uint64 {
 	if at%64+uint64(e.low) > 64 {
 		lo |= e.lows[at/64+1] << (64 - at%64)
 	}
-	return (e.select1(i)-i)<<e.low | lo&(1<<e.low-1)
+	return (e.selectHighBit(i)-i)<<e.low | lo&(1<<e.low-1)
 }
 
-// select1 returns the place of the i-th one of the high bits.
-func (e *EliasFano) select1(i uint64) uint64 {
+// selectHighBit returns the place of the i-th one of the high bits.
+func (e *EliasFano) selectHighBit(i uint64) uint64 {
 	place := e.samples[i/sampleEvery]
 	left := i % sampleEvery
 	word := place / 64

@@ -89,19 +89,19 @@ func (p *Prefix) ReadLog(r *Reader) uint64 {
 		return uint64(class)
 	}
 	least, width := UnLog(class)
-	r.skip(uint64(width))
+	r.skipBits(uint64(width))
 	return least + next>>(64-width)
 }
 
 // ReadAhead reads a word and returns its number and the bits after it, 45 at
 // least, from the most significant bit on. Those are still to be read, or skipped.
 func (p *Prefix) ReadAhead(r *Reader) (x int, next uint64) {
-	w := r.window()
+	w := r.peekWindow()
 	e := p.table[w>>(64-MaxLength)]
 	if e&15 == 0 {
 		r.Bad = true
 	}
-	r.skip(uint64(e & 15))
+	r.skipBits(uint64(e & 15))
 	return int(e >> 4), w << (e & 15)
 }
 
