@@ -26,8 +26,8 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("page %d: %s", e.Page, e.Why) }
 
-// read reads a number of a code.
-func (p *Properties) read(r *bitcode.Reader, c code) uint64 {
+// readCode reads a number of a code.
+func (p *Properties) readCode(r *bitcode.Reader, c code) uint64 {
 	switch c {
 	case gammaCode:
 		return r.Gamma()
@@ -42,10 +42,10 @@ func (p *Properties) read(r *bitcode.Reader, c code) uint64 {
 	}
 }
 
-// header reads the degree of page x and how many pages before is the list that
+// readListHeader reads the degree of page x and how many pages before is the list that
 // it is copied from, 0 for none.
-func (p *Properties) header(r *bitcode.Reader, x uint64) (degree, ref uint64, err error) {
-	degree = p.read(r, p.degrees)
+func (p *Properties) readListHeader(r *bitcode.Reader, x uint64) (degree, ref uint64, err error) {
+	degree = p.readCode(r, p.degrees)
 	switch {
 	case r.Bad:
 		return 0, 0, &FormatError{x, "the file ends or is damaged"}
@@ -53,7 +53,7 @@ func (p *Properties) header(r *bitcode.Reader, x uint64) (degree, ref uint64, er
 		return 0, 0, &FormatError{x, fmt.Sprintf("%d links in a graph of %d pages", degree, p.Nodes)}
 	}
 	if degree > 0 && p.Window > 0 {
-		ref = p.read(r, p.references)
+		ref = p.readCode(r, p.references)
 		if ref > uint64(p.Window) || ref > x {
 			return 0, 0, &FormatError{x, fmt.Sprintf("copied from %d pages before", ref)}
 		}
@@ -67,11 +67,11 @@ type scratch struct {
 	intervals []uint32
 }
 
-// list decodes the rest of the list of page x, copied from model, into buf.
-func (p *Properties) list(r *bitcode.Reader, x, degree, ref uint64, model, buf []uint32, s *scratch) ([]uint32, error) {
+// readListBody decodes the rest of the list of page x, copied from model, into buf.
+func (p *Properties) readListBody(r *bitcode.Reader, x, degree, ref uint64, model, buf []uint32, s *scratch) ([]uint32, error) {
 	s.copied, s.intervals = s.copied[:0], s.intervals[:0]
 	if ref > 0 {
-		if err := p.copied(r, x, model, s); err != nil {
+		if err := p.readCopiedBlocks(r, x, model, s); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,7 @@ func (p *Properties) list(r *bitcode.Reader, x, degree, ref uint64, model, buf [
 	sorted := len(s.copied) == 0 || len(s.intervals) == 0
 	v := int64(x)
 	for i := range extra {
-		gap := p.read(r, p.residuals)
+		gap := p.readCode(r, p.residuals)
 		if i == 0 {
 			v += bitcode.Signed(gap)
 			sorted = sorted && len(buf) == from
@@ -119,15 +119,15 @@ func (p *Properties) list(r *bitcode.Reader, x, degree, ref uint64, model, buf [
 	return buf, nil
 }
 
-// copied reads which blocks of model are copied.
-func (p *Properties) copied(r *bitcode.Reader, x uint64, model []uint32, s *scratch) error {
-	blocks := p.read(r, p.counts)
+// readCopiedBlocks reads which blocks of model are copied.
+func (p *Properties) readCopiedBlocks(r *bitcode.Reader, x uint64, model []uint32, s *scratch) error {
+	blocks := p.readCode(r, p.counts)
 	if blocks > uint64(len(model))+1 {
 		return &FormatError{x, fmt.Sprintf("%d blocks of a list of %d", blocks, len(model))}
 	}
 	rest := model
 	for i := range blocks {
-		n := p.read(r, p.blocks)
+		n := p.readCode(r, p.blocks)
 		if i > 0 {
 			n++
 		}
@@ -184,10 +184,10 @@ func Lists(p Properties, graph []byte) iter.Seq2[[]uint32, error] {
 		var s scratch
 		links := int64(0)
 		for x := range uint64(p.Nodes) {
-			degree, ref, err := p.header(r, x)
+			degree, ref, err := p.readListHeader(r, x)
 			list := ring[x%uint64(len(ring))][:0]
 			if err == nil && degree > 0 {
-				list, err = p.list(r, x, degree, ref, ring[(x-ref)%uint64(len(ring))], list, &s)
+				list, err = p.readListBody(r, x, degree, ref, ring[(x-ref)%uint64(len(ring))], list, &s)
 			}
 			if err != nil {
 				yield(nil, err)

@@ -58,7 +58,7 @@ func (e *Encoder) Append(list []uint32) error {
 	}
 	best, depth := &e.trial[0], 0
 	best.Reset()
-	e.s.encode(best, &e.p, x, list, 0, nil)
+	e.s.encodeList(best, &e.p, x, list, 0, nil)
 	other := &e.trial[1]
 	for ref := 1; ref <= e.p.Window && uint64(ref) <= x && len(list) > 0; ref++ {
 		model := &e.ring[(x-uint64(ref))%uint64(len(e.ring))]
@@ -66,7 +66,7 @@ func (e *Encoder) Append(list []uint32) error {
 			continue
 		}
 		other.Reset()
-		if e.s.encode(other, &e.p, x, list, ref, model.list); other.Len() < best.Len() {
+		if e.s.encodeList(other, &e.p, x, list, ref, model.list); other.Len() < best.Len() {
 			best, other, depth = other, best, model.depth+1
 		}
 	}
@@ -119,7 +119,7 @@ func (e *Encoder) Finish(properties io.Writer) (uint64, error) {
 			return 0, err
 		}
 	}
-	return e.bits, e.p.write(properties, e.bits)
+	return e.bits, e.p.writeProperties(properties, e.bits)
 }
 
 // encoding is memory of encoding.
@@ -131,9 +131,9 @@ type encoding struct {
 	lengths   []uint64
 }
 
-// encode writes a list that is copied from model, which is ref pages before; ref
+// encodeList writes a list that is copied from model, which is ref pages before; ref
 // 0: from none.
-func (s *encoding) encode(w *bitcode.Writer, p *Properties, x uint64, list []uint32, ref int, model []uint32) {
+func (s *encoding) encodeList(w *bitcode.Writer, p *Properties, x uint64, list []uint32, ref int, model []uint32) {
 	w.Gamma(uint64(len(list)))
 	if len(list) == 0 {
 		return
@@ -143,7 +143,7 @@ func (s *encoding) encode(w *bitcode.Writer, p *Properties, x uint64, list []uin
 	}
 	s.extra = append(s.extra[:0], list...)
 	if ref > 0 {
-		s.match(list, model)
+		s.matchBlocks(list, model)
 		w.Gamma(uint64(len(s.blocks)))
 		for i, n := range s.blocks {
 			if i > 0 {
@@ -157,7 +157,7 @@ func (s *encoding) encode(w *bitcode.Writer, p *Properties, x uint64, list []uin
 	}
 	s.residuals = append(s.residuals[:0], s.extra...)
 	if p.MinInterval > 0 {
-		s.split(p.MinInterval)
+		s.splitIntervals(p.MinInterval)
 		w.Gamma(uint64(len(s.lefts)))
 		next := int64(0)
 		for i, left := range s.lefts {
@@ -179,10 +179,10 @@ func (s *encoding) encode(w *bitcode.Writer, p *Properties, x uint64, list []uin
 	}
 }
 
-// match finds the blocks of model that are in list, alternately copied and left
+// matchBlocks finds the blocks of model that are in list, alternately copied and left
 // out, and what of list is not in model. The last block is not told: it is
 // copied if an even number are told before it, else left out.
-func (s *encoding) match(list, model []uint32) {
+func (s *encoding) matchBlocks(list, model []uint32) {
 	s.blocks, s.extra = s.blocks[:0], s.extra[:0]
 	copying, n := true, uint64(0)
 	i := 0
@@ -204,8 +204,8 @@ func (s *encoding) match(list, model []uint32) {
 	s.extra = append(s.extra, list[i:]...)
 }
 
-// split takes runs of consecutive pages out of the extra links.
-func (s *encoding) split(least int) {
+// splitIntervals takes runs of consecutive pages out of the extra links.
+func (s *encoding) splitIntervals(least int) {
 	s.lefts, s.lengths, s.residuals = s.lefts[:0], s.lengths[:0], s.residuals[:0]
 	for rest := s.extra; len(rest) > 0; {
 		n := 1

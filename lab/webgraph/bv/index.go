@@ -85,7 +85,7 @@ func (r *Reader) Out(u uint32) ([]uint32, error) {
 	r.chain = r.chain[:0]
 	for page := uint64(u); ; {
 		bits.Pos = r.x.offsets.Get(page)
-		degree, ref, err := p.header(bits, page)
+		degree, ref, err := p.readListHeader(bits, page)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +102,7 @@ func (r *Reader) Out(u uint32) ([]uint32, error) {
 		if l.degree > 0 {
 			var err error
 			bits.Pos = l.at
-			if to, err = p.list(bits, l.page, l.degree, l.ref, list, to, &r.s); err != nil {
+			if to, err = p.readListBody(bits, l.page, l.degree, l.ref, list, to, &r.s); err != nil {
 				return nil, err
 			}
 		}

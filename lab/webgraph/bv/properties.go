@@ -51,7 +51,7 @@ func ReadProperties(r io.Reader) (Properties, error) {
 			continue
 		}
 		key, value, _ := strings.Cut(text, "=")
-		if err := p.set(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
+		if err := p.setProperty(strings.TrimSpace(key), strings.TrimSpace(value)); err != nil {
 			return p, fmt.Errorf("line %d: %w", line, err)
 		}
 	}
@@ -69,7 +69,7 @@ func ReadProperties(r io.Reader) (Properties, error) {
 	return p, nil
 }
 
-func (p *Properties) set(key, value string) error {
+func (p *Properties) setProperty(key, value string) error {
 	number := func(to *int) error {
 		n, err := strconv.ParseInt(value, 10, 32)
 		if err != nil || n < 0 {
@@ -113,14 +113,14 @@ func (p *Properties) set(key, value string) error {
 			return fmt.Errorf("endianness=%.20s: only big can be read", value)
 		}
 	case "compressionflags":
-		return p.flags(value)
+		return p.setCompressionFlags(value)
 	}
 	return nil
 }
 
-// flags sets codes that are not the default ones: names like RESIDUALS_GAMMA,
+// setCompressionFlags sets codes that are not the default ones: names like RESIDUALS_GAMMA,
 // separated by |.
-func (p *Properties) flags(value string) error {
+func (p *Properties) setCompressionFlags(value string) error {
 	kinds := map[string]code{"UNARY": unaryCode, "GAMMA": gammaCode, "DELTA": deltaCode, "ZETA": zetaCode, "NIBBLE": nibbleCode}
 	parts := map[string]*code{"OUTDEGREES": &p.degrees, "BLOCKS": &p.blocks, "RESIDUALS": &p.residuals, "REFERENCES": &p.references, "BLOCK_COUNT": &p.counts}
 	for _, f := range strings.Split(value, "|") {
@@ -145,8 +145,8 @@ func (p *Properties) flags(value string) error {
 	return nil
 }
 
-// write writes a .properties file.
-func (p *Properties) write(w io.Writer, bits uint64) error {
+// writeProperties writes a .properties file.
+func (p *Properties) writeProperties(w io.Writer, bits uint64) error {
 	perLink := 0.0
 	if p.Links > 0 {
 		perLink = float64(bits) / float64(p.Links)
