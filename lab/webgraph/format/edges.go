@@ -38,7 +38,7 @@ func ReadEdges(r io.Reader, add func(u, v uint32) error) error {
 		}
 		end := err != nil
 		if text = bytes.TrimSpace(text); len(text) > 0 && text[0] != '#' && text[0] != '%' {
-			u, v, why := edge(text)
+			u, v, why := parseEdge(text)
 			if why != "" {
 				return &LineError{n, why}
 			}
@@ -52,9 +52,9 @@ func ReadEdges(r io.Reader, add func(u, v uint32) error) error {
 	}
 }
 
-// edge parses a trimmed line.
-func edge(text []byte) (u, v uint32, why string) {
-	u, rest, why := number(text)
+// parseEdge parses a trimmed line.
+func parseEdge(text []byte) (u, v uint32, why string) {
+	u, rest, why := parsePageNumber(text)
 	if why != "" {
 		return 0, 0, why
 	}
@@ -69,7 +69,7 @@ func edge(text []byte) (u, v uint32, why string) {
 	if len(rest) == n { // "12x"
 		return 0, 0, fmt.Sprintf("%.40q is no page number", text)
 	}
-	v, rest, why = number(rest)
+	v, rest, why = parsePageNumber(rest)
 	if rest = bytes.TrimSpace(rest); why == "" && len(rest) > 0 {
 		why = fmt.Sprintf("%.40q after two page numbers", rest)
 	}
@@ -79,8 +79,8 @@ func edge(text []byte) (u, v uint32, why string) {
 // maxPage is the greatest page number.
 const maxPage = 1<<32 - 2
 
-// number parses the digits that text begins with.
-func number(text []byte) (n uint32, rest []byte, why string) {
+// parsePageNumber parses the digits that text begins with.
+func parsePageNumber(text []byte) (n uint32, rest []byte, why string) {
 	x, i := uint64(0), 0
 	for i < len(text) && text[i]-'0' <= 9 {
 		x = x*10 + uint64(text[i]-'0')

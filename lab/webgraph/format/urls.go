@@ -26,11 +26,11 @@ func NewURLs() *URLs { return &URLs{number: map[string]uint32{}} }
 
 // Add adds a link.
 func (u *URLs) Add(from, to string) error {
-	a, err := u.id(from)
+	a, err := u.internURL(from)
 	if err != nil {
 		return err
 	}
-	b, err := u.id(to)
+	b, err := u.internURL(to)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (u *URLs) Add(from, to string) error {
 	return nil
 }
 
-func (u *URLs) id(name string) (uint32, error) {
+func (u *URLs) internURL(name string) (uint32, error) {
 	if n, ok := u.number[name]; ok {
 		return n, nil
 	}
