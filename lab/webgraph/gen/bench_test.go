@@ -44,7 +44,7 @@ func BenchmarkModels(b *testing.B) {
 			none := func(int64) {}
 			began := cpu(b)
 			for b.Loop() {
-				if err := p.draw(context.Background(), &sink, &sink, none); err != nil {
+				if err := p.drawLinks(context.Background(), &sink, &sink, none); err != nil {
 					b.Fatal(err)
 				}
 			}

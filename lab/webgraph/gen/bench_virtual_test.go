@@ -20,7 +20,7 @@ func BenchmarkComputed(b *testing.B) {
 	links, u, began := 0, uint64(0), cpu(b)
 	for b.Loop() {
 		u = u*6364136223846793005 + 1442695040888963407
-		buf = h.Successors(below(u, nodes), buf[:0])
+		buf = h.Successors(scaleBelow(u, nodes), buf[:0])
 		links += len(buf)
 	}
 	b.ReportMetric((cpu(b)-began)*1e9/float64(b.N), "cpu-ns/page")
@@ -40,7 +40,7 @@ func BenchmarkMatched(b *testing.B) {
 			links, u, began := 0, uint64(0), cpu(b)
 			for b.Loop() {
 				u = u*6364136223846793005 + 1442695040888963407
-				buf = f(below(u, nodes), buf[:0])
+				buf = f(scaleBelow(u, nodes), buf[:0])
 				links += len(buf)
 			}
 			b.ReportMetric((cpu(b)-began)*1e9/float64(b.N), "cpu-ns/page")

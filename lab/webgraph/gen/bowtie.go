@@ -19,24 +19,24 @@ type BowTie struct {
 // of a crawl shapes it (Broder et al. 2000: 28 %, 21 %, 21 % and 30 % of the rest).
 func DefaultBowTie() BowTie { return BowTie{SCC: .513, In: .320, Out: .061} }
 
-// rest is the share of tubes, tendrils and islands.
-func (b BowTie) rest() float64 { return 1 - b.SCC - b.In - b.Out }
+// otherShare is the share of tubes, tendrils and islands.
+func (b BowTie) otherShare() float64 { return 1 - b.SCC - b.In - b.Out }
 
-// check says what is wrong with the shares.
-func (b BowTie) check() error {
-	if !(b.SCC >= .05) || !(b.In >= 0) || !(b.Out >= 0) || b.rest() < -1e-9 {
+// checkShares says what is wrong with the shares.
+func (b BowTie) checkShares() error {
+	if !(b.SCC >= .05) || !(b.In >= 0) || !(b.Out >= 0) || b.otherShare() < -1e-9 {
 		return fmt.Errorf("bow-tie of %g, %g and %g: want a strong component of .05 or more, shares of 0 or more, and 1 at most together", b.SCC, b.In, b.Out)
 	}
 	return nil
 }
 
-// leaves returns the share of pages without links. On a site of the strong
+// leafShare returns the share of pages without links. On a site of the strong
 // component they are OUT, on one of IN they are tendrils, so there are no more
 // than either has room for, and less than that: the rest of OUT is sites.
-func (b BowTie) leaves() float64 {
+func (b BowTie) leafShare() float64 {
 	z := b.Out / (b.SCC + b.Out)
 	if b.In > 0 {
-		z = min(z, max(b.rest(), 0)/(b.In+max(b.rest(), 0)))
+		z = min(z, max(b.otherShare(), 0)/(b.In+max(b.otherShare(), 0)))
 	}
 	return min(.7*z, .25)
 }
@@ -120,8 +120,8 @@ func nearestSite(l Layout, page uint64) uint64 {
 	return site
 }
 
-// of returns the class of a site.
-func (c *classes) of(site uint64) int {
+// classOfSite returns the class of a site.
+func (c *classes) classOfSite(site uint64) int {
 	k := 0
 	for site >= c[k].site+c[k].sites && k < siteClasses-1 {
 		k++
@@ -129,10 +129,10 @@ func (c *classes) of(site uint64) int {
 	return k
 }
 
-// arrange puts sizes of sites, which were drawn independently, into an order in
+// arrangeByClass puts sizes of sites, which were drawn independently, into an order in
 // which the classes, rows of sites, have their shares: the greatest first, each
 // into the class that has most room. Within a class the order is the drawn one.
-func arrange(sizes []uint32, share [siteClasses]float64) {
+func arrangeByClass(sizes []uint32, share [siteClasses]float64) {
 	var total float64
 	order := make([]int, len(sizes))
 	for i, n := range sizes {
@@ -174,10 +174,10 @@ type choice struct {
 	upTo  uint32 // in units of 2^-32, of the sum of the shares so far
 }
 
-// choices lists where the links between sites of each class lead. Those of a home
+// linkChoices lists where the links between sites of each class lead. Those of a home
 // page lead to the first, so that each site of the core, of IN and of the others
 // that are named after where they lead has a way there.
-func (c *classes) choices() (list [siteClasses][]choice) {
+func (c *classes) linkChoices() (list [siteClasses][]choice) {
 	core, out := float64(c[inCore].pages), float64(c[inOut].pages)
 	const toCore, toOwn = .8, .1
 	weights := [siteClasses][]struct {

@@ -81,7 +81,7 @@ func TestClasses(t *testing.T) {
 		scc := rapid.Float64Range(.05, 1).Draw(t, "scc")
 		in := rapid.Float64Range(0, 1-scc).Draw(t, "in")
 		b := BowTie{scc, in, rapid.Float64Range(0, 1-scc-in).Draw(t, "out")}
-		z := b.leaves()
+		z := b.leafShare()
 		share := b.classShares(z)
 		sum := 0.
 		for k, s := range share {
@@ -95,7 +95,7 @@ func TestClasses(t *testing.T) {
 		}
 		sizes := rapid.SliceOfN(rapid.Uint32Range(1, 50), 1, 200).Draw(t, "sizes")
 		before := slices.Clone(sizes)
-		arrange(sizes, share)
+		arrangeByClass(sizes, share)
 		table := Table{0}
 		for _, n := range sizes {
 			table = append(table, table[len(table)-1]+n)
@@ -107,8 +107,8 @@ func TestClasses(t *testing.T) {
 				t.Fatalf("class %d begins with page %d of site %d, not %d of %d", k, s.page, s.site, pages, sites)
 			}
 			for i := range s.sites {
-				if c.of(s.site+i) != k {
-					t.Fatalf("site %d is of class %d, not %d", s.site+i, c.of(s.site+i), k)
+				if c.classOfSite(s.site+i) != k {
+					t.Fatalf("site %d is of class %d, not %d", s.site+i, c.classOfSite(s.site+i), k)
 				}
 			}
 			pages, sites = pages+s.pages, sites+s.sites

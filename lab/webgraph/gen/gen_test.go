@@ -45,7 +45,7 @@ func (p *Plan) lists(t testing.TB) [][]uint32 {
 	t.Helper()
 	var l lists
 	none := func(int64) {}
-	if err := p.draw(context.Background(), &l, &l, none); err != nil {
+	if err := p.drawLinks(context.Background(), &l, &l, none); err != nil {
 		t.Fatal(err)
 	}
 	for len(l.out) < int(p.Nodes) {
@@ -149,7 +149,7 @@ func TestLawOfLinks(t *testing.T) {
 		for _, d := range to {
 			count[d]++
 		}
-		a, k, n := invert(tt.in), 5., float64(p.Nodes)
+		a, k, n := copyParameter(tt.in), 5., float64(p.Nodes)
 		density, below := 1/(1+a*k), 0.
 		seen := 0
 		for d := 0; (1-below)*n > 1000; d++ {

@@ -34,8 +34,8 @@ func newGrowth(p *Plan, label string) *growth {
 	return g
 }
 
-// start returns the index of the first link of page u.
-func (g *growth) start(u uint64) uint64 {
+// firstLinkIndex returns the index of the first link of page u.
+func (g *growth) firstLinkIndex(u uint64) uint64 {
 	if g.starts != nil {
 		return g.starts[u]
 	}
@@ -45,20 +45,20 @@ func (g *growth) start(u uint64) uint64 {
 	return uint64(float64(u-1)*g.mean + 1e-6)
 }
 
-// degree returns the number of links of the next page, u.
-func (g *growth) degree(u uint64) int {
+// nextDegree returns the number of links of the next page, u.
+func (g *growth) nextDegree(u uint64) int {
 	switch {
 	case u == 0:
 		return 0
 	case g.law != nil:
 		return int(min(uint64(g.law.Draw(g.src.Uint64())), u)) // as many as there are pages to link to
 	}
-	return int(g.start(u+1) - g.start(u))
+	return int(g.firstLinkIndex(u+1) - g.firstLinkIndex(u))
 }
 
-// each calls add for every page, which is to append the links of the page, and
+// appendPages calls add for every page, which is to append the links of the page, and
 // gives them to the sink.
-func (g *growth) each(ctx context.Context, s Sink, progress func(done int64), add func(u uint64, degree int)) error {
+func (g *growth) appendPages(ctx context.Context, s Sink, progress func(done int64), add func(u uint64, degree int)) error {
 	for u := range g.pages {
 		if u&(1<<16-1) == 0 {
 			if err := ctx.Err(); err != nil {
@@ -67,7 +67,7 @@ func (g *growth) each(ctx context.Context, s Sink, progress func(done int64), ad
 			progress(int64(u))
 		}
 		from := len(g.links)
-		add(u, g.degree(u))
+		add(u, g.nextDegree(u))
 		if g.starts != nil {
 			g.starts = append(g.starts, uint64(len(g.links)))
 		}
@@ -78,21 +78,21 @@ func (g *growth) each(ctx context.Context, s Sink, progress func(done int64), ad
 	return nil
 }
 
-// copying is the linear copying model (Kumar et al., FOCS 2000): a new page takes
+// drawCopying is the linear copying model (Kumar et al., FOCS 2000): a new page takes
 // an earlier one, drawn evenly, as its prototype; its link i goes to a page drawn
 // evenly with probability a, else where link i of the prototype goes. The number
 // of links to a page has exponent (2-a)/(1-a), and pages of one prototype make
 // bipartite cores. A page with more links than its prototype takes another for the
 // rest.
-func copying(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
+func drawCopying(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	g := newGrowth(p, "copying")
 	g.logCopy = math.Log1p(-p.Params["a"])
-	g.copies = g.run()
-	return g.each(ctx, s, progress, g.copyFrom)
+	g.copies = g.drawCopyRun()
+	return g.appendPages(ctx, s, progress, g.copyFrom)
 }
 
-// run draws how many links are copied before the next one that is not.
-func (g *growth) run() int {
+// drawCopyRun draws how many links are copied before the next one that is not.
+func (g *growth) drawCopyRun() int {
 	u := float64(g.src.Uint64()>>11+1) / (1 << 53) // in (0, 1]
 	return int(min(math.Log(u)/g.logCopy, 1<<40))
 }
@@ -103,19 +103,19 @@ func (g *growth) copyFrom(u uint64, degree int) {
 	if degree == 0 {
 		return
 	}
-	at, end := g.prototype(u)
+	at, end := g.drawPrototype(u)
 	model := g.links[at:end] // the prototype's links that are left
 	for degree > 0 {
 		if g.copies == 0 {
-			g.links = append(g.links, uint32(below(g.src.Uint64(), u)))
+			g.links = append(g.links, uint32(scaleBelow(g.src.Uint64(), u)))
 			degree--
 			model = model[min(1, len(model)):]
-			g.copies = g.run()
+			g.copies = g.drawCopyRun()
 			continue
 		}
 		if len(model) == 0 {
-			if at, end = g.prototype(u); at == end { // page 0, which has none
-				g.links = append(g.links, uint32(below(g.src.Uint64(), u)))
+			if at, end = g.drawPrototype(u); at == end { // page 0, which has none
+				g.links = append(g.links, uint32(scaleBelow(g.src.Uint64(), u)))
 				degree--
 				continue
 			}
@@ -129,22 +129,22 @@ func (g *growth) copyFrom(u uint64, degree int) {
 	}
 }
 
-// prototype draws a page before u and returns where its links stand.
-func (g *growth) prototype(u uint64) (at, end uint64) {
-	p := below(g.src.Uint64(), u)
-	return g.start(p), g.start(p + 1)
+// drawPrototype draws a page before u and returns where its links stand.
+func (g *growth) drawPrototype(u uint64) (at, end uint64) {
+	p := scaleBelow(g.src.Uint64(), u)
+	return g.firstLinkIndex(p), g.firstLinkIndex(p + 1)
 }
 
-// preferential is the model of Barabasi and Albert with targets drawn in
+// drawPreferential is the model of Barabasi and Albert with targets drawn in
 // proportion to (number of links to a page) + A, by the method of Batagelj and
 // Brandes (2005): the target of an earlier link, drawn evenly, is a page drawn in
 // proportion to the links to it. The exponent is 2 + A/m with m links a page. Where
 // the numbers of links are drawn, m is their mean so far: one early page with very
 // many would else change A/m for all that come later.
-func preferential(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
+func drawPreferential(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	g := newGrowth(p, "ba")
 	attract := p.Params["A"]
-	return g.each(ctx, s, progress, func(u uint64, degree int) {
+	return g.appendPages(ctx, s, progress, func(u uint64, degree int) {
 		before := uint64(len(g.links))
 		weight := attract * float64(u)
 		if g.law != nil {
@@ -157,7 +157,7 @@ func preferential(ctx context.Context, p *Plan, s Sink, progress func(int64)) er
 				g.links = append(g.links, uint32((x>>32)*u>>32))
 				continue
 			}
-			g.links = append(g.links, g.links[below(g.src.Uint64(), before)])
+			g.links = append(g.links, g.links[scaleBelow(g.src.Uint64(), before)])
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/freshet/freshet/internal/rng"
 )
 
-// inner appends n < pages links to documents of the site.
-func (h *HostLocal) inner(u uint64, at *place, n uint64, buf []uint64) []uint64 {
+// appendSiteLinks appends n < pages links to documents of the site.
+func (h *HostLocal) appendSiteLinks(u uint64, at *place, n uint64, buf []uint64) []uint64 {
 	doc, from := u-at.first, len(buf)
 	put := func(d uint64) {
 		if n > 0 && d < at.pages && d != doc {
@@ -32,7 +32,7 @@ func (h *HostLocal) inner(u uint64, at *place, n uint64, buf []uint64) []uint64 
 		put(up)
 	}
 	if n > 0 {
-		buf = h.drawn(u, doc, at, n, buf[from:], buf)
+		buf = h.appendDrawnDocuments(u, doc, at, n, buf[from:], buf)
 	}
 	for i := range buf[from:] {
 		buf[from+i] += at.first
@@ -40,12 +40,12 @@ func (h *HostLocal) inner(u uint64, at *place, n uint64, buf []uint64) []uint64 
 	return buf
 }
 
-// drawn appends n documents that are none of tree and not doc, each once. Pages of
+// appendDrawnDocuments appends n documents that are none of tree and not doc, each once. Pages of
 // a section of a site have links in common, and sections have sections: link i
 // leads to a document of the same level for all pages, and to the same document for
 // all documents of an aligned block, which is as large as so well-known documents
 // need.
-func (h *HostLocal) drawn(u, doc uint64, at *place, n uint64, tree, buf []uint64) []uint64 {
+func (h *HostLocal) appendDrawnDocuments(u, doc uint64, at *place, n uint64, tree, buf []uint64) []uint64 {
 	if n > 64 {
 		return h.spreadOut(u, doc, at, n, tree, buf)
 	}
@@ -53,9 +53,9 @@ func (h *HostLocal) drawn(u, doc uint64, at *place, n uint64, tree, buf []uint64
 	site := rng.Mix(h.seeds[seedInner], ^at.first)
 	for i := range n {
 		key := rng.Mix(site, i)
-		level, low, high := at.law.level(uint32(site) + uint32(i)*golden)
+		level, low, high := at.law.massLevel(uint32(site) + uint32(i)*golden)
 		x := rng.Mix(key, doc>>level)
-		d := at.law.document(low+uint32(uint64(high-low)*(x>>32)>>32), at.pages)
+		d := at.law.documentOfMass(low+uint32(uint64(high-low)*(x>>32)>>32), at.pages)
 		for d == doc || slices.Contains(buf[from:], d) {
 			if d++; d == at.pages {
 				d = 0
@@ -76,8 +76,8 @@ func (h *HostLocal) spreadOut(u, doc uint64, at *place, n uint64, tree, buf []ui
 	step := math.MaxUint32 / n
 	next := uint64(0)
 	for i := range n {
-		x := i*step + below(rng.Mix(key, i), step)
-		d := max(next, min(at.law.document(uint32(x), at.pages), at.pages-min(at.pages, n-i)))
+		x := i*step + scaleBelow(rng.Mix(key, i), step)
+		d := max(next, min(at.law.documentOfMass(uint32(x), at.pages), at.pages-min(at.pages, n-i)))
 		for d == doc || slices.Contains(tree, d) {
 			d++
 		}

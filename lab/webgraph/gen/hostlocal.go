@@ -93,10 +93,10 @@ type HostLocalOptions struct {
 	Seed    uint64
 }
 
-// withDefaults fills in what is 0, Intra excepted.
-func (o HostLocalOptions) withDefaults() HostLocalOptions {
-	o.In, o.Out = or(o.In, DefaultIn), or(o.Out, DefaultOut)
-	o.Degree = or(o.Degree, min(DefaultDegree, float64(o.Nodes-1)/4))
+// withHostDefaults fills in what is 0, Intra excepted.
+func (o HostLocalOptions) withHostDefaults() HostLocalOptions {
+	o.In, o.Out = orDefault(o.In, DefaultIn), orDefault(o.Out, DefaultOut)
+	o.Degree = orDefault(o.Degree, min(DefaultDegree, float64(o.Nodes-1)/4))
 	if o.BowTie == (BowTie{}) {
 		o.BowTie = DefaultBowTie()
 	}
@@ -120,32 +120,32 @@ func NewHostLocal(o HostLocalOptions, layout Layout) (*HostLocal, error) {
 	if o.Nodes < 2 {
 		return nil, fmt.Errorf("%d pages: want 2 or more", o.Nodes)
 	}
-	o = o.withDefaults()
+	o = o.withHostDefaults()
 	if !(o.In > 2) || o.In > maxExponent {
 		return nil, rangeError("in-exponent", o.In, "host-local")
 	}
 	if !(o.Out > 2) || o.Out > maxExponent {
 		return nil, rangeError("out-exponent", o.Out, "host-local")
 	}
-	if err := o.BowTie.check(); err != nil {
+	if err := o.BowTie.checkShares(); err != nil {
 		return nil, err
 	}
-	h := &HostLocal{layout: layout, nodes: o.Nodes, tie: o.BowTie, leaves: o.BowTie.leaves()}
+	h := &HostLocal{layout: layout, nodes: o.Nodes, tie: o.BowTie, leaves: o.BowTie.leafShare()}
 	for i := range h.seeds {
 		h.seeds[i] = rng.Mix(o.Seed+uint64(i), 0x4057)
 	}
 	h.classes = newClasses(layout, o.Nodes, o.BowTie.classShares(h.leaves))
-	h.leads = h.classes.choices()
-	if err := h.drawDegrees(o); err != nil {
+	h.leads = h.classes.linkChoices()
+	if err := h.pickDegreeLaw(o); err != nil {
 		return nil, fmt.Errorf("links of a page: %w", err)
 	}
 	h.fame = newFame(o.In, h.classes, rng.Mix(o.Seed, 0xfa3e))
-	h.weight = h.weights()
+	h.weight = h.sizeClassWeights()
 	law, err := NewLaw(o.In, max(o.Degree, 1), 1, min(greatestIn(o.Nodes), h.greatestInner()))
 	if err != nil {
 		return nil, fmt.Errorf("links to a page: %w", err)
 	}
-	return h, h.tune(law, o)
+	return h, h.tuneSiteLaws(law, o)
 }
 
 // greatestInner returns a quarter of the size of the largest sites. By the law so many links
@@ -155,11 +155,11 @@ func (h *HostLocal) greatestInner() uint32 {
 	for k > 0 && h.weight[k] == 0 {
 		k--
 	}
-	return uint32(max(smallest(k)/4, leastMost))
+	return uint32(max(smallestOfClass(k)/4, leastMost))
 }
 
-// weights returns the share of the pages on sites of each size class, of a sample.
-func (h *HostLocal) weights() []float64 {
+// sizeClassWeights returns the share of the pages on sites of each size class, of a sample.
+func (h *HostLocal) sizeClassWeights() []float64 {
 	weight := make([]float64, sizeClass(h.nodes)+1)
 	n := min(h.nodes, calibration)
 	for i := range n {
@@ -173,13 +173,15 @@ func (h *HostLocal) weights() []float64 {
 func (h *HostLocal) drawLaws(mean float64) {
 	h.laws = make([]*siteLaw, sizeClass(h.nodes)+1)
 	for i := range h.laws {
-		h.laws[i] = newSiteLaw(smallest(i), h.wanted, h.fan)
+		h.laws[i] = newSiteLaw(smallestOfClass(i), h.wanted, h.fan)
 		h.laws[i].stay = h.laws[i].mean / mean
 	}
 }
 
-// staying returns the share of a page's links that is to stay on a site.
-func (h *HostLocal) staying(l *siteLaw) float64 { return min(steepest*(1-h.cross)*l.stay, h.mostStay) }
+// stayingShare returns the share of a page's links that is to stay on a site.
+func (h *HostLocal) stayingShare(l *siteLaw) float64 {
+	return min(steepest*(1-h.cross)*l.stay, h.mostStay)
+}
 
 // drawKnown sets which sites links from others lead to, by size: those that want more
 // links than stay on them.
@@ -187,11 +189,11 @@ func (h *HostLocal) drawKnown() {
 	want, stay := 0., 0.
 	for i, l := range h.laws {
 		want += h.weight[i] * l.stay
-		stay += h.weight[i] * h.staying(l)
+		stay += h.weight[i] * h.stayingShare(l)
 	}
 	lacks := make([]float64, len(h.laws))
 	for i, l := range h.laws {
-		lacks[i] = max(l.stay*(stay+knownShare*(1-stay))/want-h.staying(l), leastKnown*(1-stay))
+		lacks[i] = max(l.stay*(stay+knownShare*(1-stay))/want-h.stayingShare(l), leastKnown*(1-stay))
 	}
 	most := slices.Max(lacks)
 	for i, l := range h.laws {
@@ -207,10 +209,10 @@ const leastMost = 64 // least number of links that the law of links to a page go
 // countable is the size of a web up to which all links are counted to hit the mean.
 const countable = 1 << 20
 
-// drawDegrees picks the law of the numbers of links of pages. In small webs, where
+// pickDegreeLaw picks the law of the numbers of links of pages. In small webs, where
 // a few pages with very many links weigh much, its mean is set so that what is
 // drawn has the mean that is asked for.
-func (h *HostLocal) drawDegrees(o HostLocalOptions) (err error) {
+func (h *HostLocal) pickDegreeLaw(o HostLocalOptions) (err error) {
 	most := greatestOut(o.Nodes)
 	mean := max(o.Degree/(1-h.leaves), 1)
 	for range 4 {
@@ -218,7 +220,7 @@ func (h *HostLocal) drawDegrees(o HostLocalOptions) (err error) {
 			return err
 		}
 		if h.fan == 0 {
-			h.fan = fanOf(h.degrees, max(or(o.Intra, DefaultIntra), .1))
+			h.fan = fanOf(h.degrees, max(orDefault(o.Intra, DefaultIntra), .1))
 		}
 		if h.nodes > countable {
 			return nil
@@ -227,7 +229,7 @@ func (h *HostLocal) drawDegrees(o HostLocalOptions) (err error) {
 		for site := range h.layout.Hosts() {
 			first, pages := h.layout.Span(site)
 			for u := first; u < first+pages; u++ {
-				degree, _ := h.degree(u, u-first, pages)
+				degree, _ := h.drawDocumentDegree(u, u-first, pages)
 				got += float64(degree)
 			}
 		}
@@ -261,8 +263,8 @@ const keptOpen = .25
 // steepest is how much more links than their laws want can stay on the sites.
 const steepest = 4
 
-// calibrate sets the share of links that are meant for other sites.
-func (h *HostLocal) calibrate(intra float64) error {
+// calibrateOutside sets the share of links that are meant for other sites.
+func (h *HostLocal) calibrateOutside(intra float64) error {
 	if err := h.meanFor(intra); err != nil {
 		return err
 	}
@@ -336,10 +338,10 @@ func (h *HostLocal) sampleIntra(pages uint64, drawn bool) float64 {
 		if u-at.first >= at.pages {
 			at = h.placeOf(h.layout.Host(u))
 		}
-		degree, stay := h.split(u, &at)
+		degree, stay := h.splitDegree(u, &at)
 		switch {
 		case drawn:
-			buf = h.successors(u, &at, buf[:0])
+			buf = h.appendSuccessors(u, &at, buf[:0])
 			degree, stay = uint64(len(buf)), 0
 			for _, v := range buf {
 				if v-at.first < at.pages {
@@ -378,7 +380,7 @@ func (h *HostLocal) Params() map[string]float64 {
 // Successors appends the links of page u to buf. It may be called concurrently.
 func (h *HostLocal) Successors(u uint64, buf []uint64) []uint64 {
 	at := h.placeOf(h.layout.Host(u))
-	return h.successors(u, &at, buf)
+	return h.appendSuccessors(u, &at, buf)
 }
 
 // place is a site with what its links depend on.
@@ -390,19 +392,19 @@ type place struct {
 
 func (h *HostLocal) placeOf(site uint64) place {
 	first, pages := h.layout.Span(site)
-	return place{site, first, pages, h.classes.of(site), h.laws[sizeClass(pages)]}
+	return place{site, first, pages, h.classes.classOfSite(site), h.laws[sizeClass(pages)]}
 }
 
-// split draws the number of links of page u, which is on a place, and how many of
+// splitDegree draws the number of links of page u, which is on a place, and how many of
 // them are to stay on the site.
-func (h *HostLocal) split(u uint64, at *place) (degree, stay uint64) {
-	degree, like := h.degree(u, u-at.first, at.pages)
+func (h *HostLocal) splitDegree(u uint64, at *place) (degree, stay uint64) {
+	degree, like := h.drawDocumentDegree(u, u-at.first, at.pages)
 	if degree == 0 {
 		return 0, 0
 	}
 	cross := uint64(0)
 	if len(h.leads[at.class]) > 0 {
-		want := float64(degree) * (1 - h.staying(at.law))
+		want := float64(degree) * (1 - h.stayingShare(at.law))
 		cross = uint64(want)
 		if rng.Unit(rng.Mix(h.seeds[seedRound], like)) < want-float64(cross) {
 			cross++
@@ -414,16 +416,16 @@ func (h *HostLocal) split(u uint64, at *place) (degree, stay uint64) {
 	return degree, min(degree-cross, at.pages-1)
 }
 
-// successors appends the links of page u, which is on a place.
-func (h *HostLocal) successors(u uint64, at *place, buf []uint64) []uint64 {
-	degree, stay := h.split(u, at)
+// appendSuccessors appends the links of page u, which is on a place.
+func (h *HostLocal) appendSuccessors(u uint64, at *place, buf []uint64) []uint64 {
+	degree, stay := h.splitDegree(u, at)
 	if degree == 0 {
 		return buf
 	}
 	from := len(buf)
-	buf = h.inner(u, at, stay, buf)
+	buf = h.appendSiteLinks(u, at, stay, buf)
 	if local := uint64(len(buf) - from); len(h.leads[at.class]) > 0 {
-		buf = h.outer(u, at, degree-local, buf)
+		buf = h.appendCrossLinks(u, at, degree-local, buf)
 	}
 	slices.Sort(buf[from:])
 	return buf
@@ -436,14 +438,14 @@ const alike = .85
 // section is the number of documents of a section of a site.
 const section = 4
 
-// group returns a number that the documents of a section have in common.
-func (h *HostLocal) group(u, doc uint64) uint64 { return ^(u - (doc+section-1)%section) }
+// sectionNumber returns a number that the documents of a section have in common.
+func (h *HostLocal) sectionNumber(u, doc uint64) uint64 { return ^(u - (doc+section-1)%section) }
 
-// degree draws the number of links of page u, document doc of a site; like is the
+// drawDocumentDegree draws the number of links of page u, document doc of a site; like is the
 // number by which it was drawn, which alike pages have in common. Pages with
 // children get the greater quantiles, the others the rest: together they have
 // the law. Pages without links have no children and are no home pages.
-func (h *HostLocal) degree(u, doc, pages uint64) (degree, like uint64) {
+func (h *HostLocal) drawDocumentDegree(u, doc, pages uint64) (degree, like uint64) {
 	parents := (pages + h.fan - 2) / h.fan
 	isParent := doc*h.fan+1 < pages
 	leaves := 0.
@@ -456,15 +458,15 @@ func (h *HostLocal) degree(u, doc, pages uint64) (degree, like uint64) {
 	}
 	like = u
 	if rng.Unit(rng.Mix(h.seeds[seedAlike], u)) < alike {
-		like = h.group(u, doc)
+		like = h.sectionNumber(u, doc)
 	}
 	x := rng.Mix(h.seeds[seedDegree], like)
 	// Share of the parents among pages with links, in units of 2^-64.
-	cut := fraction(min(float64(parents)/(float64(pages)*(1-leaves)), 1))
+	cut := toFraction64(min(float64(parents)/(float64(pages)*(1-leaves)), 1))
 	if isParent {
-		x = below(x, cut)
+		x = scaleBelow(x, cut)
 	} else {
-		x = cut + below(x, -cut-1)
+		x = cut + scaleBelow(x, -cut-1)
 	}
 	return uint64(h.degrees.Draw(x)), like
 }

@@ -106,7 +106,7 @@ func TestHostLocalExponents(t *testing.T) {
 // Sizes of sites have the exponent and the mean.
 func TestSites(t *testing.T) {
 	t.Parallel()
-	sites, err := drawSites(2_000_000, 40_000, 2.1, DefaultBowTie().classShares(.07), 3)
+	sites, err := drawSiteTable(2_000_000, 40_000, 2.1, DefaultBowTie().classShares(.07), 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,31 +7,31 @@ import (
 	"github.com/freshet/freshet/internal/rng"
 )
 
-// outer appends n links to other sites, each once; fewer if there are not as many
+// appendCrossLinks appends n links to other sites, each once; fewer if there are not as many
 // targets.
-func (h *HostLocal) outer(u uint64, at *place, n uint64, buf []uint64) []uint64 {
+func (h *HostLocal) appendCrossLinks(u uint64, at *place, n uint64, buf []uint64) []uint64 {
 	var protos [maxChain]uint64 // of u, of its prototype and so on
 	protos[0] = u
 	known := 1
 	from := len(buf)
 	tries := 2*n + 16
 	for i := uint64(0); n > 0 && i < tries; i++ {
-		v, ok := h.target(i, at, &protos, &known)
+		v, ok := h.crossLinkTarget(i, at, &protos, &known)
 		if !ok || v-at.first < at.pages || slices.Contains(buf[from:min(len(buf), from+64)], v) {
 			continue
 		}
 		buf = append(buf, v)
 		if n--; n == 0 && len(buf)-from > 64 {
-			buf, n = unique(buf, from)
+			buf, n = sortUnique(buf, from)
 		}
 	}
-	buf, _ = unique(buf, from)
+	buf, _ = sortUnique(buf, from)
 	return buf
 }
 
-// unique sorts the links from an index on and drops repeated ones; it tells how
+// sortUnique sorts the links from an index on and drops repeated ones; it tells how
 // many there were.
-func unique(buf []uint64, from int) ([]uint64, uint64) {
+func sortUnique(buf []uint64, from int) ([]uint64, uint64) {
 	slices.Sort(buf[from:])
 	kept := slices.Compact(buf[from:])
 	return buf[:from+len(kept)], uint64(len(buf) - from - len(kept))
@@ -40,18 +40,18 @@ func unique(buf []uint64, from int) ([]uint64, uint64) {
 // maxChain is the greatest number of prototypes that are followed.
 const maxChain = 128
 
-// target returns where link i of page protos[0] goes; false if there is no site that
+// crossLinkTarget returns where link i of page protos[0] goes; false if there is no site that
 // it could go to.
-func (h *HostLocal) target(i uint64, at *place, protos *[maxChain]uint64, known *int) (uint64, bool) {
-	return h.anywhere(rng.Mix(h.seeds[seedPlace], h.origin(i, protos, known)), at, i == 0 && protos[0] == at.first)
+func (h *HostLocal) crossLinkTarget(i uint64, at *place, protos *[maxChain]uint64, known *int) (uint64, bool) {
+	return h.newCrossTarget(rng.Mix(h.seeds[seedPlace], h.copiedTargetBits(i, protos, known)), at, i == 0 && protos[0] == at.first)
 }
 
-// origin returns the random bits of the new target that link i of page protos[0] is
+// copiedTargetBits returns the random bits of the new target that link i of page protos[0] is
 // or was copied from.
-func (h *HostLocal) origin(i uint64, protos *[maxChain]uint64, known *int) uint64 {
+func (h *HostLocal) copiedTargetBits(i uint64, protos *[maxChain]uint64, known *int) uint64 {
 	for step := range protos {
 		if step == *known {
-			protos[step] = h.prototype(protos[step-1])
+			protos[step] = h.prototypeOf(protos[step-1])
 			*known++
 		}
 		p := protos[step]
@@ -73,13 +73,13 @@ const (
 	nearShare = .65
 )
 
-// prototype returns the page that page u > 0 copies links to other sites from.
-func (h *HostLocal) prototype(u uint64) uint64 {
+// prototypeOf returns the page that page u > 0 copies links to other sites from.
+func (h *HostLocal) prototypeOf(u uint64) uint64 {
 	x := rng.Mix(h.seeds[seedProto], u)
 	if y := rng.Mix(h.seeds[seedNear], u); rng.Unit(y) < nearShare {
 		return u - 1 - x%min(near, u)
 	}
-	return below(x, u)
+	return scaleBelow(x, u)
 }
 
 // freshShare is the probability a of a new target. A copied link is copied at once,
@@ -108,12 +108,12 @@ func newFame(exponent float64, c *classes, seed uint64) *fame {
 	return f
 }
 
-// draw maps 64 random bits to a page of a class, counted from its first.
-func (f *fame) draw(x uint64, class int) uint64 {
+// drawFamousPage maps 64 random bits to a page of a class, counted from its first.
+func (f *fame) drawFamousPage(x uint64, class int) uint64 {
 	p := &f.ranks[class]
 	least := math.Pow(float64(p.n), f.b-1)
 	q := math.Pow(least+rng.Unit(x)*(1-least), 1/(1-f.b)) // from 1/n on
-	return p.from(min(uint64(q*float64(p.n)), p.n-1))
+	return p.unpermute(min(uint64(q*float64(p.n)), p.n-1))
 }
 
 // knownShare is the share of new targets that are the pages which their own sites
@@ -128,9 +128,9 @@ const largerTries = 8
 // earlier site.
 const earlierTries = 8
 
-// anywhere maps 64 random bits to a new target for links of a site; home tells that
+// newCrossTarget maps 64 random bits to a new target for links of a site; home tells that
 // it is the first link of its home page.
-func (h *HostLocal) anywhere(x uint64, at *place, home bool) (uint64, bool) {
+func (h *HostLocal) newCrossTarget(x uint64, at *place, home bool) (uint64, bool) {
 	leads := h.leads[at.class]
 	c := leads[0].class
 	y := rng.Mix(h.seeds[seedPlace], x)
@@ -154,19 +154,19 @@ func (h *HostLocal) anywhere(x uint64, at *place, home bool) (uint64, bool) {
 	y = rng.Mix(h.seeds[seedNear], y)
 	if rng.Unit(x) < knownShare { // a page that is known on its site, too
 		for range largerTries {
-			first, pages := h.layout.Span(h.layout.Host(s.page + below(y, s.pages)))
+			first, pages := h.layout.Span(h.layout.Host(s.page + scaleBelow(y, s.pages)))
 			y = rng.Mix(h.seeds[seedNear], y)
 			if l := h.laws[sizeClass(pages)]; uint32(y) <= l.known {
-				return first + l.famous(rng.Mix(h.seeds[seedNear], y), pages), true
+				return first + l.drawFamousDocument(rng.Mix(h.seeds[seedNear], y), pages), true
 			}
 			y = rng.Mix(h.seeds[seedNear], y)
 		}
 	}
 	for range earlierTries {
-		if d := h.fame.draw(y, c); d < s.pages {
+		if d := h.fame.drawFamousPage(y, c); d < s.pages {
 			return s.page + d, true
 		}
 		y = rng.Mix(h.seeds[seedNear], y)
 	}
-	return s.page + below(y, s.pages), true
+	return s.page + scaleBelow(y, s.pages), true
 }

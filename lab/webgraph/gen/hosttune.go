@@ -20,9 +20,9 @@ const (
 	eager      = .9 // power of the correction that is found
 )
 
-// tune makes the laws of sites and sets the share of links that are meant for other
+// tuneSiteLaws makes the laws of sites and sets the share of links that are meant for other
 // sites.
-func (h *HostLocal) tune(law *Law, o HostLocalOptions) error {
+func (h *HostLocal) tuneSiteLaws(law *Law, o HostLocalOptions) error {
 	h.wanted = &quantiles{law: law, factor: make([]float64, sizeClass(uint64(law.Most))+1)}
 	for i := range h.wanted.factor {
 		h.wanted.factor[i] = 1
@@ -32,7 +32,7 @@ func (h *HostLocal) tune(law *Law, o HostLocalOptions) error {
 		if err := h.meanFor(o.Intra); err != nil {
 			return err
 		}
-		like, err := h.model(o)
+		like, err := h.calibrationModel(o)
 		if err != nil {
 			return err
 		}
@@ -40,34 +40,34 @@ func (h *HostLocal) tune(law *Law, o HostLocalOptions) error {
 			h.wanted.factor[i] = like.wanted.factor[min(i, len(like.wanted.factor)-1)]
 		}
 	}
-	if err := h.settle(o); err != nil || h.nodes > calibration {
+	if err := h.makeSiteLaws(o); err != nil || h.nodes > calibration {
 		return err
 	}
 	for range tuneRounds {
-		inner := h.correct()
+		inner := h.correctTargets()
 		h.drawLaws(o.Degree)
 		if inner > 0 {
 			h.cross = 1 - (1-h.cross)*min(max(h.intra/inner, .5), 1.5)
 		}
 		h.drawKnown()
 	}
-	return h.settle(o)
+	return h.makeSiteLaws(o)
 }
 
-// settle makes the laws of sites from what is wanted.
-func (h *HostLocal) settle(o HostLocalOptions) error {
+// makeSiteLaws makes the laws of sites from what is wanted.
+func (h *HostLocal) makeSiteLaws(o HostLocalOptions) error {
 	h.drawLaws(o.Degree)
-	if err := h.calibrate(o.Intra); err != nil {
+	if err := h.calibrateOutside(o.Intra); err != nil {
 		return err
 	}
 	h.drawKnown()
 	return nil
 }
 
-// model returns a web of calibration pages of the same kind.
-func (h *HostLocal) model(o HostLocalOptions) (*HostLocal, error) {
+// calibrationModel returns a web of calibration pages of the same kind.
+func (h *HostLocal) calibrationModel(o HostLocalOptions) (*HostLocal, error) {
 	sites := uint64(calibration) * h.layout.Hosts() / h.nodes
-	layout, err := drawSites(calibration, int64(max(sites, 1)), siteExponent, o.BowTie.classShares(o.BowTie.leaves()), o.Seed)
+	layout, err := drawSiteTable(calibration, int64(max(sites, 1)), siteExponent, o.BowTie.classShares(o.BowTie.leafShare()), o.Seed)
 	if err != nil {
 		return nil, fmt.Errorf("model of the web: %w", err)
 	}
@@ -81,9 +81,9 @@ func (h *HostLocal) model(o HostLocalOptions) (*HostLocal, error) {
 	return like, err
 }
 
-// correct compares the numbers of links to pages with the law and corrects what is
+// correctTargets compares the numbers of links to pages with the law and corrects what is
 // wanted. It returns the share of links on the site.
-func (h *HostLocal) correct() (inner float64) {
+func (h *HostLocal) correctTargets() (inner float64) {
 	counts := make([]uint32, h.nodes)
 	local, all := 0., 0.
 	at := h.placeOf(0)
@@ -92,7 +92,7 @@ func (h *HostLocal) correct() (inner float64) {
 		if u-at.first >= at.pages {
 			at = h.placeOf(at.site + 1)
 		}
-		buf = h.successors(u, &at, buf[:0])
+		buf = h.appendSuccessors(u, &at, buf[:0])
 		for _, v := range buf {
 			counts[v]++
 			if v-at.first < at.pages {
@@ -101,7 +101,7 @@ func (h *HostLocal) correct() (inner float64) {
 		}
 		all += float64(len(buf))
 	}
-	of := histogram(counts)
+	of := degreeHistogram(counts)
 	var links []float64 // in descending order; at least links[i] have rows[i] pages
 	for d := range of {
 		links = append(links, float64(d))
@@ -112,13 +112,13 @@ func (h *HostLocal) correct() (inner float64) {
 		sum += float64(of[int64(d)])
 		rows[i] = sum
 	}
-	h.wanted.correct(links, rows)
+	h.wanted.correctQuantiles(links, rows)
 	return local / max(all, 1)
 }
 
-// correct moves what is wanted from the quantiles that came out towards those of the
+// correctQuantiles moves what is wanted from the quantiles that came out towards those of the
 // law: rows[i] pages have at least links[i] links, descending.
-func (w *quantiles) correct(links, rows []float64) {
+func (w *quantiles) correctQuantiles(links, rows []float64) {
 	last := 0.
 	for i := range w.factor {
 		d := math.Pow(2, float64(i)/perOctave)

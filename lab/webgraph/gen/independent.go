@@ -52,11 +52,11 @@ func erdosRenyi(ctx context.Context, p *Plan, s Sink, progress func(int64)) erro
 // of the Graph500 benchmark.
 var rmatChoices = [4]float64{.57, .19, .19, .05}
 
-// recursive is R-MAT (Chakrabarti, Zhan and Faloutsos 2004): a link falls into a
+// drawRecursiveMatrix is R-MAT (Chakrabarti, Zhan and Faloutsos 2004): a link falls into a
 // quarter of the matrix of links, a quarter of the quarter and so on. Where the
 // number of pages is no power of two, links outside are drawn again. Each link is
 // a function of its number.
-func recursive(ctx context.Context, p *Plan, s EdgeSink, progress func(int64)) error {
+func drawRecursiveMatrix(ctx context.Context, p *Plan, s EdgeSink, progress func(int64)) error {
 	levels := 0
 	for uint64(1)<<levels < uint64(p.Nodes) {
 		levels++
@@ -132,10 +132,10 @@ func alphaBeta(ctx context.Context, p *Plan, s EdgeSink, progress func(int64)) e
 			choice := src.Uint64()
 			f, t := u, u
 			if uint32(choice) >= alpha && at > 0 {
-				t = to[below(src.Uint64(), uint64(at))]
+				t = to[scaleBelow(src.Uint64(), uint64(at))]
 			}
 			if uint32(choice>>32) >= beta && at > 0 {
-				f = from[below(src.Uint64(), uint64(at))]
+				f = from[scaleBelow(src.Uint64(), uint64(at))]
 			}
 			from[at], to[at] = f, t
 		}

@@ -35,36 +35,36 @@ func NewLaw(exponent, mean float64, least, most uint32) (*Law, error) {
 	}
 	l := &Law{Exponent: exponent, Least: least, Most: most}
 	lo, hi := 1e-9, 1e12
-	if greatest := l.mean(hi); mean > greatest {
+	if greatest := l.tailMean(hi); mean > greatest {
 		return nil, fmt.Errorf("mean %g with at most %d: want %d to %.6g", mean, most, least, greatest)
 	}
 	for range 200 { // bisection on a logarithmic scale
 		mid := math.Sqrt(lo * hi)
-		if l.mean(mid) < mean {
+		if l.tailMean(mid) < mean {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
 	l.Scale = hi
-	l.tabulate()
+	l.tabulateTail()
 	return l, nil
 }
 
-// beyond returns P(D >= least+j).
-func (l *Law) beyond(j, scale float64) float64 { return math.Pow(1+j/scale, -(l.Exponent - 1)) }
+// lawTail returns P(D >= least+j).
+func (l *Law) lawTail(j, scale float64) float64 { return math.Pow(1+j/scale, -(l.Exponent - 1)) }
 
 // Mean returns the mean.
-func (l *Law) Mean() float64 { return l.mean(l.Scale) }
+func (l *Law) Mean() float64 { return l.tailMean(l.Scale) }
 
-// mean adds the tail probabilities up: the first thousand one by one, the rest by
+// tailMean adds the tail probabilities up: the first thousand one by one, the rest by
 // the Euler-Maclaurin formula.
-func (l *Law) mean(scale float64) float64 {
+func (l *Law) tailMean(scale float64) float64 {
 	const direct = 1000
 	sum := float64(l.Least)
 	n := float64(l.Most - l.Least)
 	for j := 1.0; j <= min(n, direct); j++ {
-		sum += l.beyond(j, scale)
+		sum += l.lawTail(j, scale)
 	}
 	if n <= direct {
 		return sum
@@ -78,17 +78,17 @@ func (l *Law) mean(scale float64) float64 {
 	slope := func(j float64) float64 {
 		return -(l.Exponent - 1) / scale * math.Pow(1+j/scale, -l.Exponent)
 	}
-	return sum + integral + (l.beyond(a, scale)+l.beyond(b, scale))/2 + (slope(b)-slope(a))/12
+	return sum + integral + (l.lawTail(a, scale)+l.lawTail(b, scale))/2 + (slope(b)-slope(a))/12
 }
 
 // tableMost is the greatest number of values that are tabulated.
 const tableMost = 1 << 17
 
-func (l *Law) tabulate() {
+func (l *Law) tabulateTail() {
 	n := min(l.Most-l.Least, tableMost)
 	l.tail = make([]uint64, n)
 	for i := range l.tail {
-		l.tail[i] = fraction(l.beyond(float64(i+1), l.Scale))
+		l.tail[i] = toFraction64(l.lawTail(float64(i+1), l.Scale))
 	}
 	l.guide = make([]uint32, 1<<guideBits+1)
 	for g := range l.guide[:1<<guideBits] {
@@ -97,8 +97,8 @@ func (l *Law) tabulate() {
 	}
 }
 
-// fraction returns p in units of 2^-64.
-func fraction(p float64) uint64 {
+// toFraction64 returns p in units of 2^-64.
+func toFraction64(p float64) uint64 {
 	if p >= 1 {
 		return math.MaxUint64
 	}
@@ -134,11 +134,11 @@ func (l *Law) Beyond(d uint32) float64 {
 	case d > l.Most:
 		return 0
 	}
-	return l.beyond(float64(d-l.Least), l.Scale)
+	return l.lawTail(float64(d-l.Least), l.Scale)
 }
 
-// below maps 64 random bits to 0 .. n-1.
-func below(x, n uint64) uint64 {
+// scaleBelow maps 64 random bits to 0 .. n-1.
+func scaleBelow(x, n uint64) uint64 {
 	hi, _ := bits.Mul64(x, n)
 	return hi
 }

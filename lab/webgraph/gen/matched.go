@@ -46,8 +46,8 @@ type Matched struct {
 // deal is how many ends of links the pages of a block have, by rank.
 type deal struct{ first []uint32 } // ends before those of a rank; one more than ranks
 
-// rank returns the rank that has an end.
-func (d *deal) rank(end uint32) uint64 {
+// rankOfEnd returns the rank that has an end.
+func (d *deal) rankOfEnd(end uint32) uint64 {
 	return uint64(sort.Search(len(d.first), func(i int) bool { return d.first[i] > end }) - 1)
 }
 
@@ -80,7 +80,7 @@ func NewMatched(o MatchedOptions, layout Layout) (*Matched, error) {
 	if o.Nodes < 2 {
 		return nil, fmt.Errorf("%d pages: want 2 or more", o.Nodes)
 	}
-	h := HostLocalOptions{Nodes: o.Nodes, Degree: o.Degree, In: o.In, Out: o.Out}.withDefaults()
+	h := HostLocalOptions{Nodes: o.Nodes, Degree: o.Degree, In: o.In, Out: o.Out}.withHostDefaults()
 	for _, e := range []struct {
 		what  string
 		value float64
@@ -89,7 +89,7 @@ func NewMatched(o MatchedOptions, layout Layout) (*Matched, error) {
 			return nil, rangeError(e.what, e.value, "matched")
 		}
 	}
-	intra := or(o.Intra, DefaultIntra)
+	intra := orDefault(o.Intra, DefaultIntra)
 	if !(intra > 0) || intra >= 1 {
 		return nil, fmt.Errorf("share of links on the site %g: want more than 0 and less than 1", intra)
 	}
@@ -98,28 +98,28 @@ func NewMatched(o MatchedOptions, layout Layout) (*Matched, error) {
 	m.block = (o.Nodes + m.blocks - 1) / m.blocks
 	most := greatestOut(min(o.Nodes, matchedBlock))
 	for class := range sizeClass(o.Nodes) + 1 {
-		m.places = append(m.places, placements(smallest(class), h.In))
+		m.places = append(m.places, documentPlaces(smallestOfClass(class), h.In))
 	}
 	mean := h.Degree
 	lo, hi := 0., 1.
 	for range 3 { // links that a page has twice are lost
-		got, err := m.fit(mean, intra, lo, hi, h, most)
+		got, err := m.fitStayingShare(mean, intra, lo, hi, h, most)
 		if err != nil {
 			return nil, err
 		}
 		mean = min(mean*h.Degree/got, float64(most)/2)
 		lo, hi = max(m.share-.03, 0), min(m.share+.03, 1) // not far from there
 	}
-	if _, got := m.sample(); math.Abs(got-intra) > .02 {
+	if _, got := m.measureSample(); math.Abs(got-intra) > .02 {
 		return nil, &IntraError{intra, 0, got}
 	}
 	return m, nil
 }
 
-// fit deals the ends of a law with a mean, so many that the share asked for stays on
+// fitStayingShare deals the ends of a law with a mean, so many that the share asked for stays on
 // the sites: small ones have no room for all links that are meant to stay, so more
 // must be; lo and hi bound their share. It returns the mean that comes out.
-func (m *Matched) fit(mean, intra, lo, hi float64, h HostLocalOptions, most uint32) (degree float64, err error) {
+func (m *Matched) fitStayingShare(mean, intra, lo, hi float64, h HostLocalOptions, most uint32) (degree float64, err error) {
 	if m.out, err = NewLaw(h.Out, max(mean, 1), 1, most); err != nil {
 		return 0, fmt.Errorf("links of a page: %w", err)
 	}
@@ -128,7 +128,7 @@ func (m *Matched) fit(mean, intra, lo, hi float64, h HostLocalOptions, most uint
 			return 0, err
 		}
 		var share float64
-		if degree, share = m.sample(); share < intra {
+		if degree, share = m.measureSample(); share < intra {
 			lo = m.share
 		} else {
 			hi = m.share
@@ -137,9 +137,9 @@ func (m *Matched) fit(mean, intra, lo, hi float64, h HostLocalOptions, most uint
 	return degree, nil
 }
 
-// quantile returns what the law has at a rank of n, the greatest first.
-func (l *Law) quantile(rank, n uint64) uint32 {
-	return l.Draw(fraction((float64(rank) + .5) / float64(n)))
+// degreeAtRank returns what the law has at a rank of n, the greatest first.
+func (l *Law) degreeAtRank(rank, n uint64) uint32 {
+	return l.Draw(toFraction64((float64(rank) + .5) / float64(n)))
 }
 
 // dealOut sets the numbers of ends for a share of links that are meant to stay.
@@ -148,7 +148,7 @@ func (m *Matched) dealOut(share, in float64, most uint32) error {
 	m.inner = make([]uint8, m.block)
 	begin := make([]uint32, m.block)
 	for r := range m.block {
-		all := m.out.quantile(r, m.block)
+		all := m.out.degreeAtRank(r, m.block)
 		stay := float64(all) * share
 		inner := uint32(stay)
 		if rng.Unit(rng.Mix(m.key, r)) < stay-float64(inner) {
@@ -168,7 +168,7 @@ func (m *Matched) dealOut(share, in float64, most uint32) error {
 		}
 		sum := int64(0)
 		for r := range end {
-			end[r] = law.quantile(uint64(r), m.block)
+			end[r] = law.degreeAtRank(uint64(r), m.block)
 			sum += int64(end[r])
 		}
 		// What rounding left or has too much, one a rank, evenly.
@@ -209,10 +209,10 @@ func newDeal(counts []uint32) deal {
 	return deal{first}
 }
 
-// placements divides the places of a site among the levels of its documents, level l
+// documentPlaces divides the places of a site among the levels of its documents, level l
 // being documents 2^l - 1 to 2^(l+1) - 2, by a power of their numbers. A page links
 // to none more than once, so none has more places than let all pages link to it.
-func placements(pages, exponent float64) []float64 {
+func documentPlaces(pages, exponent float64) []float64 {
 	levels := bits.Len64(uint64(pages))
 	size, weight := make([]float64, levels), make([]float64, levels)
 	for l := range levels {
@@ -245,9 +245,9 @@ func placements(pages, exponent float64) []float64 {
 	return below
 }
 
-// sample measures the mean number of links of a page and the share of them that stay
+// measureSample measures the mean number of links of a page and the share of them that stay
 // on the site.
-func (m *Matched) sample() (degree, intra float64) {
+func (m *Matched) measureSample() (degree, intra float64) {
 	const sample = 10_000
 	n := min(m.nodes, sample)
 	var buf []uint64
@@ -283,31 +283,31 @@ func (m *Matched) Params() map[string]float64 {
 	return map[string]float64{"stay": m.share, "degree_scale": m.out.Scale, "blocks": float64(m.blocks), "ends": float64(m.ends)}
 }
 
-// dealt returns the permutation by which ends are dealt to the pages of a block.
-func (m *Matched) dealt(block, salt uint64) permutation {
+// dealPermutation returns the permutation by which ends are dealt to the pages of a block.
+func (m *Matched) dealPermutation(block, salt uint64) permutation {
 	return newPermutation(m.block, rng.Mix(m.key+salt, block))
 }
 
 // innerLinks returns how many slots for links on its site a page has.
 func (m *Matched) innerLinks(u uint64) int {
-	p := m.dealt(u/m.block, saltBegin)
-	return int(m.inner[p.at(u%m.block)])
+	p := m.dealPermutation(u/m.block, saltBegin)
+	return int(m.inner[p.permute(u%m.block)])
 }
 
 // Successors appends the pages that page u links to. It may be called concurrently.
 func (m *Matched) Successors(u uint64, buf []uint64) []uint64 {
 	from := len(buf)
 	block := u / m.block
-	p := m.dealt(block, saltBegin)
-	rank := p.at(u % m.block)
-	s := m.siteOf(u)
+	p := m.dealPermutation(block, saltBegin)
+	rank := p.permute(u % m.block)
+	s := m.matchedSiteOf(u)
 	for k := range int(m.inner[rank]) {
-		if d := s.target(u-s.first, k); d != u-s.first {
+		if d := s.slotTarget(u-s.first, k); d != u-s.first {
 			buf = append(buf, s.first+d)
 		}
 	}
 	for e := uint64(m.begin.first[rank]); e < uint64(m.begin.first[rank+1]); e++ {
-		if v, ok := m.page(m.pairs.at(block*m.ends+e), &m.end, saltEnd); ok && v != u {
+		if v, ok := m.pageOfEnd(m.pairs.permute(block*m.ends+e), &m.end, saltEnd); ok && v != u {
 			buf = append(buf, v)
 		}
 	}
@@ -318,12 +318,12 @@ func (m *Matched) Successors(u uint64, buf []uint64) []uint64 {
 // Predecessors appends the pages that link to page v. It may be called concurrently.
 func (m *Matched) Predecessors(v uint64, buf []uint64) []uint64 {
 	from := len(buf)
-	buf = m.siteOf(v).sources(v, buf)
+	buf = m.matchedSiteOf(v).slotSources(v, buf)
 	block := v / m.block
-	p := m.dealt(block, saltEnd)
-	rank := p.at(v % m.block)
+	p := m.dealPermutation(block, saltEnd)
+	rank := p.permute(v % m.block)
 	for e := uint64(m.end.first[rank]); e < uint64(m.end.first[rank+1]); e++ {
-		if u, ok := m.page(m.pairs.from(block*m.ends+e), &m.begin, saltBegin); ok && u != v {
+		if u, ok := m.pageOfEnd(m.pairs.unpermute(block*m.ends+e), &m.begin, saltBegin); ok && u != v {
 			buf = append(buf, u)
 		}
 	}
@@ -331,12 +331,12 @@ func (m *Matched) Predecessors(v uint64, buf []uint64) []uint64 {
 	return buf[:from+len(slices.Compact(buf[from:]))]
 }
 
-// page returns the page that has an end; false if that is one that the last block
+// pageOfEnd returns the page that has an end; false if that is one that the last block
 // lacks.
-func (m *Matched) page(end uint64, d *deal, salt uint64) (uint64, bool) {
+func (m *Matched) pageOfEnd(end uint64, d *deal, salt uint64) (uint64, bool) {
 	block := end / m.ends
-	p := m.dealt(block, salt)
-	u := block*m.block + p.from(d.rank(uint32(end%m.ends)))
+	p := m.dealPermutation(block, salt)
+	u := block*m.block + p.unpermute(d.rankOfEnd(uint32(end%m.ends)))
 	return u, u < m.nodes
 }
 
@@ -348,39 +348,39 @@ type matchedSite struct {
 	key          uint64
 }
 
-func (m *Matched) siteOf(u uint64) *matchedSite {
+func (m *Matched) matchedSiteOf(u uint64) *matchedSite {
 	first, pages := m.layout.Span(m.layout.Host(u))
 	return &matchedSite{m, first, pages, m.places[sizeClass(pages)], rng.Mix(m.key+saltSlot, first)}
 }
 
-// slot returns the permutation of the places for slot k.
-func (s *matchedSite) slot(k int) permutation {
+// slotPermutation returns the permutation of the places for slot k.
+func (s *matchedSite) slotPermutation(k int) permutation {
 	return newPermutation(s.pages, rng.Mix(s.key, uint64(k)))
 }
 
-// level returns the first place of the documents of a level, the number of its
+// levelPlaces returns the first place of the documents of a level, the number of its
 // places, the number of its documents, and by how many they are turned round for a
 // slot, so that all come to have places where there are fewer of these.
-func (s *matchedSite) level(l, k int) (place, places, documents, turn uint64) {
+func (s *matchedSite) levelPlaces(l, k int) (place, places, documents, turn uint64) {
 	place = uint64(s.places[l] * float64(s.pages))
 	next := uint64(s.places[l+1] * float64(s.pages))
 	if l+2 == len(s.places) {
 		next = s.pages
 	}
 	documents = min(1<<l, s.pages-(1<<l-1))
-	return place, next - place, documents, below(rng.Mix(s.key+uint64(k), uint64(l)), documents)
+	return place, next - place, documents, scaleBelow(rng.Mix(s.key+uint64(k), uint64(l)), documents)
 }
 
-// target returns the document that slot k of a document leads to.
-func (s *matchedSite) target(doc uint64, k int) uint64 {
+// slotTarget returns the document that slot k of a document leads to.
+func (s *matchedSite) slotTarget(doc uint64, k int) uint64 {
 	if k == 0 && doc > 0 {
 		return (doc - 1) / matchedFan
 	}
 	if c := doc*matchedFan + uint64(k); k >= 1 && k <= matchedFan && c < s.pages {
 		return c
 	}
-	p := s.slot(k)
-	x := p.at(doc)
+	p := s.slotPermutation(k)
+	x := p.permute(doc)
 	if k >= knownSlots {
 		return x
 	}
@@ -388,16 +388,16 @@ func (s *matchedSite) target(doc uint64, k int) uint64 {
 	for l+2 < len(s.places) && x >= uint64(s.places[l+1]*float64(s.pages)) {
 		l++
 	}
-	place, places, documents, turn := s.level(l, k)
+	place, places, documents, turn := s.levelPlaces(l, k)
 	i := (x - place) * documents / places
 	return 1<<l - 1 + (i+turn)%documents
 }
 
-// sources appends the pages of the site that link to page v of it.
-func (s *matchedSite) sources(v uint64, buf []uint64) []uint64 {
+// slotSources appends the pages of the site that link to page v of it.
+func (s *matchedSite) slotSources(v uint64, buf []uint64) []uint64 {
 	doc := v - s.first
 	put := func(d uint64, k int) {
-		if d != doc && s.m.innerLinks(s.first+d) > k && s.target(d, k) == doc {
+		if d != doc && s.m.innerLinks(s.first+d) > k && s.slotTarget(d, k) == doc {
 			buf = append(buf, s.first+d)
 		}
 	}
@@ -411,16 +411,16 @@ func (s *matchedSite) sources(v uint64, buf []uint64) []uint64 {
 	put(0, 0)
 	l := bits.Len64(doc+1) - 1
 	for k := knownSlots; k < s.m.most; k++ {
-		p := s.slot(k)
-		put(p.from(doc), k)
+		p := s.slotPermutation(k)
+		put(p.unpermute(doc), k)
 	}
 	for k := 1; k < min(knownSlots, s.m.most); k++ {
-		place, places, documents, turn := s.level(l, k)
+		place, places, documents, turn := s.levelPlaces(l, k)
 		i := (doc - (1<<l - 1) + documents - turn) % documents
-		p := s.slot(k)
+		p := s.slotPermutation(k)
 		// The places x with floor(x documents / places) = i.
 		for x := (i*places + documents - 1) / documents; x < ((i+1)*places+documents-1)/documents; x++ {
-			put(p.from(place+x), k)
+			put(p.unpermute(place+x), k)
 		}
 	}
 	return buf

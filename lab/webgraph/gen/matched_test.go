@@ -17,16 +17,16 @@ func TestPermutation(t *testing.T) {
 		p := newPermutation(rapid.Uint64Range(1, 3000).Draw(t, "n"), rapid.Uint64().Draw(t, "key"))
 		seen := make([]bool, p.n)
 		for x := range p.n {
-			y := p.at(x)
-			if y >= p.n || seen[y] || p.from(y) != x {
-				t.Fatalf("%d of %d goes to %d, from where %d comes", x, p.n, y, p.from(y))
+			y := p.permute(x)
+			if y >= p.n || seen[y] || p.unpermute(y) != x {
+				t.Fatalf("%d of %d goes to %d, from where %d comes", x, p.n, y, p.unpermute(y))
 			}
 			seen[y] = true
 		}
 		great := newPermutation(rapid.Uint64Range(1<<40, 1<<62).Draw(t, "great"), p.key)
 		x := rapid.Uint64Range(0, great.n-1).Draw(t, "x")
-		if y := great.at(x); y >= great.n || great.from(y) != x {
-			t.Fatalf("%d of %d goes to %d, from where %d comes", x, great.n, y, great.from(y))
+		if y := great.permute(x); y >= great.n || great.unpermute(y) != x {
+			t.Fatalf("%d of %d goes to %d, from where %d comes", x, great.n, y, great.unpermute(y))
 		}
 	})
 }
@@ -38,7 +38,7 @@ func TestPermutationStirs(t *testing.T) {
 	p := newPermutation(n, 7)
 	var counts [cells][cells]float64
 	for x := range uint64(n - 1) {
-		counts[p.at(x)*cells/n][p.at(x+1)*cells/n]++
+		counts[p.permute(x)*cells/n][p.permute(x+1)*cells/n]++
 	}
 	chi2 := 0.
 	for _, row := range counts {
@@ -99,7 +99,7 @@ func TestMatchedGreat(t *testing.T) {
 		links := 0.
 		const sample = 100
 		for i := range uint64(sample) {
-			u := below((i*2+1)*0x9e3779b97f4a7c15, n)
+			u := scaleBelow((i*2+1)*0x9e3779b97f4a7c15, n)
 			out := m.Successors(u, nil)
 			links += float64(len(out))
 			for _, v := range out[:min(len(out), 20)] {

@@ -57,13 +57,13 @@ func Measure(ctx context.Context, g *webgraph.Graph, progress func(done, total i
 		share := float64(local) / float64(g.Links())
 		m.Intra = &share
 	}
-	m.laws(in, out)
+	m.fitDegreeLaws(in, out)
 	return m, nil
 }
 
-// laws fits the laws of links to and from a page. An exponent greater than any that
+// fitDegreeLaws fits the laws of links to and from a page. An exponent greater than any that
 // can be asked for is that of nearly equal numbers.
-func (m *Measured) laws(in, out map[int64]int64) {
+func (m *Measured) fitDegreeLaws(in, out map[int64]int64) {
 	if l, _, err := powerlaw.FitBest(powerlaw.NewHistogram(in)); err == nil && l.Exponent <= maxExponent {
 		m.In, m.InErr, m.InShift, m.InMin = l.Exponent, l.StdErr, l.Shift, l.Xmin
 	}
@@ -76,7 +76,7 @@ func (m *Measured) laws(in, out map[int64]int64) {
 // the model needs.
 func (p *Plan) Trial(ctx context.Context) (*Measured, error) {
 	c := counts{to: make([]uint32, p.Nodes), from: make([]uint32, p.Nodes), sites: p.sites}
-	if err := p.draw(ctx, &c, &c, func(int64) {}); err != nil {
+	if err := p.drawLinks(ctx, &c, &c, func(int64) {}); err != nil {
 		return nil, err
 	}
 	m := &Measured{Degree: float64(c.links) / float64(p.Nodes)}
@@ -84,7 +84,7 @@ func (p *Plan) Trial(ctx context.Context) (*Measured, error) {
 		share := float64(c.local) / float64(c.links)
 		m.Intra = &share
 	}
-	m.laws(histogram(c.to), histogram(c.from))
+	m.fitDegreeLaws(degreeHistogram(c.to), degreeHistogram(c.from))
 	return m, nil
 }
 
@@ -125,7 +125,7 @@ func (c *counts) Add(u, v uint32) error {
 	return nil
 }
 
-func histogram(degrees []uint32) map[int64]int64 {
+func degreeHistogram(degrees []uint32) map[int64]int64 {
 	h := map[int64]int64{}
 	for _, d := range degrees {
 		h[int64(d)]++

@@ -77,8 +77,8 @@ type model struct {
 	plan                func(*Plan, Spec) error
 }
 
-// models lists the models. It is a function because planning refers to it.
-func models() map[string]model {
+// modelsByName lists the models. It is a function because planning refers to it.
+func modelsByName() map[string]model {
 	return map[string]model{
 		"er":         {plan: planER},
 		"ba":         {in: true, out: true, plan: planBA},
@@ -93,7 +93,7 @@ func models() map[string]model {
 // Models returns the names of all models.
 func Models() []string {
 	var names []string
-	for name := range models() {
+	for name := range modelsByName() {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -108,7 +108,7 @@ func rangeError(what string, asked float64, model string) error {
 // Check returns the number of links that are meant, or what cannot be had and
 // what can, as far as that is known before anything is drawn.
 func (s Spec) Check() (links int64, err error) {
-	m, ok := models()[s.Model]
+	m, ok := modelsByName()[s.Model]
 	if !ok {
 		return 0, fmt.Errorf("no model %q; there are %s", s.Model, strings.Join(Models(), ", "))
 	}
@@ -154,7 +154,7 @@ func (s Spec) Plan() (p *Plan, err error) {
 		return nil, err
 	}
 	p = &Plan{Model: s.Model, Nodes: s.Nodes, Links: s.Links, Seed: s.Seed, Params: map[string]float64{}}
-	return p, models()[s.Model].plan(p, s)
+	return p, modelsByName()[s.Model].plan(p, s)
 }
 
 func planER(p *Plan, _ Spec) error {
@@ -169,25 +169,25 @@ func planRMAT(p *Plan, _ Spec) error {
 	return nil
 }
 
-// invert returns the parameter alpha of models of exponent 1 + 1/(1-alpha), that
+// copyParameter returns the parameter alpha of models of exponent 1 + 1/(1-alpha), that
 // is (2-alpha)/(1-alpha).
-func invert(exponent float64) float64 { return (exponent - 2) / (exponent - 1) }
+func copyParameter(exponent float64) float64 { return (exponent - 2) / (exponent - 1) }
 
 func planCopying(p *Plan, s Spec) error {
-	p.In = or(s.In, DefaultIn)
-	p.Params["a"] = invert(p.In)
-	return p.drawDegrees(s.Out)
+	p.In = orDefault(s.In, DefaultIn)
+	p.Params["a"] = copyParameter(p.In)
+	return p.drawDegreeLaw(s.Out)
 }
 
 func planBA(p *Plan, s Spec) error {
-	p.In = or(s.In, 3)
+	p.In = orDefault(s.In, 3)
 	p.Params["A"] = (p.In - 2) * float64(p.Links) / float64(p.Nodes)
-	return p.drawDegrees(s.Out)
+	return p.drawDegreeLaw(s.Out)
 }
 
-// drawDegrees lets the numbers of links of pages have a power law if an exponent
+// drawDegreeLaw lets the numbers of links of pages have a power law if an exponent
 // is asked for; else they are as equal as can be.
-func (p *Plan) drawDegrees(exponent float64) (err error) {
+func (p *Plan) drawDegreeLaw(exponent float64) (err error) {
 	if exponent == 0 {
 		return nil
 	}
@@ -201,19 +201,19 @@ func (p *Plan) drawDegrees(exponent float64) (err error) {
 }
 
 func planAlphaBeta(p *Plan, s Spec) error {
-	p.In, p.Out = or(s.In, DefaultIn), or(s.Out, DefaultOut)
-	p.Params["alpha"], p.Params["beta"] = invert(p.In), invert(p.Out)
+	p.In, p.Out = orDefault(s.In, DefaultIn), orDefault(s.Out, DefaultOut)
+	p.Params["alpha"], p.Params["beta"] = copyParameter(p.In), copyParameter(p.Out)
 	return nil
 }
 
 func planHostLocal(p *Plan, s Spec) error {
 	o := HostLocalOptions{
 		Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: s.In, Out: s.Out, Intra: s.Intra, BowTie: s.BowTie, Seed: p.Seed,
-	}.withDefaults()
-	if err := o.BowTie.check(); err != nil {
+	}.withHostDefaults()
+	if err := o.BowTie.checkShares(); err != nil {
 		return err
 	}
-	if err := p.drawSites(s.Sites, o.BowTie.classShares(o.BowTie.leaves())); err != nil {
+	if err := p.planSites(s.Sites, o.BowTie.classShares(o.BowTie.leafShare())); err != nil {
 		return err
 	}
 	web, err := NewHostLocal(o, p.sites)
@@ -227,7 +227,7 @@ func planHostLocal(p *Plan, s Spec) error {
 }
 
 func planMatched(p *Plan, s Spec) error {
-	if err := p.drawSites(s.Sites, [siteClasses]float64{inCore: 1}); err != nil {
+	if err := p.planSites(s.Sites, [siteClasses]float64{inCore: 1}); err != nil {
 		return err
 	}
 	o := MatchedOptions{Nodes: uint64(p.Nodes), Degree: float64(p.Links) / float64(p.Nodes), In: s.In, Out: s.Out, Intra: s.Intra, Seed: p.Seed}
@@ -235,15 +235,15 @@ func planMatched(p *Plan, s Spec) error {
 	if err != nil {
 		return err
 	}
-	p.In, p.Out, p.Intra = or(s.In, DefaultIn), or(s.Out, DefaultOut), or(s.Intra, DefaultIntra)
+	p.In, p.Out, p.Intra = orDefault(s.In, DefaultIn), orDefault(s.Out, DefaultOut), orDefault(s.Intra, DefaultIntra)
 	p.web, p.Params = web, web.Params()
 	p.Params["sites"] = float64(p.sites.Hosts())
 	return nil
 }
 
-// drawSites divides the pages among so many sites, 0: one for 64 pages, in classes
+// planSites divides the pages among so many sites, 0: one for 64 pages, in classes
 // of the shares given.
-func (p *Plan) drawSites(sites int64, share [siteClasses]float64) (err error) {
+func (p *Plan) planSites(sites int64, share [siteClasses]float64) (err error) {
 	asked := sites
 	if sites == 0 {
 		sites = (p.Nodes + pagesPerSite - 1) / pagesPerSite
@@ -251,30 +251,30 @@ func (p *Plan) drawSites(sites int64, share [siteClasses]float64) (err error) {
 	if sites < 0 || sites > p.Nodes {
 		return fmt.Errorf("%d sites: want 1 to one a page, %d", asked, p.Nodes)
 	}
-	p.sites, err = drawSites(p.Nodes, sites, siteExponent, share, p.Seed)
+	p.sites, err = drawSiteTable(p.Nodes, sites, siteExponent, share, p.Seed)
 	return err
 }
 
-func or(v, otherwise float64) float64 {
+func orDefault(v, otherwise float64) float64 {
 	if v == 0 {
 		return otherwise
 	}
 	return v
 }
 
-// scattered tells whether the model draws links in no order of pages.
-func (p *Plan) scattered() bool { return p.Model == "alpha-beta" || p.Model == "rmat" }
+// drawsUnordered tells whether the model draws links in no order of pages.
+func (p *Plan) drawsUnordered() bool { return p.Model == "alpha-beta" || p.Model == "rmat" }
 
-// draw draws the links: into edges if the model is scattered, else into pages.
-func (p *Plan) draw(ctx context.Context, pages Sink, edges EdgeSink, progress func(int64)) error {
+// drawLinks draws the links: into edges if the model is scattered, else into pages.
+func (p *Plan) drawLinks(ctx context.Context, pages Sink, edges EdgeSink, progress func(int64)) error {
 	switch p.Model {
 	case "alpha-beta":
 		return alphaBeta(ctx, p, edges, progress)
 	case "rmat":
-		return recursive(ctx, p, edges, progress)
+		return drawRecursiveMatrix(ctx, p, edges, progress)
 	}
 	byPage := map[string]func(context.Context, *Plan, Sink, func(int64)) error{
-		"er": erdosRenyi, "ba": preferential, "copying": copying, "host-local": store, "matched": store,
+		"er": erdosRenyi, "ba": drawPreferential, "copying": drawCopying, "host-local": storeComputed, "matched": storeComputed,
 	}
 	return byPage[p.Model](ctx, p, pages, progress)
 }
@@ -289,13 +289,13 @@ func (p *Plan) Generate(ctx context.Context, dir string, opt webgraph.Options) e
 			}
 		}
 	}
-	if p.scattered() {
+	if p.drawsUnordered() {
 		b, err := webgraph.NewBuilder(dir, webgraph.BuilderOptions{Options: opt, MinNodes: p.Nodes})
 		if err != nil {
 			return err
 		}
 		defer b.Abort()
-		if err := p.draw(ctx, nil, b, progress(p.Links)); err != nil {
+		if err := p.drawLinks(ctx, nil, b, progress(p.Links)); err != nil {
 			return err
 		}
 		return b.Finish(ctx)
@@ -305,7 +305,7 @@ func (p *Plan) Generate(ctx context.Context, dir string, opt webgraph.Options) e
 		return err
 	}
 	defer w.Abort()
-	if err := p.draw(ctx, w, nil, progress(p.Nodes)); err != nil {
+	if err := p.drawLinks(ctx, w, nil, progress(p.Nodes)); err != nil {
 		return err
 	}
 	if p.sites != nil {

@@ -43,8 +43,8 @@ func sizeClass(pages uint64) int {
 	return octave*perOctave + half
 }
 
-// smallest returns the least size of a class.
-func smallest(class int) float64 {
+// smallestOfClass returns the least size of a class.
+func smallestOfClass(class int) float64 {
 	return math.Ceil(math.Pow(2, float64(class)/perOctave))
 }
 
@@ -61,12 +61,14 @@ type quantiles struct {
 	factor []float64
 }
 
-// at returns W of the document of rank r on a site of so many pages.
-func (w *quantiles) at(r, pages float64) float64 { return w.corrected((r+.5)/pages, pages) }
+// weightAtRank returns W of the document of rank r on a site of so many pages.
+func (w *quantiles) weightAtRank(r, pages float64) float64 {
+	return w.correctedWeight((r+.5)/pages, pages)
+}
 
-// corrected returns W where the law has a share q of the pages.
-func (w *quantiles) corrected(q, pages float64) float64 {
-	d := w.pure(q)
+// correctedWeight returns W where the law has a share q of the pages.
+func (w *quantiles) correctedWeight(q, pages float64) float64 {
+	d := w.pureWeight(q)
 	at := math.Log2(d) * perOctave
 	i := min(int(at), len(w.factor)-1)
 	f := w.factor[i]
@@ -76,17 +78,17 @@ func (w *quantiles) corrected(q, pages float64) float64 {
 	return min(d*f, pages-1)
 }
 
-// pure returns the number of links that a share q of the pages has by the law.
-func (w *quantiles) pure(q float64) float64 {
+// pureWeight returns the number of links that a share q of the pages has by the law.
+func (w *quantiles) pureWeight(q float64) float64 {
 	return min(1+w.law.Scale*(math.Pow(q, -1/(w.law.Exponent-1))-1), float64(w.law.Most))
 }
 
-// mean returns the mean of W over the documents of a site.
-func (w *quantiles) mean(pages float64) float64 {
+// meanWeight returns the mean of W over the documents of a site.
+func (w *quantiles) meanWeight(pages float64) float64 {
 	sum := 0.
 	for r := 0.; r < pages; {
 		step := min(math.Ceil((r+1)/30), pages-r)
-		sum += w.at(r+(step-1)/2, pages) * step
+		sum += w.weightAtRank(r+(step-1)/2, pages) * step
 		r += step
 	}
 	return sum / pages
@@ -97,8 +99,8 @@ func newSiteLaw(pages float64, w *quantiles, fan uint64) *siteLaw {
 	if pages < 3 {
 		return &siteLaw{home: math.MaxUint32, rank: make([]uint32, lawCells+1), edge: []uint32{math.MaxUint32}, mean: pages - 1, top: uint32(math.MaxUint32 / max(pages, 1))}
 	}
-	want := func(r float64) float64 { return w.at(r, pages) }
-	l := &siteLaw{mean: w.mean(pages)}
+	want := func(r float64) float64 { return w.weightAtRank(r, pages) }
+	l := &siteLaw{mean: w.meanWeight(pages)}
 	l.top = uint32(min(want(0)/(l.mean*pages)*(1<<32), math.MaxUint32))
 	home := min(want(0)/pages, 1)
 	l.home = uint32(min(home*(1<<32), math.MaxUint32))
@@ -148,8 +150,8 @@ func newSiteLaw(pages float64, w *quantiles, fan uint64) *siteLaw {
 // next to each other little in common.
 const perTarget = 2
 
-// level returns the level of a mass.
-func (l *siteLaw) level(mass uint32) (j int, low, high uint32) {
+// massLevel returns the level of a mass.
+func (l *siteLaw) massLevel(mass uint32) (j int, low, high uint32) {
 	for j+1 < len(l.edge) && mass < l.edge[j+1] {
 		j++
 	}
@@ -159,19 +161,19 @@ func (l *siteLaw) level(mass uint32) (j int, low, high uint32) {
 	return j, low, l.edge[j]
 }
 
-// document returns the document, 1 or more, of a mass, on a site of pages >= 2.
-func (l *siteLaw) document(mass uint32, pages uint64) uint64 {
+// documentOfMass returns the document, 1 or more, of a mass, on a site of pages >= 2.
+func (l *siteLaw) documentOfMass(mass uint32, pages uint64) uint64 {
 	const cell = 32 - 10 // bits within a cell
 	i, rest := mass>>cell, uint64(mass&(1<<cell-1))
 	a, b := uint64(l.rank[i]), uint64(l.rank[i+1])
 	at := a<<cell + (b-a)*rest // of 2^(32+cell)
-	return 1 + below(at<<(32-cell), pages-1)
+	return 1 + scaleBelow(at<<(32-cell), pages-1)
 }
 
-// famous maps 64 random bits to a document, the likelier the more links it has.
-func (l *siteLaw) famous(x, pages uint64) uint64 {
+// drawFamousDocument maps 64 random bits to a document, the likelier the more links it has.
+func (l *siteLaw) drawFamousDocument(x, pages uint64) uint64 {
 	if uint32(x) < l.top || pages < 2 {
 		return 0
 	}
-	return l.document(uint32(x>>32), pages)
+	return l.documentOfMass(uint32(x>>32), pages)
 }

@@ -37,13 +37,13 @@ func (t Table) Span(site uint64) (first, pages uint64) {
 // pagesPerSite is the mean number of pages of a site where nothing else is asked.
 const pagesPerSite = 64
 
-// drawSites divides pages among about sites sites by a power law (Huberman and
+// drawSiteTable divides pages among about sites sites by a power law (Huberman and
 // Adamic, Nature 401, 1999). None has more than a hundredth of all pages, or in
 // small webs forty times the mean and a quarter of the pages, so that no site is
 // the web.
 //
 // Their order is that of classes with the shares given.
-func drawSites(pages, sites int64, exponent float64, share [siteClasses]float64, seed uint64) (Table, error) {
+func drawSiteTable(pages, sites int64, exponent float64, share [siteClasses]float64, seed uint64) (Table, error) {
 	if sites <= 1 {
 		return Table{0, uint32(pages)}, nil
 	}
@@ -60,7 +60,7 @@ func drawSites(pages, sites int64, exponent float64, share [siteClasses]float64,
 		sizes = append(sizes, uint32(n))
 		at += n
 	}
-	arrange(sizes, share)
+	arrangeByClass(sizes, share)
 	t := make(Table, 1, len(sizes)+1)
 	for i, n := range sizes {
 		t = append(t, t[i]+n)

@@ -12,8 +12,8 @@ const blockPages = 1 << 13
 
 // computed is a web whose links are functions of the page.
 type computed interface {
-	// fill computes the links of consecutive pages. It may be called concurrently.
-	fill(job)
+	// fillBlock computes the links of consecutive pages. It may be called concurrently.
+	fillBlock(job)
 }
 
 // block is a piece of a computed web.
@@ -23,9 +23,9 @@ type block struct {
 	done    chan struct{}
 }
 
-// store writes a computed web: blocks of pages are computed on all cores and
+// storeComputed writes a computed web: blocks of pages are computed on all cores and
 // written in order.
-func store(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
+func storeComputed(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	workers := runtime.GOMAXPROCS(0)
 	group, ctx := errgroup.WithContext(ctx)
 	blocks := (p.Nodes + blockPages - 1) / blockPages
@@ -52,7 +52,7 @@ func store(ctx context.Context, p *Plan, s Sink, progress func(int64)) error {
 	for range workers {
 		group.Go(func() error {
 			for j := range work {
-				p.web.fill(j)
+				p.web.fillBlock(j)
 				close(j.block.done)
 			}
 			return nil
@@ -87,15 +87,15 @@ type job struct {
 	from, to uint64
 }
 
-// fill computes a block.
-func (h *HostLocal) fill(j job) {
+// fillBlock computes a block.
+func (h *HostLocal) fillBlock(j job) {
 	at := h.placeOf(h.layout.Host(j.from))
 	var buf []uint64
 	for u := j.from; u < j.to; u++ {
 		if u-at.first >= at.pages {
 			at = h.placeOf(at.site + 1)
 		}
-		buf = h.successors(u, &at, buf[:0])
+		buf = h.appendSuccessors(u, &at, buf[:0])
 		for _, v := range buf {
 			j.block.links = append(j.block.links, uint32(v))
 		}
@@ -103,8 +103,8 @@ func (h *HostLocal) fill(j job) {
 	}
 }
 
-// fill computes a block.
-func (m *Matched) fill(j job) {
+// fillBlock computes a block.
+func (m *Matched) fillBlock(j job) {
 	var buf []uint64
 	for u := j.from; u < j.to; u++ {
 		buf = m.Successors(u, buf[:0])

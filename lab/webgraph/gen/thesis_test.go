@@ -17,8 +17,8 @@ func TestSharedPrototype(t *testing.T) {
 	g := &growth{pages: n + 1, mean: 3, src: rng.Source(1, "prototypes")}
 	same := 0.
 	for range pairs {
-		a, _ := g.prototype(n)
-		b, _ := g.prototype(n)
+		a, _ := g.drawPrototype(n)
+		b, _ := g.drawPrototype(n)
 		// Pages 0 and 1 begin at the same place: page 0 has no links.
 		if a == b {
 			same++
