@@ -62,17 +62,17 @@ func tableSize(t int) int {
 	}
 }
 
-// expected returns the context of a gap: the logarithm of the mean gap when so
+// gapContext returns the context of a gap: the logarithm of the mean gap when so
 // many links are left for so many pages.
-func expected(pages, links uint64) int {
+func gapContext(pages, links uint64) int {
 	return max(min(bits.Len64(pages/max(links, 1)), 32), 0)
 }
 
 // lengths are the lengths of all words, and what a list would cost by them.
 type lengths [tableCount][]uint8
 
-// guess returns lengths to begin with: those of codes for power laws.
-func guess() *lengths {
+// guessLengths returns lengths to begin with: those of codes for power laws.
+func guessLengths() *lengths {
 	var l lengths
 	for t := range l {
 		l[t] = make([]uint8, tableSize(t))
@@ -100,8 +100,8 @@ func newCounts() *counts {
 // codes are the codes of all tables.
 type codes [tableCount]*bitcode.Prefix
 
-// fit returns the codes that fit the counts.
-func (c *counts) fit() (*codes, error) {
+// fitCodes returns the codes that fit the counts.
+func (c *counts) fitCodes() (*codes, error) {
 	var all codes
 	for t := range c {
 		var err error
@@ -112,7 +112,7 @@ func (c *counts) fit() (*codes, error) {
 	return &all, nil
 }
 
-func (c *codes) lengths() *lengths {
+func (c *codes) codeLengths() *lengths {
 	var l lengths
 	for t := range c {
 		l[t] = c[t].Lengths()

@@ -38,31 +38,31 @@ type encoder struct {
 	ordered []place
 }
 
-// group codes the lists of consecutive pages and gives each of its sentences to
+// encodeGroup codes the lists of consecutive pages and gives each of its sentences to
 // emit.
-func (e *encoder) group(first uint32, lists [][]uint32, emit func(*sentence)) {
-	site := e.sites.of(first)
+func (e *encoder) encodeGroup(first uint32, lists [][]uint32, emit func(*sentence)) {
+	site := e.sites.siteIndex(first)
 	next := uint32(0) // where the last run of consecutive pages on the site ended
-	lo, hi := e.sites.span(site)
+	lo, hi := e.sites.siteSpan(site)
 	for i, list := range lists {
 		u := first + uint32(i)
 		for u >= hi {
 			site++
-			lo, hi = e.sites.span(site)
+			lo, hi = e.sites.siteSpan(site)
 			next = 0
 		}
 		best, other := &e.trial[0], &e.trial[1]
 		if len(list) >= longList { // skipped by readers: it neither knows nor changes next
-			e.sentence(best, u, lo, hi, 0, list, 0, nil)
+			e.encodeSentence(best, u, lo, hi, 0, list, 0, nil)
 			best.next = next
 		} else {
-			e.sentence(best, u, lo, hi, next, list, 0, nil)
+			e.encodeSentence(best, u, lo, hi, next, list, 0, nil)
 			for ref := 1; ref <= i && len(list) > 0; ref++ {
 				model := lists[i-ref]
 				if len(model) == 0 || len(model) >= longList {
 					continue
 				}
-				e.sentence(other, u, lo, hi, next, list, ref, model)
+				e.encodeSentence(other, u, lo, hi, next, list, ref, model)
 				if other.cost < best.cost {
 					best, other = other, best
 				}
@@ -73,64 +73,64 @@ func (e *encoder) group(first uint32, lists [][]uint32, emit func(*sentence)) {
 	}
 }
 
-// sentence codes one list, copied from model unless that is nil.
-func (e *encoder) sentence(s *sentence, u, lo, hi, next uint32, list []uint32, ref int, model []uint32) {
+// encodeSentence codes one list, copied from model unless that is nil.
+func (e *encoder) encodeSentence(s *sentence, u, lo, hi, next uint32, list []uint32, ref int, model []uint32) {
 	s.tokens, s.cost, s.next = s.tokens[:0], 0, next
 	copied := 0
 	if ref > 0 {
 		copied = 1
-		e.put(s, refTable, ref)
-		e.match(list, model)
-		e.number(s, blocksTable, uint64(len(e.blocks)))
+		e.addToken(s, refTable, ref)
+		e.matchModelBlocks(list, model)
+		e.addLogNumber(s, blocksTable, uint64(len(e.blocks)))
 		for i, n := range e.blocks {
 			switch {
 			case i == 0:
-				e.number(s, blockTable, n)
+				e.addLogNumber(s, blockTable, n)
 			case i%2 == 1:
-				e.number(s, blockTable+1, n-1)
+				e.addLogNumber(s, blockTable+1, n-1)
 			default:
-				e.number(s, blockTable+2, n-1)
+				e.addLogNumber(s, blockTable+2, n-1)
 			}
 		}
 	} else {
 		e.extra = append(e.extra[:0], list...)
 		if len(list) >= longList {
-			e.put(s, refTable, groupPages)
+			e.addToken(s, refTable, groupPages)
 		} else {
-			e.put(s, refTable, 0)
+			e.addToken(s, refTable, 0)
 		}
 	}
 	a, _ := slices.BinarySearch(e.extra, lo)
 	b, _ := slices.BinarySearch(e.extra, hi)
 	e.local = append(e.local[:0], e.extra[a:b]...)
 	e.cross = append(append(e.cross[:0], e.extra[:a]...), e.extra[b:]...)
-	e.number(s, localCountTable+copied, uint64(len(e.local)))
-	e.number(s, crossCountTable+copied, uint64(len(e.cross)))
-	e.inside(s, u, lo, hi)
+	e.addLogNumber(s, localCountTable+copied, uint64(len(e.local)))
+	e.addLogNumber(s, crossCountTable+copied, uint64(len(e.cross)))
+	e.encodeSiteLinks(s, u, lo, hi)
 	if e.ranks != nil {
-		e.ranked(s)
+		e.encodeRankedLinks(s)
 	} else {
-		e.abroad(s)
+		e.encodeCrossLinks(s)
 	}
 }
 
-// put adds a number of a table.
-func (e *encoder) put(s *sentence, table, class int) {
+// addToken adds a number of a table.
+func (e *encoder) addToken(s *sentence, table, class int) {
 	s.tokens = append(s.tokens, token{table: uint16(table), class: uint16(class)})
 	s.cost += uint64(e.cost[table][class])
 }
 
-// number adds a number by its logarithm.
-func (e *encoder) number(s *sentence, table int, x uint64) {
+// addLogNumber adds a number by its logarithm.
+func (e *encoder) addLogNumber(s *sentence, table int, x uint64) {
 	class, rest, width := bitcode.Log(x)
 	s.tokens = append(s.tokens, token{table: uint16(table), class: uint16(class), width: uint8(width), rest: rest})
 	s.cost += uint64(e.cost[table][class]) + uint64(width)
 }
 
-// match finds the blocks of model that are in list, alternately copied and left
+// matchModelBlocks finds the blocks of model that are in list, alternately copied and left
 // out, and what of list is not in model. The last block is not told: it is
 // copied if an even number are told before it, else left out.
-func (e *encoder) match(list, model []uint32) {
+func (e *encoder) matchModelBlocks(list, model []uint32) {
 	e.blocks, e.extra = e.blocks[:0], e.extra[:0]
 	copying, n := true, uint64(0)
 	i := 0
@@ -152,13 +152,13 @@ func (e *encoder) match(list, model []uint32) {
 	e.extra = append(e.extra, list[i:]...)
 }
 
-// inside adds the links inside the site lo to hi.
-func (e *encoder) inside(s *sentence, u, lo, hi uint32) {
+// encodeSiteLinks adds the links inside the site lo to hi.
+func (e *encoder) encodeSiteLinks(s *sentence, u, lo, hi uint32) {
 	at := lo // the least page that may come
 	followed := false
 	for i := 0; i < len(e.local); i++ {
 		v := e.local[i]
-		table := localTable + expected(uint64(hi-at), uint64(len(e.local)-i))
+		table := localTable + gapContext(uint64(hi-at), uint64(len(e.local)-i))
 		gap := v - at
 		if i > 0 && gap == 0 { // a run, told at once
 			n := 1
@@ -200,25 +200,25 @@ func (e *encoder) inside(s *sentence, u, lo, hi uint32) {
 	}
 }
 
-// abroad adds links to other sites as gaps.
-func (e *encoder) abroad(s *sentence) {
+// encodeCrossLinks adds links to other sites as gaps.
+func (e *encoder) encodeCrossLinks(s *sentence) {
 	at := uint64(0)
 	for i, v := range e.cross {
-		e.number(s, crossTable+expected(e.nodes-at, uint64(len(e.cross)-i)), uint64(v)-at)
+		e.addLogNumber(s, crossTable+gapContext(e.nodes-at, uint64(len(e.cross)-i)), uint64(v)-at)
 		at = uint64(v) + 1
 	}
 }
 
-// ranked adds links to other sites by popularity.
-func (e *encoder) ranked(s *sentence) {
+// encodeRankedLinks adds links to other sites by popularity.
+func (e *encoder) encodeRankedLinks(s *sentence) {
 	e.ordered = e.ordered[:0]
 	for _, v := range e.cross {
-		e.ordered = append(e.ordered, e.ranks.place(v))
+		e.ordered = append(e.ordered, e.ranks.placeOfPage(v))
 	}
 	slices.SortFunc(e.ordered, func(a, b place) int { return int(b.class) - int(a.class) })
 	before := rankClasses
 	for _, p := range e.ordered {
-		t := token{table: uint16(rankTable + before), class: uint16(p.class), rest: uint64(p.index), below: e.ranks.size(p.class)}
+		t := token{table: uint16(rankTable + before), class: uint16(p.class), rest: uint64(p.index), below: e.ranks.classSize(p.class)}
 		s.tokens = append(s.tokens, t)
 		s.cost += uint64(e.cost[t.table][t.class]) + uint64(bits.Len64(t.below-1))
 		before = int(p.class)
@@ -226,14 +226,14 @@ func (e *encoder) ranked(s *sentence) {
 }
 
 // count adds a sentence to the counts.
-func (c *counts) add(s *sentence) {
+func (c *counts) countSentence(s *sentence) {
 	for _, t := range s.tokens {
 		c[t.table][t.class]++
 	}
 }
 
-// write writes a sentence.
-func (c *codes) write(w *bitcode.Writer, s *sentence, scratch *bitcode.Writer) {
+// writeSentence writes a sentence.
+func (c *codes) writeSentence(w *bitcode.Writer, s *sentence, scratch *bitcode.Writer) {
 	to := w
 	long := s.tokens[0].class == groupPages && s.tokens[0].table == refTable
 	for i, t := range s.tokens {

@@ -94,14 +94,14 @@ func Open(p Parts, nodes, links int64, starts []uint32) (*Lists, error) {
 	if err != nil {
 		return nil, fmt.Errorf("places: %w", err)
 	}
-	if want := groups(l.nodes); l.places.Len() != want {
+	if want := groupCount(l.nodes); l.places.Len() != want {
 		return nil, fmt.Errorf("places: %d, want %d", l.places.Len(), want)
 	}
 	return l, nil
 }
 
-// groups returns the number of groups of a graph.
-func groups(nodes uint64) uint64 { return (nodes + groupPages - 1) / groupPages }
+// groupCount returns the number of groups of a graph.
+func groupCount(nodes uint64) uint64 { return (nodes + groupPages - 1) / groupPages }
 
 func readCodes(b []byte) (*codes, error) {
 	var all codes

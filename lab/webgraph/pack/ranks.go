@@ -26,9 +26,9 @@ type place struct {
 	index uint32
 }
 
-// rankOf returns the class of a page with so many links from other sites: two
+// rankClass returns the class of a page with so many links from other sites: two
 // classes for a doubling.
-func rankOf(links uint32) uint8 {
+func rankClass(links uint32) uint8 {
 	if links < 2 {
 		return 0
 	}
@@ -42,7 +42,7 @@ func newRanks(links []uint32) *ranks {
 	r := &ranks{nodes: uint64(len(links)), class: make([]uint8, len(links)), index: links}
 	var sizes [rankClasses]uint64
 	for v, n := range links {
-		c := rankOf(n)
+		c := rankClass(n)
 		r.class[v] = c
 		sizes[c]++
 	}
@@ -61,10 +61,10 @@ func newRanks(links []uint32) *ranks {
 	return r
 }
 
-func (r *ranks) place(v uint32) place { return place{r.class[v], r.index[v]} }
+func (r *ranks) placeOfPage(v uint32) place { return place{r.class[v], r.index[v]} }
 
-// size returns the number of pages of a class.
-func (r *ranks) size(class uint8) uint64 {
+// classSize returns the number of pages of a class.
+func (r *ranks) classSize(class uint8) uint64 {
 	switch {
 	case class == 0:
 		return r.nodes
@@ -75,8 +75,8 @@ func (r *ranks) size(class uint8) uint64 {
 	}
 }
 
-// words returns the ranks as numbers to be stored.
-func (r *ranks) words() []uint64 {
+// rankWords returns the ranks as numbers to be stored.
+func (r *ranks) rankWords() []uint64 {
 	var w []uint64
 	for c, m := range r.members {
 		if m != nil {

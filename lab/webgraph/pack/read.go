@@ -41,10 +41,10 @@ func (l *Lists) NewReader() *Reader {
 func (r *Reader) List(u uint32) ([]uint32, error) {
 	i := int(u % groupPages)
 	if g := int64(u / groupPages); g != r.group {
-		r.begin(g)
+		r.seekGroup(g)
 	}
 	for r.done <= i {
-		if err := r.decode(uint32(r.group)*groupPages + uint32(r.done)); err != nil {
+		if err := r.decodeNextList(uint32(r.group)*groupPages + uint32(r.done)); err != nil {
 			r.group = -1
 			return nil, err
 		}
@@ -60,29 +60,29 @@ func (r *Reader) List(u uint32) ([]uint32, error) {
 	return r.lists[r.ends[i]:r.ends[i+1]:r.ends[i+1]], nil
 }
 
-// begin goes to the beginning of a group.
-func (r *Reader) begin(g int64) {
+// seekGroup goes to the beginning of a group.
+func (r *Reader) seekGroup(g int64) {
 	r.group, r.done, r.next, r.lists = g, 0, 0, r.lists[:0]
 	r.in.Pos, r.in.Bad = r.l.places.Get(uint64(g)), false
-	r.site = r.l.sites.of(uint32(g) * groupPages)
+	r.site = r.l.sites.siteIndex(uint32(g) * groupPages)
 }
 
-// read reads a number of a table.
-func (r *Reader) read(table int) int { return r.l.codes[table].Read(r.in) }
+// readToken reads a number of a table.
+func (r *Reader) readToken(table int) int { return r.l.codes[table].Read(r.in) }
 
-// number reads a number by its logarithm.
-func (r *Reader) number(table int) uint64 { return r.l.codes[table].ReadLog(r.in) }
+// readLogNumber reads a number by its logarithm.
+func (r *Reader) readLogNumber(table int) uint64 { return r.l.codes[table].ReadLog(r.in) }
 
-// decode reads the list of the next page of the group.
-func (r *Reader) decode(u uint32) error {
-	lo, hi := r.l.sites.span(r.site)
+// decodeNextList reads the list of the next page of the group.
+func (r *Reader) decodeNextList(u uint32) error {
+	lo, hi := r.l.sites.siteSpan(r.site)
 	for u >= hi {
 		r.site++
-		lo, hi = r.l.sites.span(r.site)
+		lo, hi = r.l.sites.siteSpan(r.site)
 		r.next = 0
 	}
 	i := r.done
-	ref := r.read(refTable)
+	ref := r.readToken(refTable)
 	r.long[i] = 0
 	switch {
 	case ref == groupPages:
@@ -93,7 +93,7 @@ func (r *Reader) decode(u uint32) error {
 		return &FormatError{uint64(u), "it is copied from a list that is not there"}
 	default:
 		var err error
-		if r.lists, err = r.list(u, lo, hi, ref, &r.next, r.lists); err != nil {
+		if r.lists, err = r.decodeList(u, lo, hi, ref, &r.next, r.lists); err != nil {
 			return err
 		}
 	}
@@ -109,42 +109,42 @@ func (r *Reader) decode(u uint32) error {
 func (r *Reader) decodeLong(u uint32, at uint64) (err error) {
 	in, bad := r.in.Pos, r.in.Bad
 	r.in.Pos, r.in.Bad, r.farOf = at, false, -1
-	lo, hi := r.l.sites.span(r.l.sites.of(u))
+	lo, hi := r.l.sites.siteSpan(r.l.sites.siteIndex(u))
 	next := uint32(0)
-	if r.far, err = r.list(u, lo, hi, 0, &next, r.far[:0]); err == nil {
+	if r.far, err = r.decodeList(u, lo, hi, 0, &next, r.far[:0]); err == nil {
 		r.farOf = int64(u)
 	}
 	r.in.Pos, r.in.Bad = in, bad
 	return err
 }
 
-// list appends the list of page u, copied from ref pages before, to buf.
-func (r *Reader) list(u, lo, hi uint32, ref int, next *uint32, buf []uint32) ([]uint32, error) {
+// decodeList appends the list of page u, copied from ref pages before, to buf.
+func (r *Reader) decodeList(u, lo, hi uint32, ref int, next *uint32, buf []uint32) ([]uint32, error) {
 	from := len(buf)
 	copied := 0
 	if ref > 0 {
 		copied = 1
 		model := buf[r.ends[r.done-ref]:r.ends[r.done-ref+1]]
 		var err error
-		if buf, err = r.copied(u, model, buf); err != nil {
+		if buf, err = r.decodeCopied(u, model, buf); err != nil {
 			return buf, err
 		}
 	}
-	local, cross := r.number(localCountTable+copied), r.number(crossCountTable+copied)
+	local, cross := r.readLogNumber(localCountTable+copied), r.readLogNumber(crossCountTable+copied)
 	if r.in.Bad || local > uint64(hi-lo) || cross > r.l.nodes || local+cross > r.l.links {
 		return buf, &FormatError{uint64(u), fmt.Sprintf("%d links inside the site and %d to others, or the file ends", local, cross)}
 	}
 	sorted := len(buf) == from
 	if local > 0 {
 		var err error
-		if buf, err = r.inside(u, lo, hi, local, next, buf); err != nil {
+		if buf, err = r.decodeSiteLinks(u, lo, hi, local, next, buf); err != nil {
 			return buf, err
 		}
 	}
 	if cross > 0 {
 		sorted = sorted && local == 0 && r.l.ranks == nil
 		var err error
-		if buf, err = r.abroad(u, cross, buf); err != nil {
+		if buf, err = r.decodeCrossLinks(u, cross, buf); err != nil {
 			return buf, err
 		}
 	}
@@ -178,9 +178,9 @@ func sortList(v []uint32) {
 	}
 }
 
-// copied appends what is copied of model.
-func (r *Reader) copied(u uint32, model, buf []uint32) ([]uint32, error) {
-	blocks := r.number(blocksTable)
+// decodeCopied appends what is copied of model.
+func (r *Reader) decodeCopied(u uint32, model, buf []uint32) ([]uint32, error) {
+	blocks := r.readLogNumber(blocksTable)
 	if blocks > uint64(len(model)) {
 		return buf, &FormatError{uint64(u), fmt.Sprintf("%d blocks of a list of %d", blocks, len(model))}
 	}
@@ -188,11 +188,11 @@ func (r *Reader) copied(u uint32, model, buf []uint32) ([]uint32, error) {
 		var n uint64
 		switch {
 		case i == 0:
-			n = r.number(blockTable)
+			n = r.readLogNumber(blockTable)
 		case i%2 == 1:
-			n = r.number(blockTable+1) + 1
+			n = r.readLogNumber(blockTable+1) + 1
 		default:
-			n = r.number(blockTable+2) + 1
+			n = r.readLogNumber(blockTable+2) + 1
 		}
 		if n > uint64(len(model)) {
 			return buf, &FormatError{uint64(u), "a block is longer than the list that it is of"}
@@ -208,13 +208,13 @@ func (r *Reader) copied(u uint32, model, buf []uint32) ([]uint32, error) {
 	return buf, nil
 }
 
-// inside appends n links inside the site lo to hi.
-func (r *Reader) inside(u, lo, hi uint32, n uint64, next *uint32, buf []uint32) ([]uint32, error) {
+// decodeSiteLinks appends n links inside the site lo to hi.
+func (r *Reader) decodeSiteLinks(u, lo, hi uint32, n uint64, next *uint32, buf []uint32) ([]uint32, error) {
 	outside := &FormatError{uint64(u), "a link leads out of the site"}
 	at := uint64(lo)
 	followed, first := false, true
 	for n > 0 {
-		class, ahead := r.l.codes[localTable+expected(uint64(hi)-at, n)].ReadAhead(r.in)
+		class, ahead := r.l.codes[localTable+gapContext(uint64(hi)-at, n)].ReadAhead(r.in)
 		if class >= runClass && class < nextClass {
 			least, width := bitcode.UnLog(class - runClass)
 			run := least + ahead>>(64-width) + 1
@@ -258,19 +258,19 @@ func (r *Reader) inside(u, lo, hi uint32, n uint64, next *uint32, buf []uint32) 
 	return buf, nil
 }
 
-// abroad appends n links to other sites.
-func (r *Reader) abroad(u uint32, n uint64, buf []uint32) ([]uint32, error) {
+// decodeCrossLinks appends n links to other sites.
+func (r *Reader) decodeCrossLinks(u uint32, n uint64, buf []uint32) ([]uint32, error) {
 	at, nodes := uint64(0), r.l.nodes
 	before := rankClasses
 	for ; n > 0; n-- {
 		v := at
 		if ranks := r.l.ranks; ranks == nil {
-			v += r.number(crossTable + expected(nodes-at, n))
+			v += r.readLogNumber(crossTable + gapContext(nodes-at, n))
 			at = v + 1
 		} else {
-			class := uint8(r.read(rankTable + before))
+			class := uint8(r.readToken(rankTable + before))
 			before = int(class)
-			size := ranks.size(class)
+			size := ranks.classSize(class)
 			if size == 0 {
 				return buf, &FormatError{uint64(u), "a class of popularity has no pages"}
 			}

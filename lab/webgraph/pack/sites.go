@@ -6,16 +6,16 @@ import "sort"
 // site of its own.
 type sites []uint32
 
-// of returns the site of page u.
-func (s sites) of(u uint32) int {
+// siteIndex returns the site of page u.
+func (s sites) siteIndex(u uint32) int {
 	if len(s) == 0 {
 		return int(u)
 	}
 	return sort.Search(len(s), func(i int) bool { return s[i] > u }) - 1
 }
 
-// span returns the first page of a site and the first after it.
-func (s sites) span(i int) (lo, hi uint32) {
+// siteSpan returns the first page of a site and the first after it.
+func (s sites) siteSpan(i int) (lo, hi uint32) {
 	if len(s) == 0 {
 		return uint32(i), uint32(i) + 1
 	}

@@ -29,15 +29,15 @@ type Options struct {
 // keeps 5 bytes a page.
 func Write(ctx context.Context, src Source, opt Options, bits io.Writer) (Parts, error) {
 	c := &coder{src: src, opt: opt, out: bits}
-	if err := c.prepare(ctx); err != nil {
+	if err := c.prepareCodes(ctx); err != nil {
 		return Parts{}, err
 	}
-	if err := c.run(ctx); err != nil {
+	if err := c.codeAllGroups(ctx); err != nil {
 		return Parts{}, err
 	}
-	p := Parts{Codes: []byte{version, byte(c.layout), 0}, Places: c.places()}
+	p := Parts{Codes: []byte{version, byte(c.layout), 0}, Places: c.groupOffsets()}
 	if c.ranks != nil {
-		p.Codes[2], p.Ranks = 1, c.ranks.words()
+		p.Codes[2], p.Ranks = 1, c.ranks.rankWords()
 	}
 	for _, t := range c.codes {
 		p.Codes = append(p.Codes, t.Lengths()...)
@@ -61,31 +61,31 @@ type coder struct {
 // samplePages is the number of pages to which codes are fitted.
 const samplePages = 1 << 17
 
-// prepare finds the codes.
-func (c *coder) prepare(ctx context.Context) error {
+// prepareCodes finds the codes.
+func (c *coder) prepareCodes(ctx context.Context) error {
 	c.layout, c.sites = ownSites, c.src.Sites
 	view := c.src.View()
 	if len(c.src.Sites) < 2 {
 		c.layout, c.sites = eachAlone, nil
-		if c.near(view) {
+		if c.hasNearLinks(view) {
 			c.layout, c.sites = allOne, sites{0, uint32(c.src.Nodes)}
 		}
 	}
-	ranks, err := c.count(ctx)
+	ranks, err := c.rankByCrossLinks(ctx)
 	if err != nil {
 		return err
 	}
-	byGap, gaps, err := c.fit(ctx, view, nil)
+	byGap, gaps, err := c.fitSampleCodes(ctx, view, nil)
 	if err != nil {
 		return err
 	}
-	byRank, ranked, err := c.fit(ctx, view, ranks)
+	byRank, ranked, err := c.fitSampleCodes(ctx, view, ranks)
 	if err != nil {
 		return err
 	}
 	// Gaps need no ranks to be stored.
 	scale := float64(c.src.Nodes) / float64(min(c.src.Nodes, samplePages))
-	if float64(ranked)*scale+float64(64*len(ranks.words())) < float64(gaps)*scale {
+	if float64(ranked)*scale+float64(64*len(ranks.rankWords())) < float64(gaps)*scale {
 		c.codes, c.ranks = byRank, ranks
 	} else {
 		c.codes = byGap
@@ -93,8 +93,8 @@ func (c *coder) prepare(ctx context.Context) error {
 	return nil
 }
 
-// near says whether half of the links lead to pages with numbers near the page's.
-func (c *coder) near(view func(u uint32) []uint32) bool {
+// hasNearLinks says whether half of the links lead to pages with numbers near the page's.
+func (c *coder) hasNearLinks(view func(u uint32) []uint32) bool {
 	n := c.src.Nodes
 	near, all := 0, 0
 	for i := range min(n, samplePages) {
@@ -109,20 +109,20 @@ func (c *coder) near(view func(u uint32) []uint32) bool {
 	return 2*near > all
 }
 
-// count returns the pages by links from other sites.
-func (c *coder) count(ctx context.Context) (*ranks, error) {
+// rankByCrossLinks returns the pages by links from other sites.
+func (c *coder) rankByCrossLinks(ctx context.Context) (*ranks, error) {
 	links := make([]uint32, c.src.Nodes)
 	view := c.src.View()
 	site, lo, hi := -1, uint32(0), uint32(0)
 	for u := range c.src.Nodes {
 		if u%(1<<14) == 0 {
-			if err := c.tell(ctx, u); err != nil {
+			if err := c.reportCoding(ctx, u); err != nil {
 				return nil, err
 			}
 		}
 		for uint32(u) >= hi {
 			site++
-			lo, hi = c.sites.span(site)
+			lo, hi = c.sites.siteSpan(site)
 		}
 		for _, v := range view(uint32(u)) {
 			if v < lo || v >= hi {
@@ -133,7 +133,7 @@ func (c *coder) count(ctx context.Context) (*ranks, error) {
 	return newRanks(links), nil
 }
 
-func (c *coder) tell(ctx context.Context, done int64) error {
+func (c *coder) reportCoding(ctx context.Context, done int64) error {
 	if c.opt.Progress != nil {
 		c.opt.Progress(done, 2*c.src.Nodes)
 	}
@@ -144,10 +144,10 @@ func (c *coder) tell(ctx context.Context, done int64) error {
 // it costs, and the other way round.
 const rounds = 3
 
-// fit returns codes fitted to a sample of groups, and what the sample costs.
-func (c *coder) fit(ctx context.Context, view func(u uint32) []uint32, r *ranks) (*codes, uint64, error) {
-	e := &encoder{nodes: uint64(c.src.Nodes), sites: c.sites, cost: guess(), ranks: r}
-	all := int64(groups(uint64(c.src.Nodes)))
+// fitSampleCodes returns codes fitted to a sample of groups, and what the sample costs.
+func (c *coder) fitSampleCodes(ctx context.Context, view func(u uint32) []uint32, r *ranks) (*codes, uint64, error) {
+	e := &encoder{nodes: uint64(c.src.Nodes), sites: c.sites, cost: guessLengths(), ranks: r}
+	all := int64(groupCount(uint64(c.src.Nodes)))
 	sample := min(all, samplePages/groupPages)
 	var fitted *codes
 	cost := uint64(0)
@@ -158,23 +158,23 @@ func (c *coder) fit(ctx context.Context, view func(u uint32) []uint32, r *ranks)
 			if err := ctx.Err(); err != nil {
 				return nil, 0, err
 			}
-			first, lists := c.read(e, view, i*all/sample)
-			e.group(first, lists, func(s *sentence) {
-				counts.add(s)
+			first, lists := c.readGroupLists(e, view, i*all/sample)
+			e.encodeGroup(first, lists, func(s *sentence) {
+				counts.countSentence(s)
 				cost += s.cost
 			})
 		}
 		var err error
-		if fitted, err = counts.fit(); err != nil {
+		if fitted, err = counts.fitCodes(); err != nil {
 			return nil, 0, err
 		}
-		e.cost = fitted.lengths()
+		e.cost = fitted.codeLengths()
 	}
 	return fitted, cost, nil
 }
 
-// read reads the lists of a group into e.
-func (c *coder) read(e *encoder, view func(u uint32) []uint32, group int64) (uint32, [][]uint32) {
+// readGroupLists reads the lists of a group into e.
+func (c *coder) readGroupLists(e *encoder, view func(u uint32) []uint32, group int64) (uint32, [][]uint32) {
 	first := group * groupPages
 	n := min(groupPages, c.src.Nodes-first)
 	for i := range n {
@@ -194,12 +194,12 @@ type piece struct {
 	done       chan struct{}
 }
 
-// run codes all groups, by workers, and writes them in order.
-func (c *coder) run(ctx context.Context) error {
+// codeAllGroups codes all groups, by workers, and writes them in order.
+func (c *coder) codeAllGroups(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	workers := max(c.opt.Workers, 1)
 	work, order := make(chan *piece), make(chan *piece, 2*workers) // bounds what is in memory
-	all := int64(groups(uint64(c.src.Nodes)))
+	all := int64(groupCount(uint64(c.src.Nodes)))
 	group.Go(func() error {
 		defer close(work)
 		defer close(order)
@@ -218,9 +218,9 @@ func (c *coder) run(ctx context.Context) error {
 	for range workers {
 		group.Go(func() error {
 			view := c.src.View()
-			e := &encoder{nodes: uint64(c.src.Nodes), sites: c.sites, cost: c.codes.lengths(), ranks: c.ranks}
+			e := &encoder{nodes: uint64(c.src.Nodes), sites: c.sites, cost: c.codes.codeLengths(), ranks: c.ranks}
 			for p := range work {
-				c.piece(e, view, p)
+				c.codePiece(e, view, p)
 				close(p.done)
 			}
 			return nil
@@ -238,7 +238,7 @@ func (c *coder) run(ctx context.Context) error {
 			if _, err := c.w.WriteTo(c.out); err != nil {
 				return err
 			}
-			if err := c.tell(ctx, c.src.Nodes+min(p.end*groupPages, c.src.Nodes)); err != nil {
+			if err := c.reportCoding(ctx, c.src.Nodes+min(p.end*groupPages, c.src.Nodes)); err != nil {
 				return err
 			}
 		}
@@ -252,19 +252,19 @@ func (c *coder) run(ctx context.Context) error {
 	return err
 }
 
-// piece codes the groups of a piece.
-func (c *coder) piece(e *encoder, view func(u uint32) []uint32, p *piece) {
+// codePiece codes the groups of a piece.
+func (c *coder) codePiece(e *encoder, view func(u uint32) []uint32, p *piece) {
 	var scratch bitcode.Writer
 	for g := p.first; g < p.end; g++ {
-		first, lists := c.read(e, view, g)
+		first, lists := c.readGroupLists(e, view, g)
 		at := p.w.Len()
-		e.group(first, lists, func(s *sentence) { c.codes.write(&p.w, s, &scratch) })
+		e.encodeGroup(first, lists, func(s *sentence) { c.codes.writeSentence(&p.w, s, &scratch) })
 		p.sizes = append(p.sizes, uint32(p.w.Len()-at))
 	}
 }
 
-// places returns where groups begin.
-func (c *coder) places() []uint64 {
+// groupOffsets returns where groups begin.
+func (c *coder) groupOffsets() []uint64 {
 	end := uint64(0)
 	for _, s := range c.sizes {
 		end += uint64(s)
