@@ -47,7 +47,7 @@ func (b Bootstrap) Test(ctx context.Context, h *Histogram, l Law) (Goodness, err
 		if b.Time > 0 && r > 0 && time.Since(start) > b.Time {
 			break
 		}
-		s := sample(h, l, rng.New(b.Seed, "powerlaw", r))
+		s := sampleHistogram(h, l, rng.New(b.Seed, "powerlaw", r))
 		f, err := fit(s)
 		if err != nil {
 			continue // a sample too small to fit says nothing
@@ -64,28 +64,28 @@ func (b Bootstrap) Test(ctx context.Context, h *Histogram, l Law) (Goodness, err
 	return g, nil
 }
 
-// sample draws a histogram: multinomial below xmin, the law above.
-func sample(h *Histogram, l Law, r *rand.Rand) *Histogram {
+// sampleHistogram draws a histogram: multinomial below xmin, the law above.
+func sampleHistogram(h *Histogram, l Law, r *rand.Rand) *Histogram {
 	counts := make(map[int64]int64)
-	tail := binomial(h.total, float64(l.Tail)/float64(h.total), r)
+	tail := drawBinomial(h.total, float64(l.Tail)/float64(h.total), r)
 	left, mass := h.total-tail, h.total-l.Tail
 	for i := 0; left > 0 && i < len(h.values) && h.values[i] < l.Xmin; i++ {
-		c := binomial(left, float64(h.counts[i])/float64(mass), r)
+		c := drawBinomial(left, float64(h.counts[i])/float64(mass), r)
 		mass -= h.counts[i]
 		left -= c
 		counts[h.values[i]] = c
 	}
-	l.draw(tail, r, counts)
+	l.drawObservations(tail, r, counts)
 	return NewHistogram(counts)
 }
 
-// draw adds n observations of the law to counts. As long as many are left it
+// drawObservations adds n observations of the law to counts. As long as many are left it
 // draws how many of them have the next value; the last ones are drawn singly,
 // so the work does not grow with n.
-func (l Law) draw(n int64, r *rand.Rand, counts map[int64]int64) {
+func (l Law) drawObservations(n int64, r *rand.Rand, counts map[int64]int64) {
 	x := l.Xmin
 	for ; n > 2000; x++ {
-		c := binomial(n, math.Pow(float64(x)+l.Shift, -l.Exponent)/l.beyond(x), r)
+		c := drawBinomial(n, math.Pow(float64(x)+l.Shift, -l.Exponent)/l.tailSum(x), r)
 		counts[x] += c
 		n -= c
 	}
@@ -98,14 +98,14 @@ func (l Law) draw(n int64, r *rand.Rand, counts map[int64]int64) {
 // Rand draws one observation by inversion: the greatest x with
 // P(X >= x) >= u, found by doubling and halving. Values end at 2^53.
 func (l Law) Rand(r *rand.Rand) int64 {
-	u := (1 - r.Float64()) * l.beyond(l.Xmin)
+	u := (1 - r.Float64()) * l.tailSum(l.Xmin)
 	low, high := l.Xmin, l.Xmin+1
-	for high < 1<<53 && l.beyond(high) >= u {
+	for high < 1<<53 && l.tailSum(high) >= u {
 		low, high = high, 2*high
 	}
 	for high-low > 1 {
 		mid := low + (high-low)/2
-		if l.beyond(mid) >= u {
+		if l.tailSum(mid) >= u {
 			low = mid
 		} else {
 			high = mid
@@ -114,7 +114,7 @@ func (l Law) Rand(r *rand.Rand) int64 {
 	return low
 }
 
-func binomial(n int64, p float64, r *rand.Rand) int64 {
+func drawBinomial(n int64, p float64, r *rand.Rand) int64 {
 	switch {
 	case n <= 0 || p <= 0:
 		return 0

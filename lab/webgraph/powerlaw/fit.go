@@ -26,8 +26,8 @@ type Law struct {
 	Distance float64 // Kolmogorov-Smirnov distance of the tail
 }
 
-// beyond returns the sum of (y+s)^-g over y >= x.
-func (l Law) beyond(x int64) float64 { return zeta(l.Exponent, float64(x)+l.Shift) }
+// tailSum returns the sum of (y+s)^-g over y >= x.
+func (l Law) tailSum(x int64) float64 { return hurwitzZeta(l.Exponent, float64(x)+l.Shift) }
 
 // minTail is the least number of observations in a tail that may be chosen:
 // below some fifty the estimate is biased (Clauset et al., 3.2).
@@ -75,13 +75,13 @@ func Fit(h *Histogram) (Law, error) {
 
 // FitAt finds the exponent for a given xmin.
 func FitAt(h *Histogram, xmin int64) (Law, error) {
-	i := h.from(xmin)
-	n, mean := h.tail(i)
+	i := h.firstAtLeast(xmin)
+	n, mean := h.tailStatistics(i)
 	if n == 0 || i >= len(h.values)-1 && h.values[i] == xmin {
 		return Law{}, ErrFew
 	}
-	l := Law{Xmin: xmin, Tail: n, Exponent: exponent(float64(xmin), mean)}
-	l.Distance, _ = h.distance(i, l, math.Inf(1))
+	l := Law{Xmin: xmin, Tail: n, Exponent: maxLikelihoodExponent(float64(xmin), mean)}
+	l.Distance, _ = h.ksDistance(i, l, math.Inf(1))
 	l.StdErr = stdErr(l)
 	return l, nil
 }
@@ -89,24 +89,24 @@ func FitAt(h *Histogram, xmin int64) (Law, error) {
 // fitFrom fits the n values from index i on; it is false if the distance is
 // not below limit.
 func (h *Histogram) fitFrom(i int, n int64, meanLog, limit float64) (Law, bool) {
-	l := Law{Xmin: h.values[i], Tail: n, Exponent: exponent(float64(h.values[i]), meanLog)}
+	l := Law{Xmin: h.values[i], Tail: n, Exponent: maxLikelihoodExponent(float64(h.values[i]), meanLog)}
 	if l.Exponent > greatest-1e-3 { // next to no spread: not a power law
 		return l, false
 	}
 	var ok bool
-	l.Distance, ok = h.distance(i, l, limit)
+	l.Distance, ok = h.ksDistance(i, l, limit)
 	return l, ok
 }
 
-// exponent maximises the likelihood. The logarithm of the likelihood of one
+// maxLikelihoodExponent maximises the likelihood. The logarithm of the likelihood of one
 // observation is -ln zeta(g, xmin) - g meanLog, concave in g; its slope is
 // brought to zero by Newton's method kept within a bracket.
-func exponent(xmin, meanLog float64) float64 {
+func maxLikelihoodExponent(xmin, meanLog float64) float64 {
 	low, high := least, greatest
 	g := 1 + 1/max(meanLog-math.Log(xmin-.5), 1e-3) // the continuous estimate
 	for range 60 {
 		g = min(max(g, low), high)
-		d1, d2 := slopes(g, xmin)
+		d1, d2 := logZetaSlopes(g, xmin)
 		slope := -d1 - meanLog
 		if slope > 0 {
 			low = g
@@ -125,32 +125,32 @@ func exponent(xmin, meanLog float64) float64 {
 	return g
 }
 
-// slopes returns the first two derivatives of ln zeta(g, q) in g, by
+// logZetaSlopes returns the first two derivatives of ln zeta(g, q) in g, by
 // differences; the second is the variance of ln x under the law.
-func slopes(g, q float64) (first, second float64) {
+func logZetaSlopes(g, q float64) (first, second float64) {
 	h := min(1e-4, (g-1)/8)
-	a, b, c := math.Log(zeta(g-h, q)), math.Log(zeta(g, q)), math.Log(zeta(g+h, q))
+	a, b, c := math.Log(hurwitzZeta(g-h, q)), math.Log(hurwitzZeta(g, q)), math.Log(hurwitzZeta(g+h, q))
 	return (c - a) / (2 * h), max((c-2*b+a)/(h*h), 1e-9)
 }
 
 func stdErr(l Law) float64 {
-	_, v := slopes(l.Exponent, float64(l.Xmin))
+	_, v := logZetaSlopes(l.Exponent, float64(l.Xmin))
 	return 1 / math.Sqrt(float64(l.Tail)*v)
 }
 
-// distance returns the greatest difference of P(X >= y) between the law and
+// ksDistance returns the greatest difference of P(X >= y) between the law and
 // the observations from index i on. Between two observed values the empirical
 // side is constant and the law falls, so only the values and their successors
 // count. It gives up, with false, as soon as limit is reached.
-func (h *Histogram) distance(i int, l Law, limit float64) (float64, bool) {
+func (h *Histogram) ksDistance(i int, l Law, limit float64) (float64, bool) {
 	g, n := l.Exponent, float64(l.Tail)
-	z0 := l.beyond(l.Xmin)
+	z0 := l.tailSum(l.Xmin)
 	left, worst := l.Tail, 0.0
 	next, z := l.Xmin, z0 // z = beyond(next)
 	for k := i; k < len(h.values); k++ {
 		x := h.values[k]
 		if x != next {
-			z = l.beyond(x)
+			z = l.tailSum(x)
 			worst = max(worst, math.Abs(z/z0-float64(left)/n))
 		}
 		left -= h.counts[k]
@@ -173,5 +173,5 @@ func (l Law) CCDF(x int64) float64 {
 	if x <= l.Xmin {
 		return 1
 	}
-	return l.beyond(x) / l.beyond(l.Xmin)
+	return l.tailSum(x) / l.tailSum(l.Xmin)
 }

@@ -66,15 +66,15 @@ func (h *Histogram) All() func(yield func(value, count int64) bool) {
 	}
 }
 
-// from returns the index of the first value that is at least x.
-func (h *Histogram) from(x int64) int {
+// firstAtLeast returns the index of the first value that is at least x.
+func (h *Histogram) firstAtLeast(x int64) int {
 	i, _ := slices.BinarySearch(h.values, x)
 	return i
 }
 
-// tail returns the number of observations from index i on and the mean of
+// tailStatistics returns the number of observations from index i on and the mean of
 // their logarithms.
-func (h *Histogram) tail(i int) (n int64, meanLog float64) {
+func (h *Histogram) tailStatistics(i int) (n int64, meanLog float64) {
 	var sum float64
 	for k := i; k < len(h.values); k++ {
 		n += h.counts[k]

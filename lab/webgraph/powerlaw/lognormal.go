@@ -26,12 +26,14 @@ type Comparison struct {
 // near 0, means nothing: with less than a factor of e^2 between the likelihoods
 // of all observations together, P is 1.
 func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
-	i := h.from(l.Xmin)
-	n, meanLog := h.tail(i)
+	i := h.firstAtLeast(l.Xmin)
+	n, meanLog := h.tailStatistics(i)
 	if n == 0 {
 		return Comparison{}, ErrFew
 	}
-	bad := func(x []float64) float64 { return -h.lognormal(i, l.Xmin, x[0], math.Exp(x[1]), nil) / float64(n) }
+	bad := func(x []float64) float64 {
+		return -h.lognormalLikelihood(i, l.Xmin, x[0], math.Exp(x[1]), nil) / float64(n)
+	}
 	var c Comparison
 	best := math.Inf(1)
 	// The likelihood has a long flat ridge towards small mu and great sigma,
@@ -47,8 +49,8 @@ func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
 		}
 	}
 	logs := make([]float64, len(h.values)-i)
-	h.lognormal(i, l.Xmin, c.Mu, c.Sigma, logs)
-	lz := math.Log(l.beyond(l.Xmin))
+	h.lognormalLikelihood(i, l.Xmin, c.Mu, c.Sigma, logs)
+	lz := math.Log(l.tailSum(l.Xmin))
 	var sum, squares float64
 	for k := range logs {
 		d := -l.Exponent*math.Log(float64(h.values[i+k])+l.Shift) - lz - logs[k]
@@ -68,9 +70,9 @@ func CompareLognormal(h *Histogram, l Law) (Comparison, error) {
 	return c, nil
 }
 
-// lognormal returns the logarithm of the likelihood of the values from index i
+// lognormalLikelihood returns the logarithm of the likelihood of the values from index i
 // on, and stores that of a single observation of each in each unless it is nil.
-func (h *Histogram) lognormal(i int, xmin int64, mu, sigma float64, each []float64) float64 {
+func (h *Histogram) lognormalLikelihood(i int, xmin int64, mu, sigma float64, each []float64) float64 {
 	if sigma < 1e-3 || sigma > 1e3 || math.Abs(mu) > 1e5 {
 		return math.Inf(-1)
 	}

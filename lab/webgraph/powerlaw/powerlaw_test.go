@@ -22,14 +22,14 @@ func TestZeta(t *testing.T) {
 		{2, .5, math.Pi * math.Pi / 2},
 		{3, 2, 1.2020569031595942 - 1},
 	} {
-		if got := zeta(c.s, c.q); math.Abs(got/c.want-1) > 1e-13 {
+		if got := hurwitzZeta(c.s, c.q); math.Abs(got/c.want-1) > 1e-13 {
 			t.Errorf("zeta(%g, %g) = %.16g, want %.16g", c.s, c.q, got, c.want)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.Float64Range(1.001, 12).Draw(t, "s")
 		q := math.Exp(rapid.Float64Range(0, 12).Draw(t, "ln q"))
-		if got, want := zeta(s, q), mathext.Zeta(s, q); math.Abs(got/want-1) > 1e-12 {
+		if got, want := hurwitzZeta(s, q), mathext.Zeta(s, q); math.Abs(got/want-1) > 1e-12 {
 			t.Fatalf("zeta(%g, %g) = %.16g, gonum says %.16g", s, q, got, want)
 		}
 	})
@@ -158,7 +158,7 @@ func TestDraw(t *testing.T) {
 	const n, cells = 100_000, 12
 	l := Law{Exponent: 2.1, Xmin: 3}
 	drawn := make(map[int64]int64)
-	l.draw(n, rng.New(5, "draw"), drawn)
+	l.drawObservations(n, rng.New(5, "draw"), drawn)
 	single := make(map[int64]int64)
 	r := rng.New(6, "single")
 	for range n {
@@ -348,7 +348,7 @@ func BenchmarkFit(b *testing.B) {
 
 func BenchmarkZeta(b *testing.B) {
 	for b.Loop() {
-		zeta(2.1, 37)
+		hurwitzZeta(2.1, 37)
 	}
 }
 

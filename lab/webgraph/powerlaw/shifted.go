@@ -31,7 +31,7 @@ func FitShifted(h *Histogram) (Law, error) {
 		}
 		n -= h.counts[i]
 	}
-	best, ok := h.shiftedFrom(h.from(best.Xmin), best.Tail, 1e-6, math.Inf(1))
+	best, ok := h.shiftedFrom(h.firstAtLeast(best.Xmin), best.Tail, 1e-6, math.Inf(1))
 	if !ok {
 		return Law{}, ErrFew
 	}
@@ -71,41 +71,41 @@ func (h *Histogram) shiftedFrom(i int, n int64, tolerance, limit float64) (Law, 
 	from, to := lo, hi
 	const golden = .6180339887498949
 	a, b := to-golden*(to-from), from+golden*(to-from)
-	la, _ := h.likelihood(i, n, math.Exp(a))
-	lb, _ := h.likelihood(i, n, math.Exp(b))
+	la, _ := h.shiftedLikelihood(i, n, math.Exp(a))
+	lb, _ := h.shiftedLikelihood(i, n, math.Exp(b))
 	for to-from > tolerance {
 		if la > lb {
 			to, b, lb = b, a, la
 			a = to - golden*(to-from)
-			la, _ = h.likelihood(i, n, math.Exp(a))
+			la, _ = h.shiftedLikelihood(i, n, math.Exp(a))
 		} else {
 			from, a, la = a, b, lb
 			b = from + golden*(to-from)
-			lb, _ = h.likelihood(i, n, math.Exp(b))
+			lb, _ = h.shiftedLikelihood(i, n, math.Exp(b))
 		}
 	}
 	at := (from + to) / 2
-	_, g := h.likelihood(i, n, math.Exp(at))
+	_, g := h.shiftedLikelihood(i, n, math.Exp(at))
 	l := Law{Exponent: g, Shift: math.Exp(at) - x, Xmin: h.values[i], Tail: n}
 	if at < lo+2*tolerance || at > hi-2*tolerance || g > greatest-1e-3 {
 		return l, false
 	}
 	var ok bool
-	l.Distance, ok = h.distance(i, l, limit)
+	l.Distance, ok = h.ksDistance(i, l, limit)
 	return l, ok
 }
 
-// likelihood returns the greatest mean logarithm of the likelihood of the n values
+// shiftedLikelihood returns the greatest mean logarithm of the likelihood of the n values
 // from index i on with q = xmin + s given, and the exponent that has it.
-func (h *Histogram) likelihood(i int, n int64, q float64) (like, g float64) {
+func (h *Histogram) shiftedLikelihood(i int, n int64, q float64) (like, g float64) {
 	shift := q - float64(h.values[i])
 	sum := 0.
 	for k := i; k < len(h.values); k++ {
 		sum += float64(h.counts[k]) * math.Log(float64(h.values[k])+shift)
 	}
 	mean := sum / float64(n)
-	g = exponent(q, mean)
-	return -math.Log(zeta(g, q)) - g*mean, g
+	g = maxLikelihoodExponent(q, mean)
+	return -math.Log(hurwitzZeta(g, q)) - g*mean, g
 }
 
 // shiftedErr returns the standard error of the exponent from the information that
@@ -116,7 +116,7 @@ func shiftedErr(l Law) (float64, error) {
 	// ln p = -g ln(x+s) - ln zeta(g, q): the derivatives, less their means, are
 	// those of -ln(x+s) and -g/(x+s). Their moments are sums over the law: term by
 	// term first, then by integrals, whose remainder falls as a high power.
-	z := zeta(l.Exponent, q)
+	z := hurwitzZeta(l.Exponent, q)
 	var m [5]float64 // of a, b, aa, ab, bb with a = ln y, b = g/y
 	add := func(y, weight float64) {
 		a, b := math.Log(y), l.Exponent/y
@@ -129,7 +129,7 @@ func shiftedErr(l Law) (float64, error) {
 		add(y, math.Pow(y, -l.Exponent)/z)
 	}
 	for step := 1.01; y < 1e18*q; y *= step { // the middle of [y, step y) stands for it
-		add(y*math.Sqrt(step), (zeta(l.Exponent, y)-zeta(l.Exponent, y*step))/z)
+		add(y*math.Sqrt(step), (hurwitzZeta(l.Exponent, y)-hurwitzZeta(l.Exponent, y*step))/z)
 	}
 	aa, ab, bb := m[2]-m[0]*m[0], m[3]-m[0]*m[1], m[4]-m[1]*m[1]
 	v := bb / (aa*bb - ab*ab) / float64(l.Tail)

@@ -57,7 +57,7 @@ func TestShiftedDistance(t *testing.T) {
 		l := Law{
 			Exponent: rapid.Float64Range(1.5, 4).Draw(t, "g"), Shift: rapid.Float64Range(-.9, 20).Draw(t, "s"), Xmin: h.values[0], Tail: h.total,
 		}
-		got, _ := h.distance(0, l, math.Inf(1))
+		got, _ := h.ksDistance(0, l, math.Inf(1))
 		want, left := 0., h.total
 		z := func(x int64) float64 {
 			return mathext.Zeta(l.Exponent, float64(x)+l.Shift) / mathext.Zeta(l.Exponent, float64(l.Xmin)+l.Shift)
@@ -93,7 +93,7 @@ func TestShiftedIsGreatest(t *testing.T) {
 			for v, c := range h.All() {
 				sum -= float64(c) * g * math.Log(float64(v)+s)
 			}
-			return sum - float64(h.total)*math.Log(zeta(g, float64(h.values[0])+s))
+			return sum - float64(h.total)*math.Log(hurwitzZeta(g, float64(h.values[0])+s))
 		}
 		best := like(l.Exponent, l.Shift)
 		for _, d := range [][2]float64{{.01, 0}, {-.01, 0}, {0, .05}, {0, -.05}, {.01, .05}, {-.01, -.05}} {

@@ -2,12 +2,12 @@ package powerlaw
 
 import "math"
 
-// zeta returns Hurwitz's zeta function, the sum of (q+k)^-s over k >= 0, for
+// hurwitzZeta returns Hurwitz's zeta function, the sum of (q+k)^-s over k >= 0, for
 // s > 1 and q > 0, by Euler and Maclaurin's formula with terms up to B10
 // from q >= 12 + 2s on: relative error below 1e-12 for the exponents of this
 // package. gonum's mathext.Zeta is the same function with an adaptive number of
 // terms, more than ten times slower; the tests compare the two.
-func zeta(s, q float64) float64 {
+func hurwitzZeta(s, q float64) float64 {
 	var sum float64
 	for q < 12+2*s {
 		sum += math.Pow(q, -s)
