@@ -98,14 +98,14 @@ func Tau(a, b []float64) (float64, error) {
 	})
 	n := int64(len(p))
 	all := n * (n - 1) / 2
-	tiesA := ties(p, func(x, y pair) bool { return x.a == y.a })
-	tiesBoth := ties(p, func(x, y pair) bool { return x == y })
+	tiesA := tiedPairs(p, func(x, y pair) bool { return x.a == y.a })
+	tiesBoth := tiedPairs(p, func(x, y pair) bool { return x == y })
 	v := make([]float64, n)
 	for i := range p {
 		v[i] = p[i].b
 	}
-	discordant := exchanges(v, make([]float64, n))
-	tiesB := ties(v, func(x, y float64) bool { return x == y })
+	discordant := countInversions(v, make([]float64, n))
+	tiesB := tiedPairs(v, func(x, y float64) bool { return x == y })
 	concordant := all - tiesA - tiesB + tiesBoth - discordant
 	return float64(concordant-discordant) / math.Sqrt(float64(all-tiesA)*float64(all-tiesB)), nil
 }
@@ -131,8 +131,8 @@ func TauOfOrder(weights []float64, order []uint32) (float64, error) {
 
 type pair struct{ a, b float64 }
 
-// ties counts the pairs of equal values in a sorted sequence.
-func ties[T any](v []T, equal func(x, y T) bool) int64 {
+// tiedPairs counts the pairs of equal values in a sorted sequence.
+func tiedPairs[T any](v []T, equal func(x, y T) bool) int64 {
 	var sum, run int64
 	for i := 1; i < len(v); i++ {
 		if equal(v[i-1], v[i]) {
@@ -145,13 +145,13 @@ func ties[T any](v []T, equal func(x, y T) bool) int64 {
 	return sum
 }
 
-// exchanges sorts v and returns the number of pairs that stood in falling order.
-func exchanges(v, tmp []float64) int64 {
+// countInversions sorts v and returns the number of pairs that stood in falling order.
+func countInversions(v, tmp []float64) int64 {
 	if len(v) < 2 {
 		return 0
 	}
 	m := len(v) / 2
-	count := exchanges(v[:m], tmp[:m]) + exchanges(v[m:], tmp[m:])
+	count := countInversions(v[:m], tmp[:m]) + countInversions(v[m:], tmp[m:])
 	copy(tmp, v)
 	i, j := 0, m
 	for k := range v {

@@ -68,7 +68,7 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	if opt.MaxRounds == 0 {
 		opt.MaxRounds = 500
 	}
-	jump, err := jumps(opt.Jump, n)
+	jump, err := jumpShares(opt.Jump, n)
 	if err != nil {
 		return nil, err
 	}
@@ -78,13 +78,13 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	}
 	p := &power{opt: opt, jump: jump, ranks: res.Ranks, handed: make([]float64, n)}
 	for range max(1, opt.Workers) {
-		p.views = append(p.views, view(g))
+		p.views = append(p.views, viewOf(g))
 	}
 	for u := range res.Ranks {
 		res.Ranks[u] = jump(u)
 	}
 	p.degrees = make([]uint32, n)
-	if _, err := p.blocks(ctx, func(g Graph, from, to int) float64 {
+	if _, err := p.sumOverBlocks(ctx, func(g Graph, from, to int) float64 {
 		for u := from; u < to; u++ {
 			p.degrees[u] = uint32(len(g.Out(uint32(u))))
 		}
@@ -93,7 +93,7 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 		return nil, err
 	}
 	for res.Rounds < opt.MaxRounds {
-		if res.Residual, err = p.round(ctx); err != nil {
+		if res.Residual, err = p.powerStep(ctx); err != nil {
 			return nil, err
 		}
 		res.Rounds++
@@ -107,8 +107,8 @@ func PageRank(ctx context.Context, g Graph, opt Options) (*Result, error) {
 	return res, nil
 }
 
-// view returns the graph for the use of one goroutine.
-func view(g Graph) Graph {
+// viewOf returns the graph for the use of one goroutine.
+func viewOf(g Graph) Graph {
 	type lists = interface { // that of package stats and of webgraph.Graph
 		Nodes() int
 		Links() int64
@@ -121,8 +121,8 @@ func view(g Graph) Graph {
 	return g
 }
 
-// jumps returns the share of each page in the jumps.
-func jumps(weights []float64, n int) (func(u int) float64, error) {
+// jumpShares returns the share of each page in the jumps.
+func jumpShares(weights []float64, n int) (func(u int) float64, error) {
 	if weights == nil {
 		return func(int) float64 { return 1 / float64(n) }, nil
 	}
@@ -152,9 +152,9 @@ type power struct {
 	handed  []float64 // what a page hands to each of its links
 }
 
-// round makes one step and returns the sum of changes.
-func (p *power) round(ctx context.Context) (float64, error) {
-	lost, err := p.blocks(ctx, func(_ Graph, from, to int) (sum float64) {
+// powerStep makes one step and returns the sum of changes.
+func (p *power) powerStep(ctx context.Context) (float64, error) {
+	lost, err := p.sumOverBlocks(ctx, func(_ Graph, from, to int) (sum float64) {
 		for u := from; u < to; u++ {
 			if d := p.degrees[u]; d > 0 {
 				p.handed[u] = p.ranks[u] / float64(d)
@@ -169,7 +169,7 @@ func (p *power) round(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	d := p.opt.Damping
-	return p.blocks(ctx, func(g Graph, from, to int) (change float64) {
+	return p.sumOverBlocks(ctx, func(g Graph, from, to int) (change float64) {
 		for v := from; v < to; v++ {
 			var sum float64
 			for _, u := range g.In(uint32(v)) {
@@ -183,8 +183,8 @@ func (p *power) round(ctx context.Context) (float64, error) {
 	})
 }
 
-// blocks runs do on blocks of pages by the workers and sums what it returns.
-func (p *power) blocks(ctx context.Context, do func(g Graph, from, to int) float64) (float64, error) {
+// sumOverBlocks runs do on blocks of pages by the workers and sums what it returns.
+func (p *power) sumOverBlocks(ctx context.Context, do func(g Graph, from, to int) float64) (float64, error) {
 	n := len(p.ranks)
 	sums := make([]float64, (n+block-1)/block)
 	var next atomic.Int64
