@@ -174,7 +174,7 @@ func Analyse(ctx context.Context, g Graph, opt Options) (*Analysis, error) {
 	if opt.Time == 0 {
 		opt.Time = 30 * time.Second
 	}
-	x := &analyser{g: view(g), opt: opt, a: &Analysis{
+	x := &analyser{g: goroutineView(g), opt: opt, a: &Analysis{
 		Nodes: int64(g.Nodes()), Links: g.Links(), Seed: opt.Seed, Seconds: map[string]float64{}, Skipped: opt.Skip,
 	}}
 	if x.a.Nodes > 0 {
@@ -184,15 +184,15 @@ func Analyse(ctx context.Context, g Graph, opt Options) (*Analysis, error) {
 		name string
 		do   func(context.Context) error
 	}{
-		{"degrees", x.degrees},
-		{"laws", x.laws},
-		{"components", x.components},
-		{"clustering", x.clustering},
+		{"degrees", x.analyzeDegrees},
+		{"laws", x.fitLinkLaws},
+		{"components", x.analyzeComponents},
+		{"clustering", x.analyzeClustering},
 		{"pagerank", x.pageRank},
-		{"distances", x.distances},
-		{"cores", x.cores},
-		{"trawl", x.trawl},
-		{"hosts", x.hosts},
+		{"distances", x.analyzeDistances},
+		{"cores", x.analyzeCores},
+		{"trawl", x.analyzeTrawl},
+		{"hosts", x.analyzeHosts},
 	} {
 		if slices.Contains(opt.Skip, s.name) {
 			continue
@@ -207,14 +207,14 @@ func Analyse(ctx context.Context, g Graph, opt Options) (*Analysis, error) {
 	return x.a, nil
 }
 
-func (x *analyser) tell(done, total int64) {
+func (x *analyser) reportFraction(done, total int64) {
 	if x.opt.Progress != nil {
 		x.opt.Progress(x.now, done, total)
 	}
 }
 
-func (x *analyser) degrees(ctx context.Context) error {
-	d, err := CountDegrees(ctx, x.g, x.tell)
+func (x *analyser) analyzeDegrees(ctx context.Context) error {
+	d, err := CountDegrees(ctx, x.g, x.reportFraction)
 	if err != nil {
 		return err
 	}
@@ -228,15 +228,15 @@ func (x *analyser) degrees(ctx context.Context) error {
 	return nil
 }
 
-func (x *analyser) laws(ctx context.Context) (err error) {
+func (x *analyser) fitLinkLaws(ctx context.Context) (err error) {
 	a := x.a
-	if a.InLaw, err = x.law(ctx, "in", a.degrees.In); err != nil {
+	if a.InLaw, err = x.fitPowerLaw(ctx, "in", a.degrees.In); err != nil {
 		return err
 	}
 	if a.InLaw != nil {
 		a.InExponent, a.InXmin = &a.InLaw.Exponent, &a.InLaw.Xmin
 	}
-	if a.OutLaw, err = x.law(ctx, "out", a.degrees.Out); err != nil {
+	if a.OutLaw, err = x.fitPowerLaw(ctx, "out", a.degrees.Out); err != nil {
 		return err
 	}
 	if a.OutLaw != nil {
@@ -245,8 +245,8 @@ func (x *analyser) laws(ctx context.Context) (err error) {
 	return nil
 }
 
-// law fits a power law; nil if there is nothing to fit.
-func (x *analyser) law(ctx context.Context, what string, h *powerlaw.Histogram) (*LawFigures, error) {
+// fitPowerLaw fits a power law; nil if there is nothing to fit.
+func (x *analyser) fitPowerLaw(ctx context.Context, what string, h *powerlaw.Histogram) (*LawFigures, error) {
 	l, pure, err := powerlaw.FitBest(h)
 	if errors.Is(err, powerlaw.ErrFew) {
 		return nil, nil
@@ -276,12 +276,12 @@ func (x *analyser) law(ctx context.Context, what string, h *powerlaw.Histogram) 
 	return f, nil
 }
 
-func (x *analyser) components(ctx context.Context) error {
-	strong, err := Strong(ctx, x.g, x.tell)
+func (x *analyser) analyzeComponents(ctx context.Context) error {
+	strong, err := Strong(ctx, x.g, x.reportFraction)
 	if err != nil {
 		return err
 	}
-	weak, err := Weak(ctx, x.g, x.tell)
+	weak, err := Weak(ctx, x.g, x.reportFraction)
 	if err != nil {
 		return err
 	}
@@ -295,17 +295,17 @@ func (x *analyser) components(ctx context.Context) error {
 	s, w := strong.Share(), weak.Share()
 	a.LargestSCC, a.LargestWCC = &s, &w
 	a.BowTie = &TieShare{
-		SCC: share(b.Core, n), In: share(b.In, n), Out: share(b.Out, n), Other: share(b.Tubes+b.Tendrils+b.Disconnected, n),
-		Tubes: share(b.Tubes, n), Tendrils: share(b.Tendrils, n), Disconnected: share(b.Disconnected, n),
+		SCC: quotientShare(b.Core, n), In: quotientShare(b.In, n), Out: quotientShare(b.Out, n), Other: quotientShare(b.Tubes+b.Tendrils+b.Disconnected, n),
+		Tubes: quotientShare(b.Tubes, n), Tendrils: quotientShare(b.Tendrils, n), Disconnected: quotientShare(b.Disconnected, n),
 	}
 	a.sccSizes, a.sccCounts = strong.Histogram()
 	return nil
 }
 
-func (x *analyser) clustering(ctx context.Context) error {
+func (x *analyser) analyzeClustering(ctx context.Context) error {
 	o := x.opt.Clustering
 	o.Seed, o.Workers = x.opt.Seed, x.opt.Workers
-	c, err := FindClustering(ctx, x.g, o, x.tell)
+	c, err := FindClustering(ctx, x.g, o, x.reportFraction)
 	if err != nil {
 		return err
 	}
@@ -313,18 +313,18 @@ func (x *analyser) clustering(ctx context.Context) error {
 	return nil
 }
 
-func (x *analyser) distances(ctx context.Context) (err error) {
+func (x *analyser) analyzeDistances(ctx context.Context) (err error) {
 	o := x.opt.Distances
 	o.Seed, o.Workers = x.opt.Seed, x.opt.Workers
 	if o.Memory == 0 {
 		o.Memory = x.opt.Memory
 	}
-	x.a.Distances, err = FindDistances(ctx, x.g, o, x.tell)
+	x.a.Distances, err = FindDistances(ctx, x.g, o, x.reportFraction)
 	return err
 }
 
-func (x *analyser) cores(ctx context.Context) error {
-	c, err := FindCores(ctx, x.g, x.opt.Workers, x.tell)
+func (x *analyser) analyzeCores(ctx context.Context) error {
+	c, err := FindCores(ctx, x.g, x.opt.Workers, x.reportFraction)
 	if err != nil || len(c.Counts) == 0 {
 		return err
 	}
@@ -333,16 +333,16 @@ func (x *analyser) cores(ctx context.Context) error {
 	return nil
 }
 
-func (x *analyser) trawl(ctx context.Context) (err error) {
-	x.a.Trawled, err = Trawl(ctx, x.g, x.opt.Trawl, x.tell)
+func (x *analyser) analyzeTrawl(ctx context.Context) (err error) {
+	x.a.Trawled, err = Trawl(ctx, x.g, x.opt.Trawl, x.reportFraction)
 	return err
 }
 
-func (x *analyser) hosts(ctx context.Context) (err error) {
-	if x.a.Hosts, err = FindHosts(ctx, x.g, x.tell); err != nil || x.a.Hosts == nil {
+func (x *analyser) analyzeHosts(ctx context.Context) (err error) {
+	if x.a.Hosts, err = FindHosts(ctx, x.g, x.reportFraction); err != nil || x.a.Hosts == nil {
 		return err
 	}
-	x.a.HostLaw, err = x.law(ctx, "hosts", x.a.Hosts.Pages)
+	x.a.HostLaw, err = x.fitPowerLaw(ctx, "hosts", x.a.Hosts.Pages)
 	return err
 }
 
@@ -354,7 +354,7 @@ func (x *analyser) pageRank(ctx context.Context) error {
 	r, err := rank.PageRank(ctx, x.g, rank.Options{Workers: x.opt.Workers, Progress: func(round int, residual float64) {
 		// The residual falls by the damping in each round.
 		left := int64(max(0, math.Log(1e-9/residual)/math.Log(.85)))
-		x.tell(int64(round), int64(round)+left)
+		x.reportFraction(int64(round), int64(round)+left)
 	}})
 	if err != nil {
 		return err
@@ -363,7 +363,7 @@ func (x *analyser) pageRank(ctx context.Context) error {
 	x.a.PageRank = f
 	n := len(r.Ranks)
 	for u, v := range r.Ranks {
-		f.counts[bin(v*float64(n))]++
+		f.counts[logBin(v*float64(n))]++
 		if len(f.Top) < 10 || v > f.Top[9].Rank {
 			i, _ := slices.BinarySearchFunc(f.Top, v, func(p RankedPage, v float64) int {
 				if p.Rank >= v {
@@ -404,7 +404,7 @@ const (
 	lowest    = -4 // decades
 )
 
-func bin(v float64) int {
+func logBin(v float64) int {
 	if v <= 0 {
 		return 0
 	}
@@ -424,7 +424,7 @@ func topShare(ranks []float64, counts []int64, k int) float64 {
 	var sum float64
 	var border []float64
 	for _, v := range ranks {
-		switch b := bin(v * float64(len(ranks))); {
+		switch b := logBin(v * float64(len(ranks))); {
 		case b > i:
 			sum += v
 		case b == i:

@@ -174,7 +174,7 @@ func TestTopShare(t *testing.T) {
 		counts := make([]int64, bins)
 		for i := range ranks {
 			ranks[i] = math.Exp(3*r.NormFloat64()) / float64(n)
-			counts[bin(ranks[i]*float64(n))]++
+			counts[logBin(ranks[i]*float64(n))]++
 		}
 		for _, k := range []int{1, max(1, n/100), n} {
 			var want float64
@@ -202,7 +202,7 @@ func TestAnalyseCoded(t *testing.T) {
 	t.Parallel()
 	g := hosted(20_000, 4, 5)
 	for u := range uint32(g.Nodes()) { // coded lists hold each link once
-		g.out[u] = simple(nil, slices.Sorted(slices.Values(g.out[u])), u)
+		g.out[u] = simplifyList(nil, slices.Sorted(slices.Values(g.out[u])), u)
 	}
 	dir := t.TempDir()
 	w, err := webgraph.Create(filepath.Join(dir, "plain"), webgraph.Options{})

@@ -50,15 +50,15 @@ func FindClustering(ctx context.Context, g Graph, opt ClusteringOptions, tell Pr
 		return Clustering{Exact: true}, err
 	}
 	if g.Links() <= opt.ExactLinks {
-		return triangles(ctx, g, counts)
+		return countTriangles(ctx, g, counts)
 	}
-	return wedges(ctx, g, counts, opt)
+	return sampleWedges(ctx, g, counts, opt)
 }
 
-// triangles finds every triangle once, from the corner with the fewest
+// countTriangles finds every triangle once, from the corner with the fewest
 // neighbours: links are kept at their end with fewer, so that no list is longer
 // than the square root of twice the links (Chiba and Nishizeki 1985).
-func triangles(ctx context.Context, g Graph, counts []uint32) (Clustering, error) {
+func countTriangles(ctx context.Context, g Graph, counts []uint32) (Clustering, error) {
 	n := len(counts)
 	above := func(v, u uint32) bool { // is v kept at u?
 		return counts[v] > counts[u] || counts[v] == counts[u] && v > u
@@ -67,7 +67,7 @@ func triangles(ctx context.Context, g Graph, counts []uint32) (Clustering, error
 	var kept []uint32
 	r := reader{g: g}
 	for u := range uint32(n) {
-		for _, v := range r.neighbours(u) {
+		for _, v := range r.distinctNeighbours(u) {
 			if above(v, u) {
 				kept = append(kept, v)
 			}
@@ -79,7 +79,7 @@ func triangles(ctx context.Context, g Graph, counts []uint32) (Clustering, error
 	t := ticker{ctx: ctx}
 	c := Clustering{Exact: true}
 	for u := range uint32(n) {
-		if err := t.at(int64(u)); err != nil {
+		if err := t.checkEvery(int64(u)); err != nil {
 			return c, err
 		}
 		list := kept[starts[u]:starts[u+1]]
@@ -112,9 +112,9 @@ func triangles(ctx context.Context, g Graph, counts []uint32) (Clustering, error
 	return c, nil
 }
 
-// wedges samples pages evenly for the mean of local shares, and by their number
+// sampleWedges samples pages evenly for the mean of local shares, and by their number
 // of pairs for the share over all pairs (Seshadhri, Pinar and Kolda 2013).
-func wedges(ctx context.Context, g Graph, counts []uint32, opt ClusteringOptions) (Clustering, error) {
+func sampleWedges(ctx context.Context, g Graph, counts []uint32, opt ClusteringOptions) (Clustering, error) {
 	c := Clustering{Wedges: opt.Wedges}
 	r := rng.New(opt.Seed, "clustering")
 	var pages []uint32
@@ -122,7 +122,7 @@ func wedges(ctx context.Context, g Graph, counts []uint32, opt ClusteringOptions
 		pages = append(pages, r.Uint32N(uint32(len(counts))))
 	}
 	var err error
-	if c.Local, c.LocalError, err = closed(ctx, g, pages, r); err != nil {
+	if c.Local, c.LocalError, err = closedShare(ctx, g, pages, r); err != nil {
 		return c, err
 	}
 	var total uint64
@@ -146,31 +146,31 @@ func wedges(ctx context.Context, g Graph, counts []uint32, opt ClusteringOptions
 			pages = append(pages, uint32(u))
 		}
 	}
-	c.Transitivity, c.TransitivityError, err = closed(ctx, g, pages, r)
+	c.Transitivity, c.TransitivityError, err = closedShare(ctx, g, pages, r)
 	return c, err
 }
 
-// closed draws a pair of neighbours of each page and returns the share of those
+// closedShare draws a pair of neighbours of each page and returns the share of those
 // that are linked, with the half width of its interval (Agresti and Coull 1998).
-func closed(ctx context.Context, g Graph, pages []uint32, r *rand.Rand) (p, half float64, err error) {
+func closedShare(ctx context.Context, g Graph, pages []uint32, r *rand.Rand) (p, half float64, err error) {
 	slices.Sort(pages) // neighbours of a page that occurs again are at hand
 	read := reader{g: g}
 	var list []uint32
 	hits := 0.
 	t := ticker{ctx: ctx}
 	for i, u := range pages {
-		if err := t.at(int64(i)); err != nil {
+		if err := t.checkEvery(int64(i)); err != nil {
 			return 0, 0, err
 		}
 		if i == 0 || u != pages[i-1] {
-			list = read.neighbours(u)
+			list = read.distinctNeighbours(u)
 		}
 		if len(list) < 2 {
 			continue
 		}
 		a := r.IntN(len(list))
 		b := (a + 1 + r.IntN(len(list)-1)) % len(list)
-		if links(g, list[a], list[b]) || links(g, list[b], list[a]) {
+		if hasLink(g, list[a], list[b]) || hasLink(g, list[b], list[a]) {
 			hits++
 		}
 	}

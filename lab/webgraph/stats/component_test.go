@@ -161,9 +161,9 @@ func TestCancel(t *testing.T) {
 		"CountDegrees": func() error { _, err := CountDegrees(ctx, g, nil); return err },
 		"FindBowTie": func() error {
 			strong.Largest = strong.Of[0]
-			core := newSet(20_000)
-			core.add(0)
-			return core.spread(ctx, 20_000, g.Out, nil)
+			core := newPageSet(20_000)
+			core.addPage(0)
+			return core.spreadAlong(ctx, 20_000, g.Out, nil)
 		},
 	} {
 		if err := do(); !errors.Is(err, context.Canceled) {

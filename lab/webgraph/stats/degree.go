@@ -21,12 +21,14 @@ type Degrees struct {
 
 // Reciprocity returns the share of links, loops excepted, whose target links
 // back.
-func (d *Degrees) Reciprocity() float64 { return share(d.Reciprocal, d.allLinks-d.Loops) }
+func (d *Degrees) Reciprocity() float64 { return quotientShare(d.Reciprocal, d.allLinks-d.Loops) }
 
 // IntraHost returns the share of links inside hosts, and whether hosts are known.
-func (d *Degrees) IntraHost() (float64, bool) { return share(d.Inside, d.allLinks), d.HostsKnown }
+func (d *Degrees) IntraHost() (float64, bool) {
+	return quotientShare(d.Inside, d.allLinks), d.HostsKnown
+}
 
-func share(a, b int64) float64 {
+func quotientShare(a, b int64) float64 {
 	if b == 0 {
 		return 0
 	}
@@ -39,7 +41,7 @@ type counter struct {
 	great map[int64]int64
 }
 
-func (c *counter) add(d int64) {
+func (c *counter) countDegree(d int64) {
 	if d < int64(len(c.small)) {
 		c.small[d]++
 		return
@@ -50,8 +52,8 @@ func (c *counter) add(d int64) {
 	c.great[d]++
 }
 
-// histogram empties c.
-func (c *counter) histogram() *powerlaw.Histogram {
+// drainHistogram empties c.
+func (c *counter) drainHistogram() *powerlaw.Histogram {
 	m := c.great
 	if m == nil {
 		m = make(map[int64]int64)
@@ -76,7 +78,7 @@ func CountDegrees(ctx context.Context, g Graph, tell Progress) (*Degrees, error)
 	r := reader{g: g}
 	t := ticker{ctx, tell, n}
 	for u := range n {
-		if err := t.at(u); err != nil {
+		if err := t.checkEvery(u); err != nil {
 			return nil, err
 		}
 		u := uint32(u)
@@ -87,8 +89,8 @@ func CountDegrees(ctx context.Context, g Graph, tell Progress) (*Degrees, error)
 			host++
 		}
 		list, back := g.Out(u), g.In(u)
-		out.add(int64(len(list)))
-		in.add(int64(len(back)))
+		out.countDegree(int64(len(list)))
+		in.countDegree(int64(len(back)))
 		d.MaxOut = max(d.MaxOut, int64(len(list)))
 		if int64(len(back)) > d.MaxIn {
 			d.MaxIn, d.MaxInPage = int64(len(back)), u
@@ -101,21 +103,21 @@ func CountDegrees(ctx context.Context, g Graph, tell Progress) (*Degrees, error)
 				d.Inside++
 			}
 		}
-		d.Reciprocal += r.answered(u, list, back)
+		d.Reciprocal += r.reciprocatedLinks(u, list, back)
 	}
 	d.NoIn, d.NoOut = in.small[0], out.small[0]
-	d.In, d.Out = in.histogram(), out.histogram()
+	d.In, d.Out = in.drainHistogram(), out.drainHistogram()
 	return d, nil
 }
 
-// answered counts the links in list, loops excepted, whose ends link to u.
-func (r *reader) answered(u uint32, list, back []uint32) (n int64) {
+// reciprocatedLinks counts the links in list, loops excepted, whose ends link to u.
+func (r *reader) reciprocatedLinks(u uint32, list, back []uint32) (n int64) {
 	if len(list) == 0 || len(back) == 0 {
 		return 0
 	}
 	if len(back) > 16*len(list) { // a hub: search rather than merge
 		for _, v := range list {
-			if v != u && links(r.g, v, u) {
+			if v != u && hasLink(r.g, v, u) {
 				n++
 			}
 		}

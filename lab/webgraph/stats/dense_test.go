@@ -154,7 +154,7 @@ func TestCoresByPeeling(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := reader{g: g}
-		if great, err := peel(context.Background(), counts, r.neighbours, nil); err != nil || !slices.Equal(great.Of, got.Of) {
+		if great, err := peelCores(context.Background(), counts, r.distinctNeighbours, nil); err != nil || !slices.Equal(great.Of, got.Of) {
 			t.Fatalf("%v, %v without keeping neighbours (%v)", got.Of, great, err)
 		}
 		for k := range g.Nodes() + 1 {

@@ -62,7 +62,7 @@ func searchAll(ctx context.Context, g Graph, workers int, tell Progress) (*Dista
 	blocks := (n + 63) / 64                   // small units: a search may take long
 	err := parallelUnits(ctx, blocks, workers, tell, func(w, b int) {
 		seen := make([]uint32, n)
-		g := view(g)
+		g := goroutineView(g)
 		var queue, later []uint32
 		for s := b * 64; s < min((b+1)*64, n) && ctx.Err() == nil; s++ {
 			mark := uint32(s - b*64 + 1)
@@ -101,13 +101,13 @@ func searchAll(ctx context.Context, g Graph, workers int, tell Progress) (*Dista
 	for t := 1; t < len(pairs); t++ {
 		pairs[t] += pairs[t-1]
 	}
-	d := summary(pairs, n)
+	d := summarizeDistances(pairs, n)
 	d.Exact = true
 	return &d, nil
 }
 
-// summary makes the figures from the number of pairs within each distance.
-func summary(pairs []float64, n int) Distances {
+// summarizeDistances makes the figures from the number of pairs within each distance.
+func summarizeDistances(pairs []float64, n int) Distances {
 	d := Distances{Pairs: pairs, Longest: len(pairs) - 1}
 	all := pairs[len(pairs)-1]
 	others := all - pairs[0]

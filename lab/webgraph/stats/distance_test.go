@@ -128,9 +128,9 @@ func TestEstimate(t *testing.T) {
 			b := newBalls(graph(int(k), nil), log2m, rng.Mix(9, s), 1)
 			all := make([]byte, b.m)
 			for u := range int(k) {
-				widen(all, b.now[u*b.m:(u+1)*b.m])
+				widenRegisters(all, b.now[u*b.m:(u+1)*b.m])
 			}
-			e := b.estimate(all)/float64(k) - 1
+			e := b.estimateBall(all)/float64(k) - 1
 			sum, squares = sum+e/trials, squares+e*e/trials
 		}
 		err := 1.04 / math.Sqrt(1<<log2m)
@@ -150,7 +150,7 @@ func TestWiden(t *testing.T) {
 			want[i] = max(a[i], b[i])
 		}
 		changed := !slices.Equal(a, want)
-		if got := widen(a, b); got != changed || !slices.Equal(a, want) {
+		if got := widenRegisters(a, b); got != changed || !slices.Equal(a, want) {
 			t.Fatalf("%v (%v), want %v (%v)", a, got, want, changed)
 		}
 	})

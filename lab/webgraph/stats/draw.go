@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// draw draws the bow-tie as SVG: wings and knot with areas in proportion to
+// drawBowTie draws the bow-tie as SVG: wings and knot with areas in proportion to
 // their shares, the rest as discs below.
-func (t *TieShare) draw() string {
+func (t *TieShare) drawBowTie() string {
 	const (
 		width, height = 680., 380.
 		area          = 50_000. // of all pages, in square units
@@ -25,12 +25,12 @@ func (t *TieShare) draw() string {
 		near := cx + side*(radius+2)
 		far := near + side*1.25*s
 		fmt.Fprintf(&b, `<path d="M%.1f %.1fL%.1f %.1fL%.1f %.1fL%.1f %.1fZ" fill="%s"/>`, near, middle-s/8, far, middle-s/2, far, middle+s/2, near, middle+s/8, fill)
-		label(&b, cx+side*240, 30, name, share)
+		writeLabel(&b, cx+side*240, 30, name, share)
 	}
 	wing(t.In, -1, "#56b4e9", "IN")
 	wing(t.Out, 1, "#e69f00", "OUT")
 	fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="#0072b2"/>`, cx, middle, radius)
-	label(&b, cx, 30, "SCC", t.SCC)
+	writeLabel(&b, cx, 30, "SCC", t.SCC)
 	for i, d := range []struct {
 		name  string
 		share float64
@@ -38,12 +38,12 @@ func (t *TieShare) draw() string {
 	}{{"tendrils", t.Tendrils, "#009e73"}, {"tubes", t.Tubes, "#cc79a7"}, {"disconnected", t.Disconnected, "#8a8a8a"}} {
 		x := cx + float64(i-1)*220
 		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%.1f" r="%.1f" fill="%s" fill-opacity=".8"/>`, x, 310., min(math.Sqrt(d.share*area/math.Pi), 70), d.fill)
-		label(&b, x, 372, d.name, d.share)
+		writeLabel(&b, x, 372, d.name, d.share)
 	}
 	b.WriteString(`</svg>`)
 	return b.String()
 }
 
-func label(b *strings.Builder, x, y float64, name string, share float64) {
+func writeLabel(b *strings.Builder, x, y float64, name string, share float64) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="middle">%s %.3g %%</text>`, x, y, name, 100*share)
 }

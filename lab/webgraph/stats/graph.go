@@ -26,8 +26,8 @@ type Graph = interface {
 	In(u uint32) []uint32
 }
 
-// view returns the graph for the use of one goroutine.
-func view(g Graph) Graph {
+// goroutineView returns the graph for the use of one goroutine.
+func goroutineView(g Graph) Graph {
 	if v, ok := g.(interface{ View() Graph }); ok {
 		return v.View()
 	}
@@ -54,9 +54,9 @@ type ticker struct {
 // every is how many pages a loop treats between two looks at its context.
 const every = 1 << 14
 
-// at returns the error of a context that has ended. It is cheap but for every
+// checkEvery returns the error of a context that has ended. It is cheap but for every
 // 2^14th page.
-func (t *ticker) at(u int64) error {
+func (t *ticker) checkEvery(u int64) error {
 	if u&(every-1) != 0 {
 		return nil
 	}
@@ -66,8 +66,8 @@ func (t *ticker) at(u int64) error {
 	return t.ctx.Err()
 }
 
-// simple appends to buf the different values of the ascending list without u.
-func simple(buf, list []uint32, u uint32) []uint32 {
+// simplifyList appends to buf the different values of the ascending list without u.
+func simplifyList(buf, list []uint32, u uint32) []uint32 {
 	start := len(buf)
 	for _, v := range list {
 		if v != u && (len(buf) == start || buf[len(buf)-1] != v) {
@@ -88,13 +88,13 @@ type reader struct {
 func (r *reader) outLinks(u uint32) []uint32 {
 	r.out = append(r.out[:0], r.g.Out(u)...)
 	sortLinks(r.out)
-	r.out = simple(r.out[:0], r.out, u)
+	r.out = simplifyList(r.out[:0], r.out, u)
 	return r.out
 }
 
-// neighbours returns the different pages that u links to or that link to u, in
+// distinctNeighbours returns the different pages that u links to or that link to u, in
 // ascending order. The slice holds until the next call.
-func (r *reader) neighbours(u uint32) []uint32 {
+func (r *reader) distinctNeighbours(u uint32) []uint32 {
 	out, in := r.outLinks(u), r.g.In(u)
 	all := r.all[:0]
 	i, j := 0, 0
@@ -133,8 +133,8 @@ func sortLinks(v []uint32) {
 	}
 }
 
-// links says whether u links to v.
-func links(g Graph, u, v uint32) bool {
+// hasLink says whether u links to v.
+func hasLink(g Graph, u, v uint32) bool {
 	_, ok := slices.BinarySearch(g.In(v), u)
 	return ok
 }

@@ -51,7 +51,7 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 		b := newBalls(g, opt.Log2Registers, rng.Mix(opt.Seed, uint64(r)), opt.Workers)
 		pairs := []float64{float64(n)}
 		for {
-			sum, changed, err := b.grow(ctx)
+			sum, changed, err := b.growBalls(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -69,11 +69,11 @@ func hyperBalls(ctx context.Context, g Graph, opt DistanceOptions, tell Progress
 			}
 		}
 		if !cut {
-			b.scaled(pairs, whole)
+			b.scaleToWidest(pairs, whole)
 		}
-		all = append(all, summary(pairs, n))
+		all = append(all, summarizeDistances(pairs, n))
 	}
-	d := average(all)
+	d := averageDistances(all)
 	d.Runs, d.Log2Registers, d.CutOff = opt.Runs, opt.Log2Registers, cut
 	if opt.Runs == 1 { // nothing to take errors from: those of one counter
 		e := 1.04 / math.Sqrt(float64(int(1)<<opt.Log2Registers))
@@ -90,34 +90,34 @@ type reach struct {
 
 // findReach counts what the core reaches.
 func findReach(ctx context.Context, g Graph) (reach, error) {
-	core, err := around(ctx, g)
+	core, err := strongComponentAround(ctx, g)
 	if err != nil {
 		return reach{}, err
 	}
-	pages := core.pages(nil)
+	pages := core.appendPagesTo(nil)
 	if len(pages)*10 < g.Nodes() {
 		return reach{}, nil
 	}
-	if err := core.spread(ctx, g.Nodes(), g.Out, nil); err != nil {
+	if err := core.spreadAlong(ctx, g.Nodes(), g.Out, nil); err != nil {
 		return reach{}, err
 	}
-	return reach{pages[0], core.size()}, nil
+	return reach{pages[0], core.countPages()}, nil
 }
 
-// scaled multiplies the pairs of a run by the error of its widest ball.
-func (b *balls) scaled(pairs []float64, whole reach) {
+// scaleToWidest multiplies the pairs of a run by the error of its widest ball.
+func (b *balls) scaleToWidest(pairs []float64, whole reach) {
 	if whole.pages == 0 {
 		return
 	}
 	u := int(whole.page)
-	f := float64(whole.pages) / b.estimate(b.now[u*b.m:(u+1)*b.m])
+	f := float64(whole.pages) / b.estimateBall(b.now[u*b.m:(u+1)*b.m])
 	for t := 1; t < len(pairs); t++ {
 		pairs[t] = max(pairs[t]*f, pairs[t-1])
 	}
 }
 
-// average returns the means of runs with their standard errors.
-func average(all []Distances) Distances {
+// averageDistances returns the means of runs with their standard errors.
+func averageDistances(all []Distances) Distances {
 	var d Distances
 	k := float64(len(all))
 	for _, r := range all {
@@ -170,16 +170,16 @@ type balls struct {
 
 func newBalls(g Graph, log2m int, seed uint64, workers int) *balls {
 	n, m := g.Nodes(), 1<<log2m
-	b := &balls{n: n, m: m, workers: max(1, workers), now: make([]byte, n*m), next: make([]byte, n*m), changed: newSet(n), growing: newSet(n)}
+	b := &balls{n: n, m: m, workers: max(1, workers), now: make([]byte, n*m), next: make([]byte, n*m), changed: newPageSet(n), growing: newPageSet(n)}
 	for range b.workers {
-		b.views = append(b.views, view(g))
+		b.views = append(b.views, goroutineView(g))
 	}
 	for k := range b.power {
 		b.power[k] = math.Ldexp(1, -k)
 	}
 	b.scale = float64(m) * float64(m) / (2 * math.Ln2)
 	for c := range m + 1 {
-		b.empty = append(b.empty, float64(m)*sigma(float64(c)/float64(m)))
+		b.empty = append(b.empty, float64(m)*emptyRegisterSigma(float64(c)/float64(m)))
 	}
 	b.sums = make([]float64, (n+every-1)/every)
 	for u := range n {
@@ -190,15 +190,15 @@ func newBalls(g Graph, log2m int, seed uint64, workers int) *balls {
 			rho++
 		}
 		b.now[u*m+int(h&uint64(m-1))] = rho
-		b.changed.add(uint32(u))
-		b.sums[u/every] += b.estimate(b.now[u*m : (u+1)*m])
+		b.changed.addPage(uint32(u))
+		b.sums[u/every] += b.estimateBall(b.now[u*m : (u+1)*m])
 	}
 	return b
 }
 
-// sigma is Ertl's correction for registers that are still empty: x plus the sum
+// emptyRegisterSigma is Ertl's correction for registers that are still empty: x plus the sum
 // of x^(2^k) 2^(k-1) over k >= 1.
-func sigma(x float64) float64 {
+func emptyRegisterSigma(x float64) float64 {
 	if x == 1 {
 		return math.Inf(1)
 	}
@@ -214,10 +214,10 @@ func sigma(x float64) float64 {
 	}
 }
 
-// estimate returns how many pages a counter has seen, by Ertl's estimator, which
+// estimateBall returns how many pages a counter has seen, by Ertl's estimator, which
 // unlike the original one has no bias between small and great counts (Ertl 2017,
 // "New cardinality estimation algorithms for HyperLogLog sketches").
-func (b *balls) estimate(registers []byte) float64 {
+func (b *balls) estimateBall(registers []byte) float64 {
 	var sum float64
 	empty := 0
 	for _, r := range registers {
@@ -230,12 +230,12 @@ func (b *balls) estimate(registers []byte) float64 {
 	return b.scale / (sum + b.empty[empty])
 }
 
-// grow makes the balls one link wider. It returns the sum of the estimates and
+// growBalls makes the balls one link wider. It returns the sum of the estimates and
 // whether any ball grew.
-func (b *balls) grow(ctx context.Context) (sum float64, grew bool, err error) {
+func (b *balls) growBalls(ctx context.Context) (sum float64, grew bool, err error) {
 	clear(b.growing)
 	n, m := b.n, b.m
-	err = parallel(ctx, n, b.workers, nil, func(w, from, to int) {
+	err = parallelBlocks(ctx, n, b.workers, nil, func(w, from, to int) {
 		g := b.views[w]
 		for u := from; u < to; u++ {
 			own := b.next[u*m : (u+1)*m]
@@ -243,13 +243,13 @@ func (b *balls) grow(ctx context.Context) (sum float64, grew bool, err error) {
 			copy(own, was)
 			grown := false
 			for _, v := range g.Out(uint32(u)) {
-				if b.changed.has(v) && widen(own, b.now[int(v)*m:(int(v)+1)*m]) {
+				if b.changed.hasPage(v) && widenRegisters(own, b.now[int(v)*m:(int(v)+1)*m]) {
 					grown = true
 				}
 			}
 			if grown {
-				b.growing.add(uint32(u)) // blocks end at multiples of 64: no word is shared
-				b.sums[from/every] += b.estimate(own) - b.estimate(was)
+				b.growing.addPage(uint32(u)) // blocks end at multiples of 64: no word is shared
+				b.sums[from/every] += b.estimateBall(own) - b.estimateBall(was)
 			}
 		}
 	})
@@ -267,9 +267,9 @@ func (b *balls) grow(ctx context.Context) (sum float64, grew bool, err error) {
 	return sum, grew, nil
 }
 
-// widen makes each register of a the greater of a's and b's, eight at a time,
+// widenRegisters makes each register of a the greater of a's and b's, eight at a time,
 // and says whether any changed. Registers are below 128.
-func widen(a, b []byte) bool {
+func widenRegisters(a, b []byte) bool {
 	const top = 0x8080808080808080
 	var diff uint64
 	for i := 0; i+8 <= len(a) && i+8 <= len(b); i += 8 {

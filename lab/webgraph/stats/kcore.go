@@ -22,33 +22,33 @@ const keptLinks = 25_000_000
 // page, and up to 8 a link and 8 a page of graphs of up to 25 million links.
 func FindCores(ctx context.Context, g Graph, workers int, tell Progress) (*Cores, error) {
 	if g.Links() <= keptLinks {
-		degree, neighbours, err := keep(ctx, g)
+		degree, neighbours, err := keepNeighbours(ctx, g)
 		if err != nil {
 			return nil, err
 		}
-		return peel(ctx, degree, neighbours, tell)
+		return peelCores(ctx, degree, neighbours, tell)
 	}
 	degree, err := neighbourCounts(ctx, g, workers, nil)
 	if err != nil {
 		return nil, err
 	}
 	r := reader{g: g}
-	return peel(ctx, degree, r.neighbours, tell)
+	return peelCores(ctx, degree, r.distinctNeighbours, tell)
 }
 
-// keep finds the neighbours of all pages and returns how many each has, and a
+// keepNeighbours finds the neighbours of all pages and returns how many each has, and a
 // function that gets them.
-func keep(ctx context.Context, g Graph) ([]uint32, func(u uint32) []uint32, error) {
+func keepNeighbours(ctx context.Context, g Graph) ([]uint32, func(u uint32) []uint32, error) {
 	n := g.Nodes()
 	degree, starts := make([]uint32, n), make([]uint64, n+1)
 	all := make([]uint32, 0, 2*g.Links()) // not more; what is not used is not touched
 	r := reader{g: g}
 	t := ticker{ctx: ctx}
 	for u := range uint32(n) {
-		if err := t.at(int64(u)); err != nil {
+		if err := t.checkEvery(int64(u)); err != nil {
 			return nil, nil, err
 		}
-		list := r.neighbours(u)
+		list := r.distinctNeighbours(u)
 		degree[u] = uint32(len(list))
 		all = append(all, list...)
 		starts[u+1] = uint64(len(all))
@@ -56,8 +56,8 @@ func keep(ctx context.Context, g Graph) ([]uint32, func(u uint32) []uint32, erro
 	return degree, func(u uint32) []uint32 { return all[starts[u]:starts[u+1]] }, nil
 }
 
-// peel takes away pages; degree becomes the cores.
-func peel(ctx context.Context, degree []uint32, neighbours func(u uint32) []uint32, tell Progress) (*Cores, error) {
+// peelCores takes away pages; degree becomes the cores.
+func peelCores(ctx context.Context, degree []uint32, neighbours func(u uint32) []uint32, tell Progress) (*Cores, error) {
 	n := len(degree)
 	most := uint32(0)
 	for _, d := range degree {
@@ -84,7 +84,7 @@ func peel(ctx context.Context, degree []uint32, neighbours func(u uint32) []uint
 	first[0] = 0
 	t := ticker{ctx, tell, int64(n)}
 	for i := range n {
-		if err := t.at(int64(i)); err != nil {
+		if err := t.checkEvery(int64(i)); err != nil {
 			return nil, err
 		}
 		u := order[i]

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// parallel calls do for blocks of pages, each by one of the workers; do is told
+// parallelBlocks calls do for blocks of pages, each by one of the workers; do is told
 // which worker it is. Blocks are the same for any number of workers. It returns
 // when all are done, or no more are begun because the context has ended.
-func parallel(ctx context.Context, n, workers int, tell Progress, do func(worker, from, to int)) error {
+func parallelBlocks(ctx context.Context, n, workers int, tell Progress, do func(worker, from, to int)) error {
 	return parallelUnits(ctx, (n+every-1)/every, workers, tell, func(w, i int) {
 		do(w, i*every, min((i+1)*every, n))
 	})
@@ -44,11 +44,11 @@ func neighbourCounts(ctx context.Context, g Graph, workers int, tell Progress) (
 	counts := make([]uint32, g.Nodes())
 	readers := make([]reader, max(1, workers))
 	for w := range readers {
-		readers[w].g = view(g)
+		readers[w].g = goroutineView(g)
 	}
-	err := parallel(ctx, len(counts), workers, tell, func(w, from, to int) {
+	err := parallelBlocks(ctx, len(counts), workers, tell, func(w, from, to int) {
 		for u := from; u < to; u++ {
-			counts[u] = uint32(len(readers[w].neighbours(uint32(u))))
+			counts[u] = uint32(len(readers[w].distinctNeighbours(uint32(u))))
 		}
 	})
 	return counts, err

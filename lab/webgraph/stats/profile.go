@@ -63,27 +63,33 @@ var figures = map[string]func(a *Analysis) *float64{
 	"out_exponent":    func(a *Analysis) *float64 { return a.OutExponent },
 	"clustering":      func(a *Analysis) *float64 { return a.Clustering },
 	"transitivity": func(a *Analysis) *float64 {
-		return part(a.Closed, func(c *Clustering) float64 { return c.Transitivity })
+		return optionalField(a.Closed, func(c *Clustering) float64 { return c.Transitivity })
 	},
-	"largest_scc":   func(a *Analysis) *float64 { return a.LargestSCC },
-	"largest_wcc":   func(a *Analysis) *float64 { return a.LargestWCC },
-	"bow_tie.scc":   func(a *Analysis) *float64 { return part(a.BowTie, func(t *TieShare) float64 { return t.SCC }) },
-	"bow_tie.in":    func(a *Analysis) *float64 { return part(a.BowTie, func(t *TieShare) float64 { return t.In }) },
-	"bow_tie.out":   func(a *Analysis) *float64 { return part(a.BowTie, func(t *TieShare) float64 { return t.Out }) },
-	"bow_tie.other": func(a *Analysis) *float64 { return part(a.BowTie, func(t *TieShare) float64 { return t.Other }) },
-	"reciprocity":   func(a *Analysis) *float64 { return &a.Reciprocity },
-	"intra_host":    func(a *Analysis) *float64 { return a.IntraHost },
+	"largest_scc": func(a *Analysis) *float64 { return a.LargestSCC },
+	"largest_wcc": func(a *Analysis) *float64 { return a.LargestWCC },
+	"bow_tie.scc": func(a *Analysis) *float64 { return optionalField(a.BowTie, func(t *TieShare) float64 { return t.SCC }) },
+	"bow_tie.in":  func(a *Analysis) *float64 { return optionalField(a.BowTie, func(t *TieShare) float64 { return t.In }) },
+	"bow_tie.out": func(a *Analysis) *float64 { return optionalField(a.BowTie, func(t *TieShare) float64 { return t.Out }) },
+	"bow_tie.other": func(a *Analysis) *float64 {
+		return optionalField(a.BowTie, func(t *TieShare) float64 { return t.Other })
+	},
+	"reciprocity": func(a *Analysis) *float64 { return &a.Reciprocity },
+	"intra_host":  func(a *Analysis) *float64 { return a.IntraHost },
 	"reachable": func(a *Analysis) *float64 {
-		return part(a.Distances, func(d *Distances) float64 { return d.Reachable })
+		return optionalField(a.Distances, func(d *Distances) float64 { return d.Reachable })
 	},
-	"mean_distance": func(a *Analysis) *float64 { return part(a.Distances, func(d *Distances) float64 { return d.Mean }) },
+	"mean_distance": func(a *Analysis) *float64 {
+		return optionalField(a.Distances, func(d *Distances) float64 { return d.Mean })
+	},
 	"effective_diameter": func(a *Analysis) *float64 {
-		return part(a.Distances, func(d *Distances) float64 { return d.Effective })
+		return optionalField(a.Distances, func(d *Distances) float64 { return d.Effective })
 	},
-	"host_size_exponent": func(a *Analysis) *float64 { return part(a.HostLaw, func(l *LawFigures) float64 { return l.Exponent }) },
+	"host_size_exponent": func(a *Analysis) *float64 {
+		return optionalField(a.HostLaw, func(l *LawFigures) float64 { return l.Exponent })
+	},
 }
 
-func part[T any](v *T, get func(*T) float64) *float64 {
+func optionalField[T any](v *T, get func(*T) float64) *float64 {
 	if v == nil {
 		return nil
 	}

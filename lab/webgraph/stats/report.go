@@ -16,9 +16,9 @@ import (
 func (a *Analysis) WriteReport(w io.Writer, name string, profile *Profile) error {
 	p := report.Page{
 		Title: "The web graph " + name,
-		Intro: fmt.Sprintf("%s pages, %s links, %.4g links a page; seed %d. Figures with +- are estimates from samples, with 95 %% intervals where they stand beside clustering and standard errors elsewhere; the others are exact.", whole(a.Nodes), whole(a.Links), a.MeanOut, a.Seed),
+		Intro: fmt.Sprintf("%s pages, %s links, %.4g links a page; seed %d. Figures with +- are estimates from samples, with 95 %% intervals where they stand beside clustering and standard errors elsewhere; the others are exact.", formatThousands(a.Nodes), formatThousands(a.Links), a.MeanOut, a.Seed),
 	}
-	p.Sections = append(p.Sections, a.comparison(profile), a.degreeSection())
+	p.Sections = append(p.Sections, a.profileComparison(profile), a.degreeSection())
 	for _, s := range []*report.Section{a.componentSection(), a.rankSection(), a.distanceSection(), a.denseSection(), a.hostSection()} {
 		if s != nil {
 			p.Sections = append(p.Sections, *s)
@@ -28,17 +28,17 @@ func (a *Analysis) WriteReport(w io.Writer, name string, profile *Profile) error
 	return p.Write(w)
 }
 
-func num(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+func formatFloat4(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
-func opt(v *float64) string {
+func formatOptional(v *float64) string {
 	if v == nil {
 		return "-"
 	}
-	return num(*v)
+	return formatFloat4(*v)
 }
 
-// whole prints a number with commas between the thousands.
-func whole(v int64) string {
+// formatThousands prints a number with commas between the thousands.
+func formatThousands(v int64) string {
 	s := strconv.FormatInt(v, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -49,15 +49,15 @@ func whole(v int64) string {
 // space is one at which no line breaks.
 const space = "\u00a0"
 
-// pm prints a value with its error, unless that is 0.
-func pm(v, err float64) string {
+// formatWithError prints a value with its error, unless that is 0.
+func formatWithError(v, err float64) string {
 	if err == 0 {
-		return num(v)
+		return formatFloat4(v)
 	}
-	return num(v) + space + "+-" + space + strconv.FormatFloat(err, 'g', 2, 64)
+	return formatFloat4(v) + space + "+-" + space + strconv.FormatFloat(err, 'g', 2, 64)
 }
 
-func (a *Analysis) comparison(p *Profile) report.Section {
+func (a *Analysis) profileComparison(p *Profile) report.Section {
 	s := report.Section{Title: "Beside real webs"}
 	if p == nil || len(a.Compare) == 0 {
 		s.Text = "No profile of real webs was given."
@@ -74,7 +74,7 @@ func (a *Analysis) comparison(p *Profile) report.Section {
 		case !c.Within:
 			word = "outside"
 		}
-		t.Rows = append(t.Rows, []string{c.Figure, opt(c.Value), num(c.Known), strings.Join([]string{num(c.Low), "to", num(c.High)}, space), strings.ReplaceAll(word, " ", space)})
+		t.Rows = append(t.Rows, []string{c.Figure, formatOptional(c.Value), formatFloat4(c.Known), strings.Join([]string{formatFloat4(c.Low), "to", formatFloat4(c.High)}, space), strings.ReplaceAll(word, " ", space)})
 		if c.Source != "" {
 			others = append(others, c.Figure+": "+c.Source)
 		}
@@ -90,11 +90,11 @@ func (a *Analysis) degreeSection() report.Section {
 	s := report.Section{
 		Title: "Degrees",
 		Text: fmt.Sprintf("%s pages (%.3g %%) are linked by none, %s (%.3g %%) link to none; %s links lead from a page to itself. The greatest in-degree is %s, the greatest out-degree %s. Of the links, %.3g %% are answered by one the other way%s.",
-			whole(a.NoIn), 100*share(a.NoIn, a.Nodes), whole(a.NoOut), 100*share(a.NoOut, a.Nodes), whole(a.Loops), whole(a.MaxIn), whole(a.MaxOut), 100*a.Reciprocity, a.intraText()),
+			formatThousands(a.NoIn), 100*quotientShare(a.NoIn, a.Nodes), formatThousands(a.NoOut), 100*quotientShare(a.NoOut, a.Nodes), formatThousands(a.Loops), formatThousands(a.MaxIn), formatThousands(a.MaxOut), 100*a.Reciprocity, a.intraText()),
 	}
 	if a.InLaw != nil || a.OutLaw != nil {
 		t := report.Table{Title: "Power laws by discrete maximum likelihood", Header: lawHeader}
-		t.Rows = append(t.Rows, a.InLaw.row("in-degree"), a.OutLaw.row("out-degree"))
+		t.Rows = append(t.Rows, a.InLaw.lawRow("in-degree"), a.OutLaw.lawRow("out-degree"))
 		s.Tables = append(s.Tables, t)
 	}
 	if a.degrees != nil {
@@ -113,8 +113,8 @@ func (a *Analysis) intraText() string {
 
 var lawHeader = []string{"", "exponent", "shift", "from", "values", "KS distance", "bootstrap p", "against a lognormal", "Vuong"}
 
-// row prints a law; nil as dashes.
-func (l *LawFigures) row(name string) []string {
+// lawRow prints a law; nil as dashes.
+func (l *LawFigures) lawRow(name string) []string {
 	name = strings.ReplaceAll(name, "-", "\u2011") // a hyphen at which no line breaks
 	if l == nil {
 		return []string{name, "-", "-", "-", "-", "-", "-", "-", "-"}
@@ -124,7 +124,7 @@ func (l *LawFigures) row(name string) []string {
 		p = fmt.Sprintf("%.3g"+space+"(%d)", *l.P, l.Replications)
 	}
 	return []string{
-		name, pm(l.Exponent, l.StdErr), num(l.Shift), whole(l.Xmin), whole(l.Tail), num(l.Distance), p, num(l.Lognormal.Ratio), num(l.Lognormal.Vuong),
+		name, formatWithError(l.Exponent, l.StdErr), formatFloat4(l.Shift), formatThousands(l.Xmin), formatThousands(l.Tail), formatFloat4(l.Distance), p, formatFloat4(l.Lognormal.Ratio), formatFloat4(l.Lognormal.Vuong),
 	}
 }
 
@@ -161,7 +161,7 @@ func lawFigure(title, label string, h *powerlaw.Histogram, l *LawFigures) []repo
 	left, last := h.Total(), 0.
 	for v, c := range h.All() {
 		if x := float64(v); last == 0 || x >= last*1.03 || c == left {
-			seen.X, seen.Y = append(seen.X, x), append(seen.Y, share(left, h.Total()))
+			seen.X, seen.Y = append(seen.X, x), append(seen.Y, quotientShare(left, h.Total()))
 			last = x
 		}
 		left -= c
@@ -171,21 +171,21 @@ func lawFigure(title, label string, h *powerlaw.Histogram, l *LawFigures) []repo
 		f.Caption = "Complementary cumulative distribution."
 		return []report.Figure{f}
 	}
-	line := report.Series{Name: l.formula()}
+	line := report.Series{Name: l.lawFormula()}
 	for x := float64(l.Xmin); x <= float64(h.Max()); x = math.Ceil(x * 1.1) {
 		line.X = append(line.X, x)
-		line.Y = append(line.Y, l.law.CCDF(int64(x))*share(l.Tail, h.Total()))
+		line.Y = append(line.Y, l.law.CCDF(int64(x))*quotientShare(l.Tail, h.Total()))
 	}
 	f.Series = append(f.Series, line)
 	f.Caption = fmt.Sprintf("Complementary cumulative distribution with the law fitted from %d on: %s.", l.Xmin, l.Verdict())
 	if l.Pure != nil {
-		f.Caption += fmt.Sprintf(" The pure power that fits best has exponent %s from %d on.", pm(l.Pure.Exponent, l.Pure.StdErr), l.Pure.Xmin)
+		f.Caption += fmt.Sprintf(" The pure power that fits best has exponent %s from %d on.", formatWithError(l.Pure.Exponent, l.Pure.StdErr), l.Pure.Xmin)
 	}
 	return []report.Figure{f}
 }
 
-// formula names the law as a power of x.
-func (l *LawFigures) formula() string {
+// lawFormula names the law as a power of x.
+func (l *LawFigures) lawFormula() string {
 	if l.Shift == 0 {
 		return fmt.Sprintf("x^-%.3g", l.Exponent)
 	}
@@ -199,9 +199,9 @@ func (a *Analysis) componentSection() *report.Section {
 	s := &report.Section{
 		Title: "Components",
 		Text: fmt.Sprintf("%s strong components; the largest holds %.4g %% of the pages. %s weak components; the largest holds %.4g %%.",
-			whole(*a.Strong), 100**a.LargestSCC, whole(*a.Weak), 100**a.LargestWCC),
+			formatThousands(*a.Strong), 100**a.LargestSCC, formatThousands(*a.Weak), 100**a.LargestWCC),
 	}
-	s.Figures = append(s.Figures, report.Figure{Title: "Bow-tie", Drawing: a.BowTie.draw(), Caption: "Pages by their place around the largest strong component: areas are proportional to shares."})
+	s.Figures = append(s.Figures, report.Figure{Title: "Bow-tie", Drawing: a.BowTie.drawBowTie(), Caption: "Pages by their place around the largest strong component: areas are proportional to shares."})
 	if len(a.sccSizes) > 1 {
 		f := report.Figure{
 			Title: "Strong components", Caption: "How many there are of each size.",
@@ -232,7 +232,7 @@ func (a *Analysis) rankSection() *report.Section {
 	}
 	t := report.Table{Title: "Highest ranks", Header: []string{"page", "rank", "times the mean", "in-degree"}}
 	for _, p := range r.Top {
-		t.Rows = append(t.Rows, []string{whole(int64(p.Page)), num(p.Rank), num(p.Rank * float64(a.Nodes)), whole(p.Links)})
+		t.Rows = append(t.Rows, []string{formatThousands(int64(p.Page)), formatFloat4(p.Rank), formatFloat4(p.Rank * float64(a.Nodes)), formatThousands(p.Links)})
 	}
 	s.Tables = append(s.Tables, t)
 	f := report.Figure{
@@ -244,7 +244,7 @@ func (a *Analysis) rankSection() *report.Section {
 	for i, c := range r.counts {
 		if c > 0 {
 			pts.X = append(pts.X, math.Pow(10, lowest+float64(i)/perDecade))
-			pts.Y = append(pts.Y, share(left, a.Nodes))
+			pts.Y = append(pts.Y, quotientShare(left, a.Nodes))
 		}
 		left -= c
 	}
@@ -265,7 +265,7 @@ func (a *Analysis) distanceSection() *report.Section {
 		how = fmt.Sprintf("by HyperBall, %d runs with %d registers a page; +- are standard errors from the spread of the runs", d.Runs, 1<<d.Log2Registers)
 	}
 	s := &report.Section{Title: "Distances", Text: fmt.Sprintf("Along the direction of links, %s. %s of the ordered pairs of pages are joined; their mean distance is %s, and 90 %% of them are within %s links. The farthest pair found is %d links apart. The mean of 1/distance over all pairs is %s.",
-		how, pm(d.Reachable, d.ReachableError), pm(d.Mean, d.MeanError), pm(d.Effective, d.EffectiveError), d.Longest, pm(d.Efficiency, d.EfficiencyError))}
+		how, formatWithError(d.Reachable, d.ReachableError), formatWithError(d.Mean, d.MeanError), formatWithError(d.Effective, d.EffectiveError), d.Longest, formatWithError(d.Efficiency, d.EfficiencyError))}
 	if d.CutOff {
 		s.Text += " The search was ended by its bound on rounds: all these figures are too small."
 	}
@@ -295,7 +295,7 @@ func (a *Analysis) denseSection() *report.Section {
 		if !c.Exact {
 			how = fmt.Sprintf("from %d pairs of neighbours each, 95 %% intervals", c.Wedges)
 		}
-		text = append(text, fmt.Sprintf("Clustering, directions left out of account: mean over pages %s, over all pairs of neighbours %s (%s).", pm(c.Local, c.LocalError), pm(c.Transitivity, c.TransitivityError), how))
+		text = append(text, fmt.Sprintf("Clustering, directions left out of account: mean over pages %s, over all pairs of neighbours %s (%s).", formatWithError(c.Local, c.LocalError), formatWithError(c.Transitivity, c.TransitivityError), how))
 	}
 	if a.Core != nil {
 		text = append(text, fmt.Sprintf("The innermost core holds %d pages with at least %d neighbours inside it each.", a.Core.Pages, a.Core.Max))
@@ -312,7 +312,7 @@ func (a *Analysis) denseSection() *report.Section {
 		line := report.Series{Style: report.Steps}
 		left := a.Nodes
 		for k, c := range a.coreCounts {
-			line.X, line.Y = append(line.X, float64(k)), append(line.Y, share(left, a.Nodes))
+			line.X, line.Y = append(line.X, float64(k)), append(line.Y, quotientShare(left, a.Nodes))
 			left -= c
 		}
 		s.Figures = append(s.Figures, report.Figure{
@@ -331,7 +331,7 @@ func (a *Analysis) hostSection() *report.Section {
 	s := &report.Section{Title: "Hosts", Text: fmt.Sprintf("%d hosts with %.4g pages in the mean and %d at most; %d have one page. %d hosts are linked by no other, %d link to no other; %d pairs of hosts are linked. The mean over hosts of the share of links inside is %.3g.",
 		h.Hosts, h.Mean, h.Greatest, h.Single, h.NoIn, h.NoOut, h.Links, h.Internal)}
 	if a.HostLaw != nil {
-		s.Tables = append(s.Tables, report.Table{Header: lawHeader, Rows: [][]string{a.HostLaw.row("pages of a host")}})
+		s.Tables = append(s.Tables, report.Table{Header: lawHeader, Rows: [][]string{a.HostLaw.lawRow("pages of a host")}})
 	}
 	s.Figures = lawFigure("Sizes of hosts", "pages of the host", h.Pages, a.HostLaw)
 	return s
@@ -342,7 +342,7 @@ func (a *Analysis) workSection() report.Section {
 	t := report.Table{Header: []string{"step", "seconds"}}
 	for _, name := range append([]string{"degrees"}, stepNames...) {
 		if sec, ok := a.Seconds[name]; ok {
-			t.Rows = append(t.Rows, []string{name, num(sec)})
+			t.Rows = append(t.Rows, []string{name, formatFloat4(sec)})
 		}
 	}
 	s.Tables = append(s.Tables, t)

@@ -35,20 +35,20 @@ func FindHosts(ctx context.Context, g Graph, tell Progress) (*HostFigures, error
 		for u := first; u < first+pages; u++ {
 			of[u] = uint32(i)
 		}
-		sizes.add(int64(pages))
+		sizes.countDegree(int64(pages))
 		f.Greatest = max(f.Greatest, int64(pages))
 		if pages == 1 {
 			f.Single++
 		}
 	}
-	f.Pages = sizes.histogram()
-	linked := newSet(n)
+	f.Pages = sizes.drainHistogram()
+	linked := newPageSet(n)
 	last := make([]uint32, n) // the last host seen to link there, plus 1
 	var shares float64
 	sharing := 0
 	t := ticker{ctx, tell, int64(n)}
 	for i := range n {
-		if err := t.at(int64(i)); err != nil {
+		if err := t.checkEvery(int64(i)); err != nil {
 			return nil, err
 		}
 		first, pages := h.SiteSpan(i)
@@ -61,7 +61,7 @@ func FindHosts(ctx context.Context, g Graph, tell Progress) (*HostFigures, error
 					inside++
 				case last[k] != uint32(i)+1:
 					last[k] = uint32(i) + 1
-					linked.add(k)
+					linked.addPage(k)
 					abroad++
 				}
 			}
@@ -76,7 +76,7 @@ func FindHosts(ctx context.Context, g Graph, tell Progress) (*HostFigures, error
 		}
 	}
 	for i := range uint32(n) {
-		if !linked.has(i) {
+		if !linked.hasPage(i) {
 			f.NoIn++
 		}
 	}

@@ -20,8 +20,8 @@ func (c *Components) Share() float64 {
 	return float64(c.Sizes[c.Largest]) / float64(len(c.Of))
 }
 
-// measure fills in Sizes and Largest for count components.
-func (c *Components) measure(count int) {
+// measureComponents fills in Sizes and Largest for count components.
+func (c *Components) measureComponents(count int) {
 	c.Sizes = make([]uint32, count)
 	for _, k := range c.Of {
 		c.Sizes[k]++
@@ -50,7 +50,7 @@ type frame struct {
 // It takes up to 12 bytes a page, and 12 for each page of the deepest path.
 func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	n := g.Nodes()
-	core, err := around(ctx, g)
+	core, err := strongComponentAround(ctx, g)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	position, component := uint32(1), uint32(n)
 	seen := int64(0)
 	if n > 0 {
-		for _, u := range core.pages(nil) {
+		for _, u := range core.appendPagesTo(nil) {
 			place[u] = component
 			seen++
 		}
@@ -106,7 +106,7 @@ func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 			inner := f.inner
 			path = path[:len(path)-1]
 			seen++
-			if err := t.at(seen); err != nil {
+			if err := t.checkEvery(seen); err != nil {
 				return nil, err
 			}
 			if inner {
@@ -127,45 +127,45 @@ func Strong(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 		place[u] = uint32(n) - place[u]
 	}
 	c := &Components{Of: place}
-	c.measure(n - int(component))
+	c.measureComponents(n - int(component))
 	return c, nil
 }
 
-// around returns the strong component of the page with the greatest product of
+// strongComponentAround returns the strong component of the page with the greatest product of
 // links both ways.
-func around(ctx context.Context, g Graph) (set, error) {
+func strongComponentAround(ctx context.Context, g Graph) (set, error) {
 	n := g.Nodes()
 	var best uint32
 	most := -1
 	t := ticker{ctx: ctx}
 	for u := range uint32(n) {
-		if err := t.at(int64(u)); err != nil {
+		if err := t.checkEvery(int64(u)); err != nil {
 			return nil, err
 		}
 		if p := len(g.Out(u)) * len(g.In(u)); p > most {
 			best, most = u, p
 		}
 	}
-	down, up := newSet(n), newSet(n)
+	down, up := newPageSet(n), newPageSet(n)
 	if n == 0 {
 		return up, nil
 	}
-	down.add(best)
-	if err := down.spread(ctx, n, g.Out, nil); err != nil {
+	down.addPage(best)
+	if err := down.spreadAlong(ctx, n, g.Out, nil); err != nil {
 		return nil, err
 	}
 	for i := range down { // what the page does not reach is not searched
 		down[i] = ^down[i]
 	}
-	up.add(best)
-	return up, up.spread(ctx, n, g.In, down)
+	up.addPage(best)
+	return up, up.spreadAlong(ctx, n, g.In, down)
 }
 
 // disjoint are sets of pages that are joined: each page knows one of its set
 // with a smaller number, or itself if it is the first.
 type disjoint []uint32
 
-func (p disjoint) find(u uint32) uint32 {
+func (p disjoint) findRoot(u uint32) uint32 {
 	for p[u] != u {
 		p[u] = p[p[u]]
 		u = p[u]
@@ -173,8 +173,8 @@ func (p disjoint) find(u uint32) uint32 {
 	return u
 }
 
-func (p disjoint) join(u, v uint32) {
-	a, b := p.find(u), p.find(v)
+func (p disjoint) joinSets(u, v uint32) {
+	a, b := p.findRoot(u), p.findRoot(v)
 	if a < b {
 		p[b] = a
 	} else {
@@ -194,27 +194,27 @@ func Weak(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 	}
 	t := ticker{ctx, tell, 2 * int64(n)}
 	for u := range uint32(n) {
-		if err := t.at(int64(u)); err != nil {
+		if err := t.checkEvery(int64(u)); err != nil {
 			return nil, err
 		}
 		list := g.Out(u)
 		for _, v := range list[:min(len(list), 2)] {
-			parent.join(u, v)
+			parent.joinSets(u, v)
 		}
 	}
-	main := parent.most()
+	main := parent.likelyLargestSet()
 	for u := range uint32(n) {
-		if err := t.at(int64(n) + int64(u)); err != nil {
+		if err := t.checkEvery(int64(n) + int64(u)); err != nil {
 			return nil, err
 		}
-		if parent.find(u) == parent.find(main) {
+		if parent.findRoot(u) == parent.findRoot(main) {
 			continue
 		}
 		for _, v := range g.Out(u) {
-			parent.join(u, v)
+			parent.joinSets(u, v)
 		}
 		for _, v := range g.In(u) {
-			parent.join(u, v)
+			parent.joinSets(u, v)
 		}
 	}
 	// Roots are the least pages of their components, so each is met first.
@@ -228,17 +228,17 @@ func Weak(ctx context.Context, g Graph, tell Progress) (*Components, error) {
 		}
 	}
 	c := &Components{Of: parent}
-	c.measure(int(count))
+	c.measureComponents(int(count))
 	return c, nil
 }
 
-// most returns a page of what is probably the greatest set: the commonest of a
+// likelyLargestSet returns a page of what is probably the greatest set: the commonest of a
 // thousand pages' sets. Any page would do, only slower.
-func (p disjoint) most() uint32 {
+func (p disjoint) likelyLargestSet() uint32 {
 	counts := make(map[uint32]int)
 	var best uint32
 	for i := range min(1000, len(p)) {
-		r := p.find(uint32(uint64(i) * uint64(len(p)) / 1000))
+		r := p.findRoot(uint32(uint64(i) * uint64(len(p)) / 1000))
 		counts[r]++
 		if counts[r] > counts[best] {
 			best = r

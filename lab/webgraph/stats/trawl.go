@@ -47,8 +47,8 @@ type table struct {
 	lists [][]uint32
 }
 
-// newTable makes room for lists as long as counts says.
-func newTable(counts []uint32) table {
+// newLinkTable makes room for lists as long as counts says.
+func newLinkTable(counts []uint32) table {
 	var pages, total uint64
 	for _, c := range counts {
 		total += uint64(c)
@@ -66,36 +66,36 @@ func newTable(counts []uint32) table {
 	return t
 }
 
-func (t *table) has(u uint32) bool { return t.at[u] != 0 }
+func (t *table) hasList(u uint32) bool { return t.at[u] != 0 }
 
-// of returns the list of u, nil if there is none.
-func (t *table) of(u uint32) []uint32 {
+// listOf returns the list of u, nil if there is none.
+func (t *table) listOf(u uint32) []uint32 {
 	if k := t.at[u]; k != 0 {
 		return t.lists[k-1]
 	}
 	return nil
 }
 
-func (t *table) set(u uint32, list []uint32) { t.lists[t.at[u]-1] = list }
-func (t *table) add(u, v uint32)             { t.set(u, append(t.of(u), v)) }
-func (t *table) remove(u uint32)             { t.at[u] = 0 }
+func (t *table) setList(u uint32, list []uint32) { t.lists[t.at[u]-1] = list }
+func (t *table) addToList(u, v uint32)           { t.setList(u, append(t.listOf(u), v)) }
+func (t *table) removeList(u uint32)             { t.at[u] = 0 }
 
-// without takes v out of the list of u, if both are there.
-func (t *table) without(u, v uint32) {
-	if !t.has(u) {
+// removeFromList takes v out of the list of u, if both are there.
+func (t *table) removeFromList(u, v uint32) {
+	if !t.hasList(u) {
 		return
 	}
-	list := t.of(u)
+	list := t.listOf(u)
 	if i, ok := slices.BinarySearch(list, v); ok {
-		t.set(u, slices.Delete(list, i, i+1))
+		t.setList(u, slices.Delete(list, i, i+1))
 	}
 }
 
-// common returns what is in the lists of all pages: ascending, a new slice.
-func (t *table) common(pages []uint32) []uint32 {
-	out := slices.Clone(t.of(pages[0]))
+// commonToAll returns what is in the lists of all pages: ascending, a new slice.
+func (t *table) commonToAll(pages []uint32) []uint32 {
+	out := slices.Clone(t.listOf(pages[0]))
 	for _, p := range pages[1:] {
-		out = meet(out[:0], out, t.of(p))
+		out = intersectSorted(out[:0], out, t.listOf(p))
 	}
 	return out
 }
@@ -130,44 +130,44 @@ func Trawl(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*Traw
 		opt.Steps = 10_000
 	}
 	res := &Trawled{Fans: opt.Fans, Centres: opt.Centres}
-	b, err := prune(ctx, g, opt, tell)
+	b, err := pruneCandidates(ctx, g, opt, tell)
 	if err != nil {
 		return nil, err
 	}
 	var order []uint32
 	for v := range uint32(g.Nodes()) {
-		if b.centres.has(v) {
+		if b.centres.hasList(v) {
 			b.dirty = append(b.dirty, endpoint{v, true})
 		}
 	}
 	for u := range uint32(g.Nodes()) {
-		if b.fans.has(u) {
+		if b.fans.hasList(u) {
 			order = append(order, u)
 			b.dirty = append(b.dirty, endpoint{u, false})
 		}
 	}
 	res.Candidates = int64(len(order))
-	if err := b.settle(ctx, res); err != nil {
+	if err := b.settleCores(ctx, res); err != nil {
 		return nil, err
 	}
 	// Fans with few centres first: their search is short and helps the others.
-	slices.SortStableFunc(order, func(x, y uint32) int { return len(b.fans.of(x)) - len(b.fans.of(y)) })
+	slices.SortStableFunc(order, func(x, y uint32) int { return len(b.fans.listOf(x)) - len(b.fans.listOf(y)) })
 	for _, u := range order {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		for b.fans.has(u) { // until u is taken
+		for b.fans.hasList(u) { // until u is taken
 			steps := opt.Steps
-			fans, centres := b.search(u, &steps)
+			fans, centres := b.searchCore(u, &steps)
 			if centres == nil {
 				if steps <= 0 {
 					res.Unsettled++
 				}
 				b.removeFan(u)
 			} else {
-				b.take(res, fans, centres)
+				b.takeCore(res, fans, centres)
 			}
-			if err := b.settle(ctx, res); err != nil {
+			if err := b.settleCores(ctx, res); err != nil {
 				return nil, err
 			}
 		}
@@ -175,18 +175,18 @@ func Trawl(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*Traw
 	return res, nil
 }
 
-// prune finds the pages that have enough links to and from each other. It keeps
+// pruneCandidates finds the pages that have enough links to and from each other. It keeps
 // 12 bytes a page, and then 8 a link and 24 a page of the candidates.
-func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipartite, error) {
+func pruneCandidates(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipartite, error) {
 	n := g.Nodes()
 	l := newLinksAbroad(g, opt.Within)
 	out, in := make([]uint32, n), make([]uint32, n) // 0: not a candidate
 	t := ticker{ctx, tell, int64(n)}
 	for u := range uint32(n) {
-		if err := t.at(int64(u)); err != nil {
+		if err := t.checkEvery(int64(u)); err != nil {
 			return nil, err
 		}
-		for _, v := range l.of(u) {
+		for _, v := range l.crossHostLinks(u) {
 			in[v]++
 			out[u]++
 		}
@@ -205,7 +205,7 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 		again = false
 		clear(next)
 		for u := range uint32(n) {
-			if err := t.at(int64(u)); err != nil {
+			if err := t.checkEvery(int64(u)); err != nil {
 				return nil, err
 			}
 			if out[u] < uint32(opt.Centres) {
@@ -214,7 +214,7 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 			}
 			had := out[u]
 			out[u] = 0
-			for _, v := range l.of(u) {
+			for _, v := range l.crossHostLinks(u) {
 				if in[v] >= uint32(opt.Fans) {
 					out[u]++
 				}
@@ -222,7 +222,7 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 			if out[u] < uint32(opt.Centres) {
 				out[u] = 0
 			} else {
-				for _, v := range l.of(u) {
+				for _, v := range l.crossHostLinks(u) {
 					if in[v] >= uint32(opt.Fans) {
 						next[v]++
 					}
@@ -235,15 +235,15 @@ func prune(ctx context.Context, g Graph, opt TrawlOptions, tell Progress) (*bipa
 		}
 		in, next = next, in
 	}
-	b := &bipartite{fans: newTable(out), centres: newTable(in), opt: opt}
+	b := &bipartite{fans: newLinkTable(out), centres: newLinkTable(in), opt: opt}
 	for u := range uint32(n) {
 		if out[u] == 0 {
 			continue
 		}
-		for _, v := range l.of(u) {
+		for _, v := range l.crossHostLinks(u) {
 			if in[v] >= uint32(opt.Fans) {
-				b.fans.add(u, v)
-				b.centres.add(v, u)
+				b.fans.addToList(u, v)
+				b.centres.addToList(v, u)
 			}
 		}
 	}
@@ -267,9 +267,9 @@ func newLinksAbroad(g Graph, within bool) *linksAbroad {
 	return l
 }
 
-// of returns the different pages of other hosts that u links to, ascending.
+// crossHostLinks returns the different pages of other hosts that u links to, ascending.
 // Pages are best asked for in ascending order.
-func (l *linksAbroad) of(u uint32) []uint32 {
+func (l *linksAbroad) crossHostLinks(u uint32) []uint32 {
 	list := l.r.outLinks(u)
 	if l.hosts == nil {
 		return list

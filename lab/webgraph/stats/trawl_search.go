@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// settle looks at every fan and centre that lost links: those with too few are
+// settleCores looks at every fan and centre that lost links: those with too few are
 // removed, those with exactly enough are settled.
-func (b *bipartite) settle(ctx context.Context, res *Trawled) error {
+func (b *bipartite) settleCores(ctx context.Context, res *Trawled) error {
 	for i := 0; len(b.dirty) > 0; i++ {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return ctx.Err()
@@ -24,13 +24,13 @@ func (b *bipartite) settle(ctx context.Context, res *Trawled) error {
 }
 
 func (b *bipartite) settleFan(res *Trawled, u uint32) {
-	centres := b.fans.of(u)
+	centres := b.fans.listOf(u)
 	switch {
-	case !b.fans.has(u) || len(centres) > b.opt.Centres:
+	case !b.fans.hasList(u) || len(centres) > b.opt.Centres:
 		return
 	case len(centres) == b.opt.Centres:
-		if fans := b.centres.common(centres); len(fans) >= b.opt.Fans {
-			b.take(res, fans, slices.Clone(centres))
+		if fans := b.centres.commonToAll(centres); len(fans) >= b.opt.Fans {
+			b.takeCore(res, fans, slices.Clone(centres))
 			return
 		}
 	}
@@ -38,24 +38,24 @@ func (b *bipartite) settleFan(res *Trawled, u uint32) {
 }
 
 func (b *bipartite) settleCentre(res *Trawled, v uint32) {
-	fans := b.centres.of(v)
+	fans := b.centres.listOf(v)
 	switch {
-	case !b.centres.has(v) || len(fans) > b.opt.Fans:
+	case !b.centres.hasList(v) || len(fans) > b.opt.Fans:
 		return
 	case len(fans) == b.opt.Fans:
-		if centres := b.fans.common(fans); len(centres) >= b.opt.Centres {
-			b.take(res, slices.Clone(fans), centres)
+		if centres := b.fans.commonToAll(fans); len(centres) >= b.opt.Centres {
+			b.takeCore(res, slices.Clone(fans), centres)
 			return
 		}
 	}
 	b.removeCentre(v)
 }
 
-// take notes a core, with all centres that its fans share, and removes its fans.
-func (b *bipartite) take(res *Trawled, fans, centres []uint32) {
+// takeCore notes a core, with all centres that its fans share, and removes its fans.
+func (b *bipartite) takeCore(res *Trawled, fans, centres []uint32) {
 	res.Count++
 	res.Covered += int64(len(fans))
-	c := BipartiteCore{Fans: fans, Centres: b.fans.common(fans)}
+	c := BipartiteCore{Fans: fans, Centres: b.fans.commonToAll(fans)}
 	if len(c.Centres) < len(centres) {
 		c.Centres = centres
 	}
@@ -71,23 +71,23 @@ func (b *bipartite) take(res *Trawled, fans, centres []uint32) {
 }
 
 func (b *bipartite) removeFan(u uint32) {
-	for _, v := range b.fans.of(u) {
-		b.centres.without(v, u)
+	for _, v := range b.fans.listOf(u) {
+		b.centres.removeFromList(v, u)
 		b.dirty = append(b.dirty, endpoint{v, true})
 	}
-	b.fans.remove(u)
+	b.fans.removeList(u)
 }
 
 func (b *bipartite) removeCentre(v uint32) {
-	for _, u := range b.centres.of(v) {
-		b.fans.without(u, v)
+	for _, u := range b.centres.listOf(v) {
+		b.fans.removeFromList(u, v)
 		b.dirty = append(b.dirty, endpoint{u, false})
 	}
-	b.centres.remove(v)
+	b.centres.removeList(v)
 }
 
-// meet appends to buf what is in both ascending lists. buf may be a[:0].
-func meet(buf, a, b []uint32) []uint32 {
+// intersectSorted appends to buf what is in both ascending lists. buf may be a[:0].
+func intersectSorted(buf, a, b []uint32) []uint32 {
 	j := 0
 	for _, v := range a {
 		for j < len(b) && b[j] < v {
@@ -100,15 +100,15 @@ func meet(buf, a, b []uint32) []uint32 {
 	return buf
 }
 
-// search looks for a core that fan u is in: a set of its centres that have
+// searchCore looks for a core that fan u is in: a set of its centres that have
 // enough fans in common, depth first; sets of centres whose common fans are
 // already too few are not continued. It returns nil if there is none or steps
 // are used up.
-func (b *bipartite) search(u uint32, steps *int) (fans, centres []uint32) {
-	all := b.fans.of(u)
+func (b *bipartite) searchCore(u uint32, steps *int) (fans, centres []uint32) {
+	all := b.fans.listOf(u)
 	// Centres with few fans first: they cut most.
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(x, y uint32) int { return len(b.centres.of(x)) - len(b.centres.of(y)) })
+	slices.SortStableFunc(all, func(x, y uint32) int { return len(b.centres.listOf(x)) - len(b.centres.listOf(y)) })
 	chosen := make([]uint32, 0, b.opt.Centres)
 	var down func(i int, shared []uint32) []uint32
 	down = func(i int, shared []uint32) []uint32 {
@@ -119,9 +119,9 @@ func (b *bipartite) search(u uint32, steps *int) (fans, centres []uint32) {
 			if *steps--; *steps <= 0 {
 				return nil
 			}
-			next := b.centres.of(all[i])
+			next := b.centres.listOf(all[i])
 			if shared != nil {
-				next = meet(nil, shared, next)
+				next = intersectSorted(nil, shared, next)
 			}
 			if len(next) < b.opt.Fans {
 				continue
