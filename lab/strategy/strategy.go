@@ -89,16 +89,16 @@ func Load(file, src, dialect string, set map[string]string) (*Script, error) {
 		if dialect == Thesis {
 			d = syntax.Thesis
 		}
-		return load(file, src, d, set), nil
+		return loadScript(file, src, d, set), nil
 	case Auto, "":
 	default:
 		return nil, fmt.Errorf("no dialect %q; there are %s, %s and %s", dialect, Auto, Strict, Thesis)
 	}
-	s := load(file, src, syntax.Strict, set)
+	s := loadScript(file, src, syntax.Strict, set)
 	if s.Errors == 0 {
 		return s, nil
 	}
-	t := load(file, src, syntax.Thesis, set)
+	t := loadScript(file, src, syntax.Thesis, set)
 	if t.Errors > 0 || t.Dialect == s.Dialect { // the script may choose itself
 		return s, nil
 	}
@@ -113,7 +113,7 @@ func Load(file, src, dialect string, set map[string]string) (*Script, error) {
 	return t, nil
 }
 
-func load(file, src string, d syntax.Dialect, set map[string]string) *Script {
+func loadScript(file, src string, d syntax.Dialect, set map[string]string) *Script {
 	var diag syntax.Diagnostics
 	tree := syntax.Parse(src, d, &diag)
 	s := &Script{File: file, Source: src, Dialect: tree.Dialect}
