@@ -20,12 +20,12 @@ func Check(s *syntax.Script, opt Options, diag *syntax.Diagnostics) *Program {
 	c := &checker{diag: diag, dialect: s.Dialect, set: maps.Clone(opt.Set), prog: &Program{}, attrs: map[string]*Attr{}}
 	c.builtinAttrs()
 	c.scope = &scope{names: map[string]any{}}
-	c.decls(s.Decls)
+	c.checkDeclarations(s.Decls)
 	for _, p := range c.bodies {
 		c.procBody(p.proc, p.decl)
 	}
-	c.unused(c.scope)
-	c.prog.Body = c.stmts(s.Body.List)
+	c.warnUnused(c.scope)
+	c.prog.Body = c.checkStmts(s.Body.List)
 	c.prog.Frame = c.frameOf(c.prog.Globals)
 	c.unusedGlobals()
 	for _, name := range slices.Sorted(maps.Keys(c.set)) {
@@ -67,7 +67,7 @@ type scope struct {
 	outer *scope
 }
 
-func (s *scope) find(name string) any {
+func (s *scope) findName(name string) any {
 	for ; s != nil; s = s.outer {
 		if v, ok := s.names[name]; ok {
 			return v
@@ -76,13 +76,13 @@ func (s *scope) find(name string) any {
 	return nil
 }
 
-func (c *checker) errorf(e syntax.Expr, format string, args ...any) *Expr {
+func (c *checker) reportErrorf(e syntax.Expr, format string, args ...any) *Expr {
 	at, end := e.Span()
 	c.diag.Errorf(at, end, format, args...)
 	return &Expr{Op: OpConst, Type: invalidType, Pos: at, End: end}
 }
 
-func (c *checker) errorAt(n syntax.Name, format string, args ...any) {
+func (c *checker) reportErrorAt(n syntax.Name, format string, args ...any) {
 	c.diag.Errorf(n.Pos, n.Pos.Col+len(n.Text), format, args...)
 }
 
@@ -104,57 +104,57 @@ func (c *checker) builtinAttrs() {
 	c.prog.Attrs = []*Attr{visited}
 }
 
-// declare puts a name into the innermost scope.
-func (c *checker) declare(n syntax.Name, v any) {
+// declareName puts a name into the innermost scope.
+func (c *checker) declareName(n syntax.Name, v any) {
 	if _, ok := c.scope.names[n.Text]; ok {
-		c.errorAt(n, "%q is declared twice", n.Text)
+		c.reportErrorAt(n, "%q is declared twice", n.Text)
 		return
 	}
 	c.scope.names[n.Text] = v
 }
 
-func (c *checker) decls(ds []syntax.Decl) {
+func (c *checker) checkDeclarations(ds []syntax.Decl) {
 	for _, d := range ds {
 		if a, ok := d.(*syntax.AttrSection); ok { // queues of any section may be sorted by them
 			if c.proc != nil {
 				for _, v := range a.List {
-					c.errorAt(v.Names[0], "attributes are declared outside of procedures")
+					c.reportErrorAt(v.Names[0], "attributes are declared outside of procedures")
 				}
 				continue
 			}
-			c.attributes(a)
+			c.declareAttributes(a)
 		}
 	}
 	for _, d := range ds {
 		switch d := d.(type) {
 		case *syntax.ConstSection:
 			for _, k := range d.List {
-				c.constant(k)
+				c.declareConstant(k)
 			}
 		case *syntax.VarSection:
 			for _, v := range d.List {
-				c.vars(v)
+				c.declareVariables(v)
 			}
 		case *syntax.Proc:
 			if c.proc != nil {
-				c.errorAt(d.Name, "a procedure cannot be declared inside another")
+				c.reportErrorAt(d.Name, "a procedure cannot be declared inside another")
 				continue
 			}
-			c.heading(d)
+			c.checkHeading(d)
 		}
 	}
 }
 
-func (c *checker) attributes(s *syntax.AttrSection) {
+func (c *checker) declareAttributes(s *syntax.AttrSection) {
 	for _, d := range s.List {
-		t := c.typ(d.Type)
+		t := c.resolveType(d.Type)
 		for _, n := range d.Names {
 			if n.Param != "" {
-				c.errorAt(n, "an attribute has no parameter")
+				c.reportErrorAt(n, "an attribute has no parameter")
 			}
-			if !t.scalar() || t.Kind == String {
+			if !t.isScalar() || t.Kind == String {
 				if t.Kind != Invalid {
-					c.errorAt(n, "an attribute is an integer, real, boolean or node, not %s", t)
+					c.reportErrorAt(n, "an attribute is an integer, real, boolean or node, not %s", t)
 				}
 				t = invalidType
 			}
@@ -162,9 +162,9 @@ func (c *checker) attributes(s *syntax.AttrSection) {
 			case old != nil && n.Text == "visited" && t.Kind == Boolean:
 				continue // every node has it
 			case old != nil && (old.Builtin == Outlinks || old.Builtin == Inlinks || n.Text == "visited"):
-				c.errorAt(n, "every node has %q already, of type %s", n.Text, old.Type)
+				c.reportErrorAt(n, "every node has %q already, of type %s", n.Text, old.Type)
 			case old != nil && old.Builtin == Declared:
-				c.errorAt(n, "attribute %q is declared twice", n.Text)
+				c.reportErrorAt(n, "attribute %q is declared twice", n.Text)
 			default:
 				a := &Attr{Name: n.Text, Type: t, Column: len(c.prog.Attrs), at: n.Pos}
 				c.attrs[n.Text] = a
@@ -174,15 +174,15 @@ func (c *checker) attributes(s *syntax.AttrSection) {
 	}
 }
 
-// typ resolves a type as written.
-func (c *checker) typ(t *syntax.Type) *Type {
+// resolveType resolves a type as written.
+func (c *checker) resolveType(t *syntax.Type) *Type {
 	bad := func(at syntax.Pos, format string, args ...any) *Type {
 		c.diag.Errorf(at, at.Col+1, format, args...)
 		return invalidType
 	}
 	elem := func(what string) *Type {
-		e := c.typ(t.Elem)
-		if e.Kind != Invalid && !e.scalar() {
+		e := c.resolveType(t.Elem)
+		if e.Kind != Invalid && !e.isScalar() {
 			return bad(t.Elem.Pos, "%s holds integers, reals, booleans, strings or nodes, not %s", what, e)
 		}
 		return e
@@ -213,7 +213,7 @@ func (c *checker) typ(t *syntax.Type) *Type {
 	case syntax.Array:
 		return &Type{Kind: Array, Elem: elem("an array")}
 	case syntax.Map:
-		k, e := c.typ(t.Key), elem("a map")
+		k, e := c.resolveType(t.Key), elem("a map")
 		if k.Kind != Invalid && k.Kind != Integer && k.Kind != String && k.Kind != Node {
 			return bad(t.Key.Pos, "the keys of a map are integers, strings or nodes, not %s", k)
 		}
@@ -245,12 +245,12 @@ func (c *checker) sortedBy(by string, at syntax.Pos, elem *Type) *Type {
 		}
 		return invalidType
 	}
-	c.use(a)
+	c.noteAttributeUse(a)
 	return &Type{Kind: Sorted, Elem: nodeType, By: a}
 }
 
-// use notes that an attribute is used.
-func (c *checker) use(a *Attr) {
+// noteAttributeUse notes that an attribute is used.
+func (c *checker) noteAttributeUse(a *Attr) {
 	a.used = true
 	switch a.Builtin {
 	case Depth:
@@ -262,9 +262,9 @@ func (c *checker) use(a *Attr) {
 	}
 }
 
-// vars declares variables, in the current procedure or globally.
-func (c *checker) vars(d *syntax.VarDecl) []*Var {
-	t := c.typ(d.Type)
+// declareVariables declares variables, in the current procedure or globally.
+func (c *checker) declareVariables(d *syntax.VarDecl) []*Var {
+	t := c.resolveType(d.Type)
 	var list []*Var
 	for _, n := range d.Names {
 		v := &Var{Name: n.Text, Type: t, Local: c.proc != nil, ByRef: d.ByRef, at: n.Pos}
@@ -280,12 +280,12 @@ func (c *checker) vars(d *syntax.VarDecl) []*Var {
 			c.diag.Errorf(n.At, n.At.Col+len(n.Param), "only a queue (sorted by an attribute) and a file (its path) have a parameter, not %s", t)
 		}
 		if v.Type.Kind == File && v.Local {
-			c.errorAt(n, "a file is declared outside of procedures")
+			c.reportErrorAt(n, "a file is declared outside of procedures")
 		}
 		if v.Type.Kind == AOQ || v.Type.Kind == File {
 			c.prog.Uses.Server = c.prog.Uses.Server || v.Type.Kind == AOQ
 		}
-		c.declare(n, v)
+		c.declareName(n, v)
 		list = append(list, v)
 		if c.proc != nil {
 			c.proc.Locals = append(c.proc.Locals, v)
@@ -296,17 +296,17 @@ func (c *checker) vars(d *syntax.VarDecl) []*Var {
 	return list
 }
 
-func (c *checker) heading(d *syntax.Proc) {
+func (c *checker) checkHeading(d *syntax.Proc) {
 	p := &Proc{Name: d.Name.Text, at: d.Name.Pos}
-	c.declare(d.Name, p)
+	c.declareName(d.Name, p)
 	outer := c.scope
 	c.scope, c.proc = &scope{names: map[string]any{}}, p // parameters are declared again with the body
 	for _, v := range d.Params {
-		p.Params = append(p.Params, c.vars(v)...)
+		p.Params = append(p.Params, c.declareVariables(v)...)
 	}
 	if d.Result != nil {
-		t := c.typ(d.Result)
-		if !t.scalar() && t.Kind != Invalid {
+		t := c.resolveType(d.Result)
+		if !t.isScalar() && t.Kind != Invalid {
 			c.diag.Errorf(d.Result.Pos, d.Result.Pos.Col+1, "a function's value is an integer, real, boolean, string or node, not %s", t)
 			t = invalidType
 		}
@@ -325,13 +325,13 @@ func (c *checker) procBody(p *Proc, d *syntax.Proc) {
 		c.scope.names[v.Name] = v
 		v.assigned, v.param = true, true
 	}
-	c.decls(d.Decls)
-	p.Body = c.stmts(d.Body.List)
+	c.checkDeclarations(d.Decls)
+	p.Body = c.checkStmts(d.Body.List)
 	p.Frame = c.frameOf(p.Locals)
 	if p.Result != nil && !p.Result.assigned {
 		c.diag.Warnf(p.at, p.at.Col+len(p.Name), "function %q never gets a value: assign to its name", p.Name)
 	}
-	c.unused(c.scope)
+	c.warnUnused(c.scope)
 	c.scope, c.proc = c.scope.outer, nil
 }
 
@@ -345,9 +345,9 @@ func (c *checker) frameOf(vars []*Var) Frame {
 			n = &f.StringRefs
 		case v.Type.Kind == String:
 			n = &f.Strings
-		case v.Type.scalar() && v.ByRef:
+		case v.Type.isScalar() && v.ByRef:
 			n = &f.Refs
-		case v.Type.scalar():
+		case v.Type.isScalar():
 		default:
 			n = &f.Objects
 		}

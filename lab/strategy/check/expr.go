@@ -10,11 +10,11 @@ import (
 	"github.com/freshet/freshet/lab/strategy/syntax"
 )
 
-// expr types an expression that must have a value.
-func (c *checker) expr(x syntax.Expr) *Expr {
+// checkExpr types an expression that must have a value.
+func (c *checker) checkExpr(x syntax.Expr) *Expr {
 	e := c.exprOrCall(x)
 	if e.Type.Kind == None {
-		return c.errorf(x, "this call has no value")
+		return c.reportErrorf(x, "this call has no value")
 	}
 	return e
 }
@@ -25,23 +25,23 @@ func (c *checker) exprOrCall(x syntax.Expr) *Expr {
 	case *syntax.Bad:
 		return &Expr{Type: invalidType, Pos: at, End: end}
 	case *syntax.Literal:
-		return c.literal(x)
+		return c.checkLiteral(x)
 	case *syntax.Paren:
-		return c.expr(x.X)
+		return c.checkExpr(x.X)
 	case *syntax.Ident:
-		return c.ident(x)
+		return c.checkIdent(x)
 	case *syntax.Unary:
-		return c.unary(x)
+		return c.checkUnary(x)
 	case *syntax.Binary:
-		return c.binary(x)
+		return c.checkBinary(x)
 	case *syntax.Call:
-		return c.call(x, x.Name, x.Args)
+		return c.checkCall(x, x.Name, x.Args)
 	case *syntax.Member:
-		return c.member(x)
+		return c.checkMember(x)
 	case *syntax.Index:
-		return c.index(x)
+		return c.checkIndex(x)
 	}
-	return c.errorf(x, "this cannot be understood")
+	return c.reportErrorf(x, "this cannot be understood")
 }
 
 func newExpr(x syntax.Expr, op Op, t *Type, args ...*Expr) *Expr {
@@ -54,7 +54,7 @@ func newExpr(x syntax.Expr, op Op, t *Type, args ...*Expr) *Expr {
 	return &Expr{Op: op, Type: t, Pos: at, End: end, Args: args}
 }
 
-func (c *checker) literal(x *syntax.Literal) *Expr {
+func (c *checker) checkLiteral(x *syntax.Literal) *Expr {
 	switch x.Kind {
 	case syntax.String:
 		e := newExpr(x, OpConst, stringType)
@@ -63,7 +63,7 @@ func (c *checker) literal(x *syntax.Literal) *Expr {
 	case syntax.Real:
 		v, err := strconv.ParseFloat(x.Text, 64)
 		if err != nil {
-			return c.errorf(x, "%s does not fit a real", x.Text)
+			return c.reportErrorf(x, "%s does not fit a real", x.Text)
 		}
 		e := newExpr(x, OpConst, realType)
 		e.Real = v
@@ -71,31 +71,31 @@ func (c *checker) literal(x *syntax.Literal) *Expr {
 	}
 	v, err := strconv.ParseInt(x.Text, 10, 64)
 	if err != nil {
-		return c.errorf(x, "%s does not fit a 64-bit integer", x.Text)
+		return c.reportErrorf(x, "%s does not fit a 64-bit integer", x.Text)
 	}
 	e := newExpr(x, OpConst, integerType)
 	e.Int = v
 	return e
 }
 
-// load reads a variable.
-func (c *checker) load(x syntax.Expr, v *Var) *Expr {
+// loadVariable reads a variable.
+func (c *checker) loadVariable(x syntax.Expr, v *Var) *Expr {
 	e := newExpr(x, OpLoad, v.Type)
 	e.Var = v
 	return e
 }
 
-func (c *checker) ident(x *syntax.Ident) *Expr {
-	switch v := c.scope.find(x.Name).(type) {
+func (c *checker) checkIdent(x *syntax.Ident) *Expr {
+	switch v := c.scope.findName(x.Name).(type) {
 	case *Var:
 		v.read = true
-		return c.load(x, v)
+		return c.loadVariable(x, v)
 	case *constant:
 		e := *v.value
 		e.Pos, e.End = x.Span()
 		return &e
 	case *Proc:
-		return c.call(x, x.Name, nil)
+		return c.checkCall(x, x.Name, nil)
 	}
 	switch x.Name {
 	case "true", "false":
@@ -109,27 +109,27 @@ func (c *checker) ident(x *syntax.Ident) *Expr {
 		e.Int = -1
 		return e
 	}
-	if _, ok := builtins()[x.Name]; ok {
-		return c.call(x, x.Name, nil)
+	if _, ok := builtinFunctions()[x.Name]; ok {
+		return c.checkCall(x, x.Name, nil)
 	}
-	return c.unknown(x, x.Name)
+	return c.reportUnknownName(x, x.Name)
 }
 
-// unknown reports a name that is not declared and suggests one.
-func (c *checker) unknown(x syntax.Expr, name string) *Expr {
+// reportUnknownName reports a name that is not declared and suggests one.
+func (c *checker) reportUnknownName(x syntax.Expr, name string) *Expr {
 	var known []string
 	for s := c.scope; s != nil; s = s.outer {
 		known = append(known, slices.Collect(maps.Keys(s.names))...)
 	}
-	hint := suggestion(name, known) // the script's own names first
+	hint := nearestName(name, known) // the script's own names first
 	if hint == "" {
-		hint = suggestion(name, append(slices.Collect(maps.Keys(builtins())), "true", "false", "nil", "break", "continue", "exit", "halt"))
+		hint = nearestName(name, append(slices.Collect(maps.Keys(builtinFunctions())), "true", "false", "nil", "break", "continue", "exit", "halt"))
 	}
-	return c.errorf(x, "unknown name %q%s", name, hint)
+	return c.reportErrorf(x, "unknown name %q%s", name, hint)
 }
 
-// suggestion is the nearest of the known names, if one is near.
-func suggestion(name string, known []string) string {
+// nearestName is the nearest of the known names, if one is near.
+func nearestName(name string, known []string) string {
 	slices.Sort(known)
 	if s := spell.Suggest(name, known); strings.Contains(s, "did you mean") {
 		return s
@@ -137,25 +137,25 @@ func suggestion(name string, known []string) string {
 	return ""
 }
 
-func (c *checker) unary(x *syntax.Unary) *Expr {
-	e := c.expr(x.X)
+func (c *checker) checkUnary(x *syntax.Unary) *Expr {
+	e := c.checkExpr(x.X)
 	if x.Op == syntax.Not {
-		return newExpr(x, OpNot, booleanType, c.convert(x.X, e, booleanType, "not"))
+		return newExpr(x, OpNot, booleanType, c.convertTo(x.X, e, booleanType, "not"))
 	}
 	if e.Type.Kind == Boolean && c.dialect == syntax.Thesis {
-		e = c.convert(x.X, e, integerType, "a sign")
+		e = c.convertTo(x.X, e, integerType, "a sign")
 	}
-	if e.Type.Kind != Invalid && !e.Type.numeric() {
-		return c.errorf(x, "a sign stands before numbers, not %s", e.Type)
+	if e.Type.Kind != Invalid && !e.Type.isNumeric() {
+		return c.reportErrorf(x, "a sign stands before numbers, not %s", e.Type)
 	}
 	if x.Op == syntax.Plus {
 		return e
 	}
-	return fold(newExpr(x, OpNeg, e.Type, e))
+	return foldConstants(newExpr(x, OpNeg, e.Type, e))
 }
 
-func (c *checker) binary(x *syntax.Binary) *Expr {
-	a, b := c.expr(x.X), c.expr(x.Y)
+func (c *checker) checkBinary(x *syntax.Binary) *Expr {
+	a, b := c.checkExpr(x.X), c.checkExpr(x.Y)
 	switch x.Op {
 	case syntax.And, syntax.Or:
 		op := OpAnd
@@ -163,11 +163,11 @@ func (c *checker) binary(x *syntax.Binary) *Expr {
 			op = OpOr
 		}
 		c.sameInBothDialects(x, a, b)
-		return newExpr(x, op, booleanType, c.convert(x.X, a, booleanType, x.Op.String()), c.convert(x.Y, b, booleanType, x.Op.String()))
+		return newExpr(x, op, booleanType, c.convertTo(x.X, a, booleanType, x.Op.String()), c.convertTo(x.Y, b, booleanType, x.Op.String()))
 	case syntax.Less, syntax.LessEqual, syntax.Equal, syntax.NotEqual, syntax.GreaterEqual, syntax.Greater:
-		return c.compare(x, a, b)
+		return c.checkComparison(x, a, b)
 	}
-	return c.arithmetic(x, a, b)
+	return c.checkArithmetic(x, a, b)
 }
 
 // sameInBothDialects warns where a script means something else in the thesis's
@@ -182,7 +182,7 @@ func (c *checker) sameInBothDialects(x *syntax.Binary, a, b *Expr) {
 		near  int // the operand of the relation that stands beside the operator
 	}{{x.X, a, 1}, {x.Y, b, 0}} {
 		r, ok := side.rel.(*syntax.Binary)
-		if !ok || (r.Op != syntax.Equal && r.Op != syntax.NotEqual) || len(side.typed.Args) != 2 || isRelation(other(x, side.rel)) {
+		if !ok || (r.Op != syntax.Equal && r.Op != syntax.NotEqual) || len(side.typed.Args) != 2 || isRelation(otherOperand(x, side.rel)) {
 			continue
 		}
 		if near := side.typed.Args[side.near]; near.Type.Kind == Boolean || near.Op == OpBoolToInt {
@@ -193,7 +193,7 @@ func (c *checker) sameInBothDialects(x *syntax.Binary, a, b *Expr) {
 	}
 }
 
-func other(x *syntax.Binary, side syntax.Expr) syntax.Expr {
+func otherOperand(x *syntax.Binary, side syntax.Expr) syntax.Expr {
 	if side == x.X {
 		return x.Y
 	}
@@ -205,24 +205,24 @@ func isRelation(x syntax.Expr) bool {
 	return ok && b.Op >= syntax.Less && b.Op <= syntax.Greater
 }
 
-// compare types relations; booleans compare with 0 and 1.
-func (c *checker) compare(x *syntax.Binary, a, b *Expr) *Expr {
+// checkComparison types relations; booleans compare with 0 and 1.
+func (c *checker) checkComparison(x *syntax.Binary, a, b *Expr) *Expr {
 	ka, kb := a.Type.Kind, b.Type.Kind
 	if ka == Invalid || kb == Invalid {
 		return newExpr(x, OpConst, booleanType, a, b)
 	}
 	equality := x.Op == syntax.Equal || x.Op == syntax.NotEqual
 	switch {
-	case ka == kb && (ka <= String && ka != Invalid), a.Type.numeric() && b.Type.numeric():
+	case ka == kb && (ka <= String && ka != Invalid), a.Type.isNumeric() && b.Type.isNumeric():
 	case ka == Boolean && kb == Integer, ka == Integer && kb == Boolean:
 	case (ka == Node || ka == Nil) && (kb == Node || kb == Nil):
 		if !equality {
-			return c.errorf(x, "nodes are equal or not; compare their numbers with integer(n)")
+			return c.reportErrorf(x, "nodes are equal or not; compare their numbers with integer(n)")
 		}
 	default:
-		return c.errorf(x, "%s cannot be compared with %s", a.Type, b.Type)
+		return c.reportErrorf(x, "%s cannot be compared with %s", a.Type, b.Type)
 	}
-	a, b = c.unify(x, a, b)
+	a, b = c.unifyTypes(x, a, b)
 	op := map[syntax.Kind]Op{
 		syntax.Less: OpLess, syntax.LessEqual: OpLessEqual, syntax.Equal: OpEqual, syntax.NotEqual: OpNotEqual,
 		syntax.Greater: OpLess, syntax.GreaterEqual: OpLessEqual,
@@ -233,8 +233,8 @@ func (c *checker) compare(x *syntax.Binary, a, b *Expr) *Expr {
 	return newExpr(x, op, booleanType, a, b)
 }
 
-// unify converts both sides to one type.
-func (c *checker) unify(x syntax.Expr, a, b *Expr) (*Expr, *Expr) {
+// unifyTypes converts both sides to one type.
+func (c *checker) unifyTypes(x syntax.Expr, a, b *Expr) (*Expr, *Expr) {
 	to := a.Type
 	switch ka, kb := a.Type.Kind, b.Type.Kind; {
 	case ka == Real || kb == Real:
@@ -244,22 +244,22 @@ func (c *checker) unify(x syntax.Expr, a, b *Expr) (*Expr, *Expr) {
 	case ka == Nil:
 		to = b.Type
 	}
-	return c.lift(x, a, to), c.lift(x, b, to)
+	return c.widenType(x, a, to), c.widenType(x, b, to)
 }
 
-// lift converts without loss: boolean to integer to real.
-func (c *checker) lift(x syntax.Expr, e *Expr, to *Type) *Expr {
+// widenType converts without loss: boolean to integer to real.
+func (c *checker) widenType(x syntax.Expr, e *Expr, to *Type) *Expr {
 	if e.Type.Kind == Boolean && to.Kind != Boolean {
-		e = fold(newExpr(x, OpBoolToInt, integerType, e))
+		e = foldConstants(newExpr(x, OpBoolToInt, integerType, e))
 	}
 	if e.Type.Kind == Integer && to.Kind == Real {
-		e = fold(newExpr(x, OpIntToReal, realType, e))
+		e = foldConstants(newExpr(x, OpIntToReal, realType, e))
 	}
 	return e
 }
 
-// arithmetic types + - * / div mod.
-func (c *checker) arithmetic(x *syntax.Binary, a, b *Expr) *Expr {
+// checkArithmetic types + - * / div mod.
+func (c *checker) checkArithmetic(x *syntax.Binary, a, b *Expr) *Expr {
 	op := map[syntax.Kind]Op{syntax.Plus: OpAdd, syntax.Minus: OpSub, syntax.Star: OpMul, syntax.Slash: OpDiv, syntax.Div: OpDiv, syntax.Mod: OpMod}[x.Op]
 	if a.Type.Kind == Invalid || b.Type.Kind == Invalid {
 		return newExpr(x, op, invalidType)
@@ -270,38 +270,38 @@ func (c *checker) arithmetic(x *syntax.Binary, a, b *Expr) *Expr {
 	if c.dialect == syntax.Thesis {
 		a, b = c.intOfBool(x, a), c.intOfBool(x, b)
 	}
-	if !a.Type.numeric() || !b.Type.numeric() {
-		return c.errorf(x, "%q takes numbers, not %s and %s", x.Op.String(), a.Type, b.Type)
+	if !a.Type.isNumeric() || !b.Type.isNumeric() {
+		return c.reportErrorf(x, "%q takes numbers, not %s and %s", x.Op.String(), a.Type, b.Type)
 	}
 	if (x.Op == syntax.Div || x.Op == syntax.Mod) && (a.Type.Kind == Real || b.Type.Kind == Real) {
-		return c.errorf(x, "%q takes integers, not %s and %s", x.Op.String(), a.Type, b.Type)
+		return c.reportErrorf(x, "%q takes integers, not %s and %s", x.Op.String(), a.Type, b.Type)
 	}
-	a, b = c.unify(x, a, b)
+	a, b = c.unifyTypes(x, a, b)
 	if op == OpDiv || op == OpMod {
 		if b.Op == OpConst && b.Type.Kind == Integer && b.Int == 0 {
-			return c.errorf(x, "division by zero")
+			return c.reportErrorf(x, "division by zero")
 		}
 	}
-	return fold(newExpr(x, op, a.Type, a, b))
+	return foldConstants(newExpr(x, op, a.Type, a, b))
 }
 
 func (c *checker) intOfBool(x syntax.Expr, e *Expr) *Expr {
 	if e.Type.Kind == Boolean {
-		return c.lift(x, e, integerType)
+		return c.widenType(x, e, integerType)
 	}
 	return e
 }
 
-// convert makes e fit a place of type to; what names the place.
-func (c *checker) convert(x syntax.Expr, e *Expr, to *Type, what string) *Expr {
+// convertTo makes e fit a place of type to; what names the place.
+func (c *checker) convertTo(x syntax.Expr, e *Expr, to *Type, what string) *Expr {
 	from := e.Type
 	switch {
 	case from.Kind == Invalid || to.Kind == Invalid:
 		return &Expr{Op: OpConst, Type: to, Pos: e.Pos, End: e.End}
-	case same(from, to):
+	case sameType(from, to):
 		return e
 	case from.Kind == Integer && to.Kind == Real:
-		return c.lift(x, e, to)
+		return c.widenType(x, e, to)
 	case from.Kind == Nil && to.Kind == Node:
 		n := *e
 		n.Type = nodeType
@@ -314,35 +314,35 @@ func (c *checker) convert(x syntax.Expr, e *Expr, to *Type, what string) *Expr {
 		if c.dialect == syntax.Thesis {
 			return newExpr(x, OpIntToBool, booleanType, e)
 		}
-		return c.errorf(x, "%s is boolean, this is an integer: write ... <> 0", what)
+		return c.reportErrorf(x, "%s is boolean, this is an integer: write ... <> 0", what)
 	case from.Kind == Boolean && to.Kind == Integer:
 		if c.dialect == syntax.Thesis {
-			return c.lift(x, e, to)
+			return c.widenType(x, e, to)
 		}
-		return c.errorf(x, "%s is an integer, this is boolean: write integer(...)", what)
+		return c.reportErrorf(x, "%s is an integer, this is boolean: write integer(...)", what)
 	case from.Kind == Real && to.Kind == Integer:
-		return c.errorf(x, "%s is an integer, this is real: write trunc(...) or round(...)", what)
+		return c.reportErrorf(x, "%s is an integer, this is real: write trunc(...) or round(...)", what)
 	}
-	return c.errorf(x, "%s is %s, this is %s", what, to, from)
+	return c.reportErrorf(x, "%s is %s, this is %s", what, to, from)
 }
 
-// constant declares a constant; its value may use those before it.
-func (c *checker) constant(k *syntax.ConstDecl) {
-	e := c.expr(k.Value)
+// declareConstant declares a constant; its value may use those before it.
+func (c *checker) declareConstant(k *syntax.ConstDecl) {
+	e := c.checkExpr(k.Value)
 	if e.Type.Kind == Invalid {
-		c.declare(k.Name, &constant{e, k.Name.Pos})
+		c.declareName(k.Name, &constant{e, k.Name.Pos})
 		return
 	}
 	if e.Op != OpConst {
-		c.errorf(k.Value, "the value of a constant must be known before the script runs")
+		c.reportErrorf(k.Value, "the value of a constant must be known before the script runs")
 	}
 	if text, ok := c.set[k.Name.Text]; ok && c.proc == nil {
 		delete(c.set, k.Name.Text)
 		if err := setConstant(e, text); err != "" {
-			c.errorAt(k.Name, "%s is set to %q, which is no %s", k.Name.Text, text, e.Type)
+			c.reportErrorAt(k.Name, "%s is set to %q, which is no %s", k.Name.Text, text, e.Type)
 		}
 	}
-	c.declare(k.Name, &constant{e, k.Name.Pos})
+	c.declareName(k.Name, &constant{e, k.Name.Pos})
 }
 
 // setConstant gives a constant the value that text says in its type.
@@ -371,8 +371,8 @@ func setConstant(e *Expr, text string) string {
 	return ""
 }
 
-// fold computes an operation on constants.
-func fold(e *Expr) *Expr {
+// foldConstants computes an operation on constants.
+func foldConstants(e *Expr) *Expr {
 	for _, a := range e.Args {
 		if a.Op != OpConst {
 			return e

@@ -122,7 +122,7 @@ type Expr struct {
 }
 
 // Stmt is a typed statement.
-type Stmt interface{ typed() }
+type Stmt interface{ typedStmt() }
 
 // Statements.
 type (
@@ -177,10 +177,10 @@ const (
 	Halt
 )
 
-func (*Assign) typed() {}
-func (*Do) typed()     {}
-func (*If) typed()     {}
-func (*While) typed()  {}
-func (*Count) typed()  {}
-func (*Each) typed()   {}
-func (*Jump) typed()   {}
+func (*Assign) typedStmt() {}
+func (*Do) typedStmt()     {}
+func (*If) typedStmt()     {}
+func (*While) typedStmt()  {}
+func (*Count) typedStmt()  {}
+func (*Each) typedStmt()   {}
+func (*Jump) typedStmt()   {}

@@ -43,8 +43,8 @@ var (
 	nodesType   = &Type{Kind: Queue, Elem: nodeType}
 )
 
-func (t *Type) scalar() bool  { return t.Kind >= Integer && t.Kind <= Node }
-func (t *Type) numeric() bool { return t.Kind == Integer || t.Kind == Real }
+func (t *Type) isScalar() bool  { return t.Kind >= Integer && t.Kind <= Node }
+func (t *Type) isNumeric() bool { return t.Kind == Integer || t.Kind == Real }
 
 // String writes the type as a script does.
 func (t *Type) String() string {
@@ -84,18 +84,18 @@ func (t *Type) String() string {
 	return "unknown"
 }
 
-// same reports whether two types are the same.
-func same(a, b *Type) bool {
+// sameType reports whether two types are the same.
+func sameType(a, b *Type) bool {
 	if a.Kind != b.Kind {
 		return false
 	}
 	switch a.Kind {
 	case Queue, Stack, Array:
-		return same(a.Elem, b.Elem)
+		return sameType(a.Elem, b.Elem)
 	case Sorted:
-		return a.By == b.By && same(a.Elem, b.Elem)
+		return a.By == b.By && sameType(a.Elem, b.Elem)
 	case Map:
-		return same(a.Key, b.Key) && same(a.Elem, b.Elem)
+		return sameType(a.Key, b.Key) && sameType(a.Elem, b.Elem)
 	}
 	return true
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/freshet/freshet/lab/strategy/syntax"
 )
 
-// unused warns of variables of a procedure's scope that are never read, parameters excepted: their
+// warnUnused warns of variables of a procedure's scope that are never read, parameters excepted: their
 // number may be given by the caller.
-func (c *checker) unused(s *scope) {
+func (c *checker) warnUnused(s *scope) {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) {
 		v, ok := s.names[name].(*Var)
 		if ok && v.Local && !v.read && !v.param {
@@ -44,21 +44,21 @@ func (c *checker) popsFileTwice(s syntax.Stmt) {
 		c.popsFileTwice(s.Then)
 		c.popsFileTwice(s.Else)
 	case *syntax.WhileStmt:
-		c.pops(s.Body)
+		c.warnRepeatedPops(s.Body)
 		c.popsFileTwice(s.Body)
 	case *syntax.RepeatStmt:
 		body := &syntax.Block{List: s.List}
-		c.pops(body)
+		c.warnRepeatedPops(body)
 		c.popsFileTwice(body)
 	case *syntax.ForStmt:
-		c.pops(s.Body)
+		c.warnRepeatedPops(s.Body)
 		c.popsFileTwice(s.Body)
 	}
 }
 
-// pops warns of the second pop of each file in a loop's body, inner loops
+// warnRepeatedPops warns of the second pop of each file in a loop's body, inner loops
 // excepted.
-func (c *checker) pops(body syntax.Stmt) {
+func (c *checker) warnRepeatedPops(body syntax.Stmt) {
 	seen := map[*Var]bool{}
 	walkExprs(body, func(x syntax.Expr) {
 		m, ok := x.(*syntax.Member)
@@ -69,7 +69,7 @@ func (c *checker) pops(body syntax.Stmt) {
 		if !ok {
 			return
 		}
-		v, _ := c.scope.find(id.Name).(*Var)
+		v, _ := c.scope.findName(id.Name).(*Var)
 		if v == nil || v.Type.Kind != File {
 			return
 		}
