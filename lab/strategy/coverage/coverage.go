@@ -98,11 +98,11 @@ func (r *Recorder) Output(u uint32, _ int64, end float64) {
 		r.complete++
 	}
 	if int64(len(r.order))%r.every == 0 {
-		r.point()
+		r.recordPoint()
 	}
 }
 
-func (r *Recorder) point() {
+func (r *Recorder) recordPoint() {
 	sites := float64(len(r.left))
 	r.Points = append(r.Points, Point{
 		Pages: int64(len(r.order)), Seconds: r.last, PageRank: r.ranks, InLinks: float64(r.links) / math.Max(1, float64(r.worth.web.Links())),
@@ -113,7 +113,7 @@ func (r *Recorder) point() {
 // Finish notes the last point.
 func (r *Recorder) Finish() {
 	if last := r.Points[len(r.Points)-1]; last.Pages < int64(len(r.order)) {
-		r.point()
+		r.recordPoint()
 	}
 }
 

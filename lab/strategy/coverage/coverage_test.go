@@ -120,7 +120,7 @@ func TestInduced(t *testing.T) {
 	t.Parallel()
 	g := web(t, 100)
 	pages := []uint32{0, 3, 4, 50, 51, 99}
-	s := induced(g, pages)
+	s := inducedSubgraph(g, pages)
 	links := 0
 	for i, u := range pages {
 		for j, v := range pages {

@@ -55,7 +55,7 @@ func (c *Comparison) Write(dir string) error {
 	for _, f := range []struct {
 		name  string
 		write func(io.Writer) error
-	}{{"curves.csv", c.curves}, {"summary.csv", c.summary}, {"report.html", c.html}} {
+	}{{"curves.csv", c.writeCurves}, {"summary.csv", c.writeSummary}, {"report.html", c.writeHTML}} {
 		path := filepath.Join(dir, f.name)
 		out, err := os.Create(path)
 		if err != nil {
@@ -69,17 +69,17 @@ func (c *Comparison) Write(dir string) error {
 	return nil
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
+func formatFloat8(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 
-// curves writes a line a point.
-func (c *Comparison) curves(w io.Writer) error {
+// writeCurves writes a line a point.
+func (c *Comparison) writeCurves(w io.Writer) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"strategy", "pages", "pages_share", "seconds", "pagerank", "inlinks", "sites", "sites_complete"})
 	for _, r := range c.Runs {
 		for _, p := range r.Points {
 			_ = out.Write([]string{
-				r.Name, strconv.FormatInt(p.Pages, 10), number(float64(p.Pages) / float64(c.Web.Nodes)), number(p.Seconds),
-				number(p.PageRank), number(p.InLinks), number(p.Sites), number(p.Complete),
+				r.Name, strconv.FormatInt(p.Pages, 10), formatFloat8(float64(p.Pages) / float64(c.Web.Nodes)), formatFloat8(p.Seconds),
+				formatFloat8(p.PageRank), formatFloat8(p.InLinks), formatFloat8(p.Sites), formatFloat8(p.Complete),
 			})
 		}
 	}
@@ -87,8 +87,8 @@ func (c *Comparison) curves(w io.Writer) error {
 	return out.Error()
 }
 
-// table returns the summary: a row a strategy.
-func (c *Comparison) table(format func(float64) string) report.Table {
+// summaryTable returns the summary: a row a strategy.
+func (c *Comparison) summaryTable(format func(float64) string) report.Table {
 	t := report.Table{Header: []string{"strategy", "pages", "seconds", "area", "tau"}}
 	for _, s := range Shares() {
 		t.Header = append(t.Header, "pagerank_at_"+Label(s))
@@ -118,16 +118,16 @@ func (c *Comparison) table(format func(float64) string) report.Table {
 	return t
 }
 
-func (c *Comparison) summary(w io.Writer) error {
-	t := c.table(number)
+func (c *Comparison) writeSummary(w io.Writer) error {
+	t := c.summaryTable(formatFloat8)
 	out := csv.NewWriter(w)
 	_ = out.Write(t.Header)
 	_ = out.WriteAll(t.Rows) // flushes
 	return out.Error()
 }
 
-// html writes the report.
-func (c *Comparison) html(w io.Writer) error {
+// writeHTML writes the report.
+func (c *Comparison) writeHTML(w io.Writer) error {
 	figure := func(title, caption, x, y string, at func(Point) (float64, float64), log bool) report.Figure {
 		f := report.Figure{Title: title, Caption: caption, X: report.Axis{Label: x, Log: log}, Y: report.Axis{Label: y}}
 		for _, r := range c.Runs {
@@ -181,7 +181,7 @@ func (c *Comparison) html(w io.Writer) error {
 	if any {
 		page.Sections = append(page.Sections, report.Section{Title: "Trust in ranks", Figures: []report.Figure{trust}})
 	}
-	t := c.table(func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) })
+	t := c.summaryTable(func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) })
 	page.Sections = append(page.Sections, report.Section{
 		Title: "Summary", Text: "area: mean share of PageRank over all pages (1/2 knows nothing); tau: Kendall's between the order and PageRank; pagerank_at_x: share of PageRank with a share x of the pages; seconds_at_x: when a share x of PageRank was had; subgraph_tau_x: trust in ranks with a share x of the pages.",
 		Tables: []report.Table{t},

@@ -25,8 +25,8 @@ func (s *subgraph) Out(u uint32) []uint32 { return s.outs[s.outStarts[u]:s.outSt
 // In implements rank.Graph.
 func (s *subgraph) In(u uint32) []uint32 { return s.ins[s.inStarts[u]:s.inStarts[u+1]] }
 
-// induced returns the subgraph of pages, which ascend.
-func induced(web rank.Graph, pages []uint32) *subgraph {
+// inducedSubgraph returns the subgraph of pages, which ascend.
+func inducedSubgraph(web rank.Graph, pages []uint32) *subgraph {
 	number := make([]uint32, web.Nodes()) // + 1
 	for i, u := range pages {
 		number[u] = uint32(i + 1)
@@ -57,19 +57,19 @@ const tieDigits = 6
 func (w *Worth) subgraphTau(ctx context.Context, order []uint32) (float64, error) {
 	pages := slices.Clone(order)
 	slices.Sort(pages)
-	part, err := rank.PageRank(ctx, induced(w.web, pages), rank.Options{Tolerance: 1e-8})
+	part, err := rank.PageRank(ctx, inducedSubgraph(w.web, pages), rank.Options{Tolerance: 1e-8})
 	if err != nil {
 		return 0, fmt.Errorf("PageRank of %d fetched pages: %w", len(pages), err)
 	}
 	a, b := make([]float64, len(pages)), make([]float64, len(pages))
 	for i, u := range pages {
-		a[i], b[i] = rounded(part.Ranks[i]), rounded(w.Ranks[u])
+		a[i], b[i] = roundSignificant(part.Ranks[i]), roundSignificant(w.Ranks[u])
 	}
 	return rank.Tau(a, b)
 }
 
-// rounded returns v with so many significant digits.
-func rounded(v float64) float64 {
+// roundSignificant returns v with so many significant digits.
+func roundSignificant(v float64) float64 {
 	if v <= 0 {
 		return 0
 	}
