@@ -112,7 +112,7 @@ func newOrdering(ctx context.Context, s *strategy.Script, opt Options) (_ *Order
 		}
 	}()
 	o.web = &live{nodes: opt.Pages}
-	o.web.forget()
+	o.web.forgetLive()
 	o.session, err = run.NewSession(ctx, s.Program, run.Options{
 		Web: o.web, Pages: o.web, Dir: o.dir, Cost: run.DefaultCost(), MaxSteps: opt.MaxSteps, MaxMemory: 256 << 20, MaxDisk: 1 << 30,
 	}, o.web)
@@ -147,19 +147,19 @@ func (o *Ordering) Close() error {
 func (o *Ordering) Order(f *store.Found) uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	u := o.number(f.URL.Key())
-	o.web.meet(u, f)
-	v, ok := o.call(o.order, u)
+	u := o.pageNumber(f.URL.Key())
+	o.web.noteFound(u, f)
+	v, ok := o.callScript(o.order, u)
 	o.web.url = ""
 	if !ok {
 		return uint64(f.Depth) + 1
 	}
-	return place(v)
+	return valueRank(v)
 }
 
-// place maps a value to a place: the greatest to the lowest, which goes first.
+// valueRank maps a value to a place: the greatest to the lowest, which goes first.
 // Places have 63 bits, for databases whose integers are signed.
-func place(v float64) uint64 { return max(1, ^contain.RealKey(v)>>1) }
+func valueRank(v float64) uint64 { return max(1, ^contain.RealKey(v)>>1) }
 
 // Spread implements crawl.Spreader.
 func (s Spreading) Spread(from weburl.Key, to []weburl.Key) {
@@ -167,20 +167,20 @@ func (s Spreading) Spread(from weburl.Key, to []weburl.Key) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.web.numbers)+len(to)+1 > o.pages {
-		o.forget()
+		o.forgetPages()
 	}
-	u := o.number(from)
+	u := o.pageNumber(from)
 	o.web.links = o.web.links[:0]
 	for _, k := range to[:min(len(to), o.pages-1)] {
-		o.web.links = append(o.web.links, o.number(k))
+		o.web.links = append(o.web.links, o.pageNumber(k))
 	}
 	o.web.fetched = u
-	o.call(o.fetched, u)
+	o.callScript(o.fetched, u)
 	o.web.fetched = none
 }
 
-// call asks the script; after too many errors it is asked no more.
-func (o *Ordering) call(f func(uint32) (float64, error), u uint32) (float64, bool) {
+// callScript asks the script; after too many errors it is asked no more.
+func (o *Ordering) callScript(f func(uint32) (float64, error), u uint32) (float64, bool) {
 	if o.session == nil || o.errors > maxErrors {
 		return 0, false
 	}
@@ -198,14 +198,14 @@ func (o *Ordering) call(f func(uint32) (float64, error), u uint32) (float64, boo
 	return 0, false
 }
 
-// number returns the number of a page. When there are too many everything is
+// pageNumber returns the number of a page. When there are too many everything is
 // forgotten.
-func (o *Ordering) number(k weburl.Key) uint32 {
+func (o *Ordering) pageNumber(k weburl.Key) uint32 {
 	if u, ok := o.web.numbers[k]; ok {
 		return u
 	}
 	if len(o.web.numbers) >= o.pages {
-		o.forget()
+		o.forgetPages()
 	}
 	u := uint32(len(o.web.numbers))
 	o.web.numbers[k] = u
@@ -213,8 +213,8 @@ func (o *Ordering) number(k weburl.Key) uint32 {
 	return u
 }
 
-func (o *Ordering) forget() {
-	o.web.forget()
+func (o *Ordering) forgetPages() {
+	o.web.forgetLive()
 	if o.session != nil {
 		o.session.Forget()
 	}
@@ -243,7 +243,7 @@ type live struct {
 	url     string
 }
 
-func (l *live) forget() {
+func (l *live) forgetLive() {
 	l.numbers, l.about, l.fetched, l.links = map[weburl.Key]uint32{}, nil, none, nil
 	if l.hosts == nil || len(l.hosts) > servers {
 		l.hosts = map[string]uint32{}
@@ -253,20 +253,20 @@ func (l *live) forget() {
 	}
 }
 
-// meet notes what is known of a page that is to be ordered.
-func (l *live) meet(u uint32, f *store.Found) {
+// noteFound notes what is known of a page that is to be ordered.
+func (l *live) noteFound(u uint32, f *store.Found) {
 	l.current, l.url = u, f.URL.String()
 	a := &l.about[u]
 	if a.depth < 0 {
 		a.found = time.Since(l.started).Seconds()
-		a.server = l.host(f.URL.Host())
+		a.server = l.hostNumber(f.URL.Host())
 		a.depth = int32(min(f.Depth, 1<<30))
 	} else if int32(min(f.Depth, 1<<30)) < a.depth {
 		a.depth = int32(f.Depth)
 	}
 }
 
-func (l *live) host(name string) uint32 {
+func (l *live) hostNumber(name string) uint32 {
 	h, ok := l.hosts[name]
 	if !ok {
 		h = uint32(len(l.hosts) % servers)
