@@ -4,8 +4,8 @@ import (
 	"github.com/freshet/freshet/lab/strategy/check"
 )
 
-// assign compiles left := right.
-func (c *compiler) assign(left, right *check.Expr) stmtFunc {
+// compileAssign compiles left := right.
+func (c *compiler) compileAssign(left, right *check.Expr) stmtFunc {
 	switch {
 	case isObject(left.Type):
 		return c.assignObject(left, right)
@@ -14,7 +14,7 @@ func (c *compiler) assign(left, right *check.Expr) stmtFunc {
 	case left.Op == check.OpIndex:
 		return c.assignIndex(left, right)
 	case left.Type.Kind == check.String:
-		set, x := c.setText(left.Var), c.text(right)
+		set, x := c.setText(left.Var), c.compileText(right)
 		return func() signal { set(x()); return goOn }
 	}
 	return c.assignWord(left.Var, right)
@@ -25,7 +25,7 @@ func (c *compiler) assignWord(v *check.Var, right *check.Expr) stmtFunc {
 	m, slot := c.m, v.Slot
 	if !v.Local {
 		p := &m.words[slot]
-		if q, k, ok := c.increment(right); ok {
+		if q, k, ok := c.constantIncrement(right); ok {
 			if p == q {
 				return func() signal { *p += k; return goOn }
 			}
@@ -35,10 +35,10 @@ func (c *compiler) assignWord(v *check.Var, right *check.Expr) stmtFunc {
 			k := right.Int
 			return func() signal { *p = k; return goOn }
 		}
-		x := c.word(right)
+		x := c.compileWord(right)
 		return func() signal { *p = x(); return goOn }
 	}
-	x := c.word(right)
+	x := c.compileWord(right)
 	if v.ByRef {
 		return func() signal { *m.f.refs[slot] = x(); return goOn }
 	}
@@ -49,12 +49,12 @@ func (c *compiler) assignWord(v *check.Var, right *check.Expr) stmtFunc {
 	}
 }
 
-// increment recognises q + k of a global q and a constant k.
-func (c *compiler) increment(e *check.Expr) (q *int64, k int64, ok bool) {
+// constantIncrement recognises q + k of a global q and a constant k.
+func (c *compiler) constantIncrement(e *check.Expr) (q *int64, k int64, ok bool) {
 	if e.Type.Kind != check.Integer || (e.Op != check.OpAdd && e.Op != check.OpSub) || e.Args[1].Op != check.OpConst {
 		return nil, 0, false
 	}
-	q, ok = c.global(e.Args[0])
+	q, ok = c.globalWord(e.Args[0])
 	k = e.Args[1].Int
 	if e.Op == check.OpSub {
 		k = -k
@@ -62,8 +62,8 @@ func (c *compiler) increment(e *check.Expr) (q *int64, k int64, ok bool) {
 	return q, k, ok
 }
 
-// global returns the place of a global variable that holds a word.
-func (c *compiler) global(e *check.Expr) (*int64, bool) {
+// globalWord returns the place of a global variable that holds a word.
+func (c *compiler) globalWord(e *check.Expr) (*int64, bool) {
 	if e.Op != check.OpLoad || e.Var.Local || e.Type.Kind == check.String || isObject(e.Type) {
 		return nil, false
 	}
@@ -73,7 +73,7 @@ func (c *compiler) global(e *check.Expr) (*int64, bool) {
 // assignAttr compiles n.attribute := right.
 func (c *compiler) assignAttr(left, right *check.Expr) stmtFunc {
 	col := c.m.cols[left.Attr.Column]
-	node, p := c.node(left.Args[0]), at(left)
+	node, p := c.compileNode(left.Args[0]), placeOf(left)
 	m := c.m
 	index := func(v int64, n int) int64 {
 		if uint64(v) >= uint64(n) {
@@ -88,28 +88,28 @@ func (c *compiler) assignAttr(left, right *check.Expr) stmtFunc {
 			k := uint8(right.Int)
 			return func() signal { col[index(node(), len(col))] = k; return goOn }
 		}
-		x := c.cond(right)
+		x := c.compileCondition(right)
 		return func() signal {
 			i := index(node(), len(col))
-			col[i] = uint8(word(x()))
+			col[i] = uint8(boolToWord(x()))
 			return goOn
 		}
 	case check.Real:
-		col, x := col.reals, c.real(right)
+		col, x := col.reals, c.compileReal(right)
 		return func() signal {
 			i := index(node(), len(col))
 			col[i] = x()
 			return goOn
 		}
 	case check.Node:
-		col, x := col.nodes, c.word(right)
+		col, x := col.nodes, c.compileWord(right)
 		return func() signal {
 			i := index(node(), len(col))
 			col[i] = uint32(x() + 1)
 			return goOn
 		}
 	}
-	ints, x := col.ints, c.word(right)
+	ints, x := col.ints, c.compileWord(right)
 	return func() signal {
 		i := index(node(), len(ints))
 		ints[i] = x()
@@ -119,48 +119,48 @@ func (c *compiler) assignAttr(left, right *check.Expr) stmtFunc {
 
 // noNode ends the run: a node variable that nothing was assigned to.
 func (m *machine) noNode(p place) {
-	m.failed(p, "unknown node: nothing was assigned to this variable (it is nil)")
+	m.failAt(p, "unknown node: nothing was assigned to this variable (it is nil)")
 }
 
 // assignIndex compiles a[i] := right and m[k] := right.
 func (c *compiler) assignIndex(left, right *check.Expr) stmtFunc {
-	m, obj, key, x, p := c.m, c.object(left.Args[0]), c.elem(left.Args[1]), c.elem(right), at(left)
+	m, obj, key, x, p := c.m, c.compileContainer(left.Args[0]), c.compileElement(left.Args[1]), c.compileElement(right), placeOf(left)
 	if left.Args[0].Type.Kind == check.Map {
 		return func() signal {
 			k, v := key(), x()
-			m.check(p, obj().(*table).set(k, v))
+			m.failOnError(p, obj().(*table).setCell(k, v))
 			return goOn
 		}
 	}
 	return func() signal {
 		i, v := key(), x()
-		*obj().(*array).cell(m, p, i) = v
+		*obj().(*array).cellAt(m, p, i) = v
 		return goOn
 	}
 }
 
-// cell returns the place of an element.
-func (a *array) cell(m *machine, p place, i int64) *int64 {
+// cellAt returns the place of an element.
+func (a *array) cellAt(m *machine, p place, i int64) *int64 {
 	if uint64(i) >= uint64(len(a.cells)) {
-		m.failed(p, "index %d of an array of %d", i, len(a.cells))
+		m.failAt(p, "index %d of an array of %d", i, len(a.cells))
 	}
 	return &a.cells[i]
 }
 
 // assignObject compiles the copy of a container.
 func (c *compiler) assignObject(left, right *check.Expr) stmtFunc {
-	m, dst, p := c.m, c.object(left), at(right)
-	if q, ok := c.fixed(left).(*nodeQueue); ok && right.Op == check.OpAttr { // q := n.outlinks
-		list := c.linksOf(right)
+	m, dst, p := c.m, c.compileContainer(left), placeOf(right)
+	if q, ok := c.globalContainer(left).(*nodeQueue); ok && right.Op == check.OpAttr { // q := n.outlinks
+		list := c.compileLinks(right)
 		return func() signal {
 			l := list()
-			m.step(p, int64(len(l)))
-			m.check(p, q.Clear())
-			m.check(p, q.PushAll(l))
+			m.countSteps(p, int64(len(l)))
+			m.failOnError(p, q.Clear())
+			m.failOnError(p, q.PushAll(l))
 			return goOn
 		}
 	}
-	src := c.object(right)
+	src := c.compileContainer(right)
 	return func() signal {
 		s := src()
 		m.copyInto(p, dst(), s)

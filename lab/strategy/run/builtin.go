@@ -16,52 +16,52 @@ const checkpointSteps = 10_000
 
 // builtinWord compiles a builtin function whose value is an integer or a node.
 func (c *compiler) builtinWord(e *check.Expr) wordFunc {
-	m, p := c.m, at(e)
+	m, p := c.m, placeOf(e)
 	switch e.Text {
 	case "integer": // of a node
-		node := c.known(e.Args[0])
+		node := c.compileKnownNode(e.Args[0])
 		return func() int64 { return int64(node()) }
 	case "node":
-		x := c.word(e.Args[0])
+		x := c.compileWord(e.Args[0])
 		return func() int64 {
 			v := x()
 			if uint64(v) >= uint64(m.n) {
-				m.failed(p, "unknown node %d: the web has nodes 0 to %d", v, m.n-1)
+				m.failAt(p, "unknown node %d: the web has nodes 0 to %d", v, m.n-1)
 			}
 			return v
 		}
 	case "pages":
 		return func() int64 { return m.result.Pages }
 	case "length":
-		x := c.text(e.Args[0])
+		x := c.compileText(e.Args[0])
 		return func() int64 {
 			s := x()
-			m.step(p, int64(len(s))/64)
+			m.countSteps(p, int64(len(s))/64)
 			return int64(utf8.RuneCountInString(s))
 		}
 	case "trunc":
-		x := c.real(e.Args[0])
-		return func() int64 { return m.trunc(p, x()) }
+		x := c.compileReal(e.Args[0])
+		return func() int64 { return m.truncateReal(p, x()) }
 	case "round":
-		x := c.real(e.Args[0])
-		return func() int64 { return m.trunc(p, math.Round(x())) }
+		x := c.compileReal(e.Args[0])
+		return func() int64 { return m.truncateReal(p, math.Round(x())) }
 	case "random":
-		x := c.word(e.Args[0])
+		x := c.compileWord(e.Args[0])
 		return func() int64 {
 			n := x()
 			if n <= 0 {
-				m.failed(p, "random(%d): the bound must be positive", n)
+				m.failAt(p, "random(%d): the bound must be positive", n)
 			}
 			return m.rnd.Int64N(n)
 		}
 	case "abs":
-		x := c.word(e.Args[0])
+		x := c.compileWord(e.Args[0])
 		return func() int64 { v := x(); return max(v, -v) }
 	case "min":
-		a, b := c.word(e.Args[0]), c.word(e.Args[1])
+		a, b := c.compileWord(e.Args[0]), c.compileWord(e.Args[1])
 		return func() int64 { return min(a(), b()) }
 	case "max":
-		a, b := c.word(e.Args[0]), c.word(e.Args[1])
+		a, b := c.compileWord(e.Args[0]), c.compileWord(e.Args[1])
 		return func() int64 { return max(a(), b()) }
 	}
 	return func() int64 { return 0 }
@@ -69,20 +69,20 @@ func (c *compiler) builtinWord(e *check.Expr) wordFunc {
 
 // builtinReal compiles a builtin function whose value is real.
 func (c *compiler) builtinReal(e *check.Expr) realFunc {
-	m, p := c.m, at(e)
+	m, p := c.m, placeOf(e)
 	switch e.Text {
 	case "now":
-		return func() float64 { return m.clock.now() }
+		return func() float64 { return m.clock.nextFetchTime() }
 	case "random":
 		return func() float64 { return m.rnd.Float64() }
 	}
-	x := c.real(e.Args[0])
+	x := c.compileReal(e.Args[0])
 	switch e.Text {
 	case "sqrt":
 		return func() float64 {
 			v := x()
 			if v < 0 {
-				m.failed(p, "sqrt(%g): the argument is negative", v)
+				m.failAt(p, "sqrt(%g): the argument is negative", v)
 			}
 			return math.Sqrt(v)
 		}
@@ -90,7 +90,7 @@ func (c *compiler) builtinReal(e *check.Expr) realFunc {
 		return func() float64 {
 			v := x()
 			if v <= 0 {
-				m.failed(p, "ln(%g): the argument is not positive", v)
+				m.failAt(p, "ln(%g): the argument is not positive", v)
 			}
 			return math.Log(v)
 		}
@@ -99,7 +99,7 @@ func (c *compiler) builtinReal(e *check.Expr) realFunc {
 	case "abs":
 		return func() float64 { return math.Abs(x()) }
 	}
-	y := c.real(e.Args[1])
+	y := c.compileReal(e.Args[1])
 	if e.Text == "min" {
 		return func() float64 { return min(x(), y()) }
 	}
@@ -108,46 +108,46 @@ func (c *compiler) builtinReal(e *check.Expr) realFunc {
 
 // doBuiltin compiles a builtin as a statement.
 func (c *compiler) doBuiltin(e *check.Expr) stmtFunc {
-	m, p := c.m, at(e)
+	m, p := c.m, placeOf(e)
 	switch e.Text {
 	case "output":
-		node := c.known(e.Args[0])
-		return func() signal { m.output(p, node()); return goOn }
+		node := c.compileKnownNode(e.Args[0])
+		return func() signal { m.outputPage(p, node()); return goOn }
 	case "wait":
-		x := c.real(e.Args[0])
+		x := c.compileReal(e.Args[0])
 		return func() signal {
 			s := x()
 			if !(s >= 0 && s <= 1e12) {
-				m.failed(p, "wait(%g): want 0 to 1e12 seconds", s)
+				m.failAt(p, "wait(%g): want 0 to 1e12 seconds", s)
 			}
-			m.step(p, int64(len(m.clock.free)))
-			m.clock.wait(s)
+			m.countSteps(p, int64(len(m.clock.free)))
+			m.clock.idleAll(s)
 			return goOn
 		}
 	case "checkpoint":
 		return func() signal {
-			m.step(p, checkpointSteps+int64(m.n)/64)
-			m.check(p, m.save())
+			m.countSteps(p, checkpointSteps+int64(m.n)/64)
+			m.failOnError(p, m.saveAttributes())
 			return goOn
 		}
 	case "print":
-		return c.print(e)
+		return c.compilePrint(e)
 	}
 	switch e.Type.Kind {
 	case check.String:
-		x := c.text(e)
+		x := c.compileText(e)
 		return func() signal { x(); return goOn }
 	case check.Real:
-		x := c.real(e)
+		x := c.compileReal(e)
 		return func() signal { x(); return goOn }
 	}
-	x := c.word(e)
+	x := c.compileWord(e)
 	return func() signal { x(); return goOn }
 }
 
-// print compiles print(...): the values, a space between them, and a new line.
-func (c *compiler) print(e *check.Expr) stmtFunc {
-	m, p := c.m, at(e)
+// compilePrint compiles print(...): the values, a space between them, and a new line.
+func (c *compiler) compilePrint(e *check.Expr) stmtFunc {
+	m, p := c.m, placeOf(e)
 	var texts []textFunc
 	for _, a := range e.Args {
 		texts = append(texts, c.textOf(a))
@@ -159,12 +159,12 @@ func (c *compiler) print(e *check.Expr) stmtFunc {
 		}
 		line := strings.Join(parts, " ") + "\n"
 		if m.printed += int64(len(line)); m.printed > maxPrinted {
-			m.check(p, fmt.Errorf("print: %w: more than %d bytes", contain.ErrLimit, maxPrinted))
+			m.failOnError(p, fmt.Errorf("print: %w: more than %d bytes", contain.ErrLimit, maxPrinted))
 		}
-		m.step(p, int64(len(line))/64)
+		m.countSteps(p, int64(len(line))/64)
 		if m.opt.Log != nil {
 			if _, err := m.opt.Log.Write([]byte(line)); err != nil {
-				m.check(p, err)
+				m.failOnError(p, err)
 			}
 		}
 		return goOn

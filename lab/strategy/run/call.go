@@ -4,13 +4,13 @@ import (
 	"github.com/freshet/freshet/lab/strategy/check"
 )
 
-// call compiles the call of a procedure. It returns the frame of the call, in
+// compileCall compiles the call of a procedure. It returns the frame of the call, in
 // which the result stands until the next call.
-func (c *compiler) call(e *check.Expr) func() *frame {
-	m, d, p := c.m, c.procs[e.Proc], at(e)
+func (c *compiler) compileCall(e *check.Expr) func() *frame {
+	m, d, p := c.m, c.procs[e.Proc], placeOf(e)
 	var args []func(*frame)
 	for i, a := range e.Args {
-		args = append(args, c.argument(e.Proc.Params[i], a))
+		args = append(args, c.compileArgument(e.Proc.Params[i], a))
 	}
 	var owned, nodes []int // slots of containers to make, and of nodes
 	var types []*check.Type
@@ -32,14 +32,14 @@ func (c *compiler) call(e *check.Expr) func() *frame {
 		}
 	}
 	return func() *frame {
-		m.step(p, cost)
-		f := m.enter(p, e.Proc.Frame, d.levels)
+		m.countSteps(p, cost)
+		f := m.enterFrame(p, e.Proc.Frame, d.levels)
 		for _, s := range nodes {
 			f.words[s] = -1
 		}
 		for i, s := range owned {
 			o, err := m.newObject(types[i])
-			m.check(p, err)
+			m.failOnError(p, err)
 			f.objs[s] = o
 		}
 		for _, arg := range args {
@@ -50,7 +50,7 @@ func (c *compiler) call(e *check.Expr) func() *frame {
 		sig := d.body()
 		m.f = caller
 		for _, s := range owned {
-			m.check(p, f.objs[s].Free())
+			m.failOnError(p, f.objs[s].Free())
 			f.objs[s] = nil
 		}
 		m.depth--
@@ -66,27 +66,27 @@ func (c *compiler) call(e *check.Expr) func() *frame {
 // middle of an expression.
 type halted struct{}
 
-// enter reserves the frame of a call; the caller's stays current until the
+// enterFrame reserves the frame of a call; the caller's stays current until the
 // arguments are known.
-func (m *machine) enter(p place, n check.Frame, levels int) *frame {
+func (m *machine) enterFrame(p place, n check.Frame, levels int) *frame {
 	if m.nesting += levels; m.nesting > maxLevels {
-		m.failed(p, "procedures call each other too deep: %d calls are open", m.depth)
+		m.failAt(p, "procedures call each other too deep: %d calls are open", m.depth)
 	}
 	if m.depth == len(m.frames) {
 		m.frames = append(m.frames, &frame{})
 	}
 	f := m.frames[m.depth]
 	m.depth++
-	f.words = cleared(f.words, n.Words)
-	f.strs = cleared(f.strs, n.Strings)
-	f.objs = cleared(f.objs, n.Objects)
-	f.refs = cleared(f.refs, n.Refs)
-	f.strRefs = cleared(f.strRefs, n.StringRefs)
+	f.words = clearedSlice(f.words, n.Words)
+	f.strs = clearedSlice(f.strs, n.Strings)
+	f.objs = clearedSlice(f.objs, n.Objects)
+	f.refs = clearedSlice(f.refs, n.Refs)
+	f.strRefs = clearedSlice(f.strRefs, n.StringRefs)
 	return f
 }
 
-// cleared returns a slice of n zero elements, v if it is big enough.
-func cleared[T any](v []T, n int) []T {
+// clearedSlice returns a slice of n zero elements, v if it is big enough.
+func clearedSlice[T any](v []T, n int) []T {
 	if n > cap(v) {
 		return make([]T, n)
 	}
@@ -95,12 +95,12 @@ func cleared[T any](v []T, n int) []T {
 	return v
 }
 
-// argument compiles what puts an argument into the frame of a call.
-func (c *compiler) argument(v *check.Var, a *check.Expr) func(*frame) {
-	m, slot, p := c.m, v.Slot, at(a)
+// compileArgument compiles what puts an argument into the frame of a call.
+func (c *compiler) compileArgument(v *check.Var, a *check.Expr) func(*frame) {
+	m, slot, p := c.m, v.Slot, placeOf(a)
 	switch {
 	case isObject(v.Type):
-		obj := c.object(a)
+		obj := c.compileContainer(a)
 		if v.ByRef || v.Type.Kind == check.File {
 			return func(f *frame) { f.objs[slot] = obj() }
 		}
@@ -109,18 +109,18 @@ func (c *compiler) argument(v *check.Var, a *check.Expr) func(*frame) {
 		ref := c.textRef(a.Var)
 		return func(f *frame) { f.strRefs[slot] = ref() }
 	case v.Type.Kind == check.String:
-		x := c.text(a)
+		x := c.compileText(a)
 		return func(f *frame) { f.strs[slot] = x() }
 	case v.ByRef:
-		ref := c.ref(a.Var)
+		ref := c.compileReference(a.Var)
 		return func(f *frame) { f.refs[slot] = ref() }
 	}
-	x := c.word(a)
+	x := c.compileWord(a)
 	return func(f *frame) { f.words[slot] = x() }
 }
 
-// ref compiles the place of a variable that holds a word.
-func (c *compiler) ref(v *check.Var) func() *int64 {
+// compileReference compiles the place of a variable that holds a word.
+func (c *compiler) compileReference(v *check.Var) func() *int64 {
 	m, slot := c.m, v.Slot
 	switch {
 	case !v.Local:
@@ -146,7 +146,7 @@ func (c *compiler) textRef(v *check.Var) func() *string {
 
 // callWord compiles the call of a function whose value is a word.
 func (c *compiler) callWord(e *check.Expr) wordFunc {
-	call := c.call(e)
+	call := c.compileCall(e)
 	if e.Proc.Result == nil {
 		return func() int64 { call(); return 0 }
 	}
@@ -154,11 +154,11 @@ func (c *compiler) callWord(e *check.Expr) wordFunc {
 	return func() int64 { return call().words[slot] }
 }
 
-// do compiles a call whose value is not used.
-func (c *compiler) do(e *check.Expr) stmtFunc {
+// compileCallStmt compiles a call whose value is not used.
+func (c *compiler) compileCallStmt(e *check.Expr) stmtFunc {
 	switch e.Op {
 	case check.OpCall:
-		call := c.call(e)
+		call := c.compileCall(e)
 		return func() signal { call(); return goOn }
 	case check.OpMethod:
 		return c.doMethod(e)

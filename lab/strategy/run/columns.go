@@ -27,8 +27,8 @@ type column struct {
 	nodes []uint32
 }
 
-// width is the number of bytes of a value.
-func width(t *check.Type) int64 {
+// valueBytes is the number of bytes of a value.
+func valueBytes(t *check.Type) int64 {
 	switch t.Kind {
 	case check.Boolean:
 		return 1
@@ -39,7 +39,7 @@ func width(t *check.Type) int64 {
 }
 
 func newColumn(env *contain.Env, a *check.Attr, nodes int) (*column, error) {
-	f, err := contain.NewMapped(env, "column", int64(nodes)*width(a.Type))
+	f, err := contain.NewMapped(env, "column", int64(nodes)*valueBytes(a.Type))
 	if err != nil {
 		return nil, err
 	}
@@ -49,18 +49,18 @@ func newColumn(env *contain.Env, a *check.Attr, nodes int) (*column, error) {
 	case check.Boolean:
 		c.bools = b
 	case check.Node:
-		c.nodes = view[uint32](b)
+		c.nodes = mappedNumbers[uint32](b)
 	case check.Real:
-		c.reals = view[float64](b)
+		c.reals = mappedNumbers[float64](b)
 	default:
-		c.ints = view[int64](b)
+		c.ints = mappedNumbers[int64](b)
 	}
 	return c, nil
 }
 
-// view shows mapped bytes as numbers; a mapping begins at a page, so it is
+// mappedNumbers shows mapped bytes as numbers; a mapping begins at a page, so it is
 // aligned for all.
-func view[T any](b []byte) []T {
+func mappedNumbers[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}
@@ -87,9 +87,9 @@ const (
 	columnExt   = ".column"
 )
 
-// load fills columns from the last checkpoint in dir. Columns that the
+// loadCheckpoint fills columns from the last checkpoint in dir. Columns that the
 // checkpoint does not have stay zero.
-func load(dir string, cols []*column, nodes int) error {
+func loadCheckpoint(dir string, cols []*column, nodes int) error {
 	gen, err := os.ReadFile(filepath.Join(dir, currentFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -157,10 +157,10 @@ func readColumn(path string, c *column) error {
 	return nil
 }
 
-// save writes a checkpoint into dir: a new folder first, then its name, so that
+// saveCheckpoint writes a checkpoint into dir: a new folder first, then its name, so that
 // there is always a whole one. Attributes of the last checkpoint that this
 // script does not have are kept.
-func save(dir string, cols []*column, nodes int) error {
+func saveCheckpoint(dir string, cols []*column, nodes int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func save(dir string, cols []*column, nodes int) error {
 		}
 	}
 	if old != "" {
-		if err := keep(filepath.Join(dir, old), at, &s); err != nil {
+		if err := keepOldColumns(filepath.Join(dir, old), at, &s); err != nil {
 			return err
 		}
 	}
@@ -209,8 +209,8 @@ func save(dir string, cols []*column, nodes int) error {
 	return nil
 }
 
-// keep moves columns of the old checkpoint that the new one lacks.
-func keep(old, at string, s *saved) error {
+// keepOldColumns moves columns of the old checkpoint that the new one lacks.
+func keepOldColumns(old, at string, s *saved) error {
 	b, err := os.ReadFile(filepath.Join(old, savedFile))
 	if err != nil {
 		return err

@@ -29,11 +29,11 @@ const (
 	haltScript        // end the script
 )
 
-func real(v int64) float64   { return math.Float64frombits(uint64(v)) }
-func bits(v float64) int64   { return int64(math.Float64bits(v)) }
-func at(e *check.Expr) place { return place{e.Pos, e.End} }
+func wordToReal(v int64) float64  { return math.Float64frombits(uint64(v)) }
+func realToWord(v float64) int64  { return int64(math.Float64bits(v)) }
+func placeOf(e *check.Expr) place { return place{e.Pos, e.End} }
 
-func word(b bool) int64 {
+func boolToWord(b bool) int64 {
 	if b {
 		return 1
 	}
@@ -53,7 +53,7 @@ func newCompiler(m *machine, p *check.Program) *compiler {
 		c.procs[pr] = &procedure{}
 	}
 	for _, pr := range p.Procs {
-		c.procedure(pr)
+		c.compileProcedure(pr)
 	}
 	return c
 }
@@ -70,10 +70,10 @@ type procedure struct {
 // maxLevels bounds the nesting of closures over all calls: some 100 MB of stack.
 const maxLevels = 400_000
 
-func (c *compiler) procedure(p *check.Proc) {
+func (c *compiler) compileProcedure(p *check.Proc) {
 	d := c.procs[p]
 	d.proc = p
-	d.body = c.block(p.Body)
+	d.body = c.compileBlock(p.Body)
 	d.levels = 8 + 4*stmtsDepth(p.Body)
 }
 
@@ -109,11 +109,11 @@ func exprDepth(e *check.Expr) int {
 	return d + 1
 }
 
-// block compiles a list of statements, the short ones without a loop.
-func (c *compiler) block(list []check.Stmt) stmtFunc {
+// compileBlock compiles a list of statements, the short ones without a loop.
+func (c *compiler) compileBlock(list []check.Stmt) stmtFunc {
 	var fs []stmtFunc
 	for _, s := range list {
-		fs = append(fs, c.stmt(s))
+		fs = append(fs, c.compileStmt(s))
 	}
 	switch len(fs) {
 	case 0:
@@ -150,20 +150,20 @@ func (c *compiler) block(list []check.Stmt) stmtFunc {
 	}
 }
 
-func (c *compiler) stmt(s check.Stmt) stmtFunc {
+func (c *compiler) compileStmt(s check.Stmt) stmtFunc {
 	switch s := s.(type) {
 	case *check.Assign:
-		return c.assign(s.Left, s.Right)
+		return c.compileAssign(s.Left, s.Right)
 	case *check.Do:
-		return c.do(s.X)
+		return c.compileCallStmt(s.X)
 	case *check.If:
 		return c.ifStmt(s)
 	case *check.While:
-		return c.while(s)
+		return c.compileWhile(s)
 	case *check.Count:
-		return c.count(s)
+		return c.compileCount(s)
 	case *check.Each:
-		return c.each(s)
+		return c.compileEach(s)
 	case *check.Jump:
 		sig := map[check.Jumps]signal{check.Break: breakLoop, check.Continue: nextTurn, check.Exit: leaveProc, check.Halt: haltScript}[s.How]
 		return func() signal { return sig }
@@ -172,7 +172,7 @@ func (c *compiler) stmt(s check.Stmt) stmtFunc {
 }
 
 func (c *compiler) ifStmt(s *check.If) stmtFunc {
-	cond, then := c.cond(s.Cond), c.block(s.Then)
+	cond, then := c.compileCondition(s.Cond), c.compileBlock(s.Then)
 	if len(s.Else) == 0 {
 		return func() signal {
 			if cond() {
@@ -181,7 +181,7 @@ func (c *compiler) ifStmt(s *check.If) stmtFunc {
 			return goOn
 		}
 	}
-	els := c.block(s.Else)
+	els := c.compileBlock(s.Else)
 	return func() signal {
 		if cond() {
 			return then()
@@ -190,8 +190,8 @@ func (c *compiler) ifStmt(s *check.If) stmtFunc {
 	}
 }
 
-func (c *compiler) while(s *check.While) stmtFunc {
-	m, cond, body, at := c.m, c.cond(s.Cond), c.block(s.Body), place{s.Pos, s.Pos.Col + 1}
+func (c *compiler) compileWhile(s *check.While) stmtFunc {
+	m, cond, body, at := c.m, c.compileCondition(s.Cond), c.compileBlock(s.Body), place{s.Pos, s.Pos.Col + 1}
 	if s.Until {
 		return func() signal {
 			for {
@@ -201,7 +201,7 @@ func (c *compiler) while(s *check.While) stmtFunc {
 					return goOn
 				}
 				if m.steps--; m.steps < 0 {
-					m.tick(at)
+					m.checkLimits(at)
 				}
 				if cond() {
 					return goOn
@@ -212,7 +212,7 @@ func (c *compiler) while(s *check.While) stmtFunc {
 	return func() signal {
 		for cond() {
 			if m.steps--; m.steps < 0 {
-				m.tick(at)
+				m.checkLimits(at)
 			}
 			if sig := body(); sig != goOn {
 				if sig == breakLoop {
@@ -227,8 +227,8 @@ func (c *compiler) while(s *check.While) stmtFunc {
 	}
 }
 
-func (c *compiler) count(s *check.Count) stmtFunc {
-	m, from, to, body, at := c.m, c.word(s.From), c.word(s.To), c.block(s.Body), place{s.Pos, s.Pos.Col + 1}
+func (c *compiler) compileCount(s *check.Count) stmtFunc {
+	m, from, to, body, at := c.m, c.compileWord(s.From), c.compileWord(s.To), c.compileBlock(s.Body), place{s.Pos, s.Pos.Col + 1}
 	set := c.setWord(s.Var)
 	step := int64(1)
 	if s.Down {
@@ -242,7 +242,7 @@ func (c *compiler) count(s *check.Count) stmtFunc {
 		for ; ; i += step {
 			set(i)
 			if m.steps--; m.steps < 0 {
-				m.tick(at)
+				m.checkLimits(at)
 			}
 			if sig := body(); sig != goOn {
 				if sig == breakLoop {
@@ -259,14 +259,14 @@ func (c *compiler) count(s *check.Count) stmtFunc {
 	}
 }
 
-// each compiles for v in x: links, a file, an array, the keys of a map.
-func (c *compiler) each(s *check.Each) stmtFunc {
-	m, body, at := c.m, c.block(s.Body), place{s.Pos, s.Pos.Col + 1}
+// compileEach compiles for v in x: links, a file, an array, the keys of a map.
+func (c *compiler) compileEach(s *check.Each) stmtFunc {
+	m, body, at := c.m, c.compileBlock(s.Body), place{s.Pos, s.Pos.Col + 1}
 	set := c.setElem(s.Var)
 	turn := func(v int64) signal {
 		set(v)
 		if m.steps--; m.steps < 0 {
-			m.tick(at)
+			m.checkLimits(at)
 		}
 		sig := body()
 		if sig == nextTurn {
@@ -286,7 +286,7 @@ func (c *compiler) each(s *check.Each) stmtFunc {
 		return goOn
 	}
 	if s.X.Op == check.OpAttr {
-		list := c.linksOf(s.X)
+		list := c.compileLinks(s.X)
 		return func() signal {
 			for _, v := range list() {
 				if sig := turn(int64(v)); sig != goOn {
@@ -299,7 +299,7 @@ func (c *compiler) each(s *check.Each) stmtFunc {
 			return goOn
 		}
 	}
-	obj := c.object(s.X)
+	obj := c.compileContainer(s.X)
 	return func() signal {
 		switch o := obj().(type) {
 		case *file:
@@ -308,8 +308,8 @@ func (c *compiler) each(s *check.Each) stmtFunc {
 		case *array:
 			return over(func() int { return len(o.cells) }, func(i int) int64 { return o.cells[i] })
 		case *table:
-			keys := o.keys()
-			m.step(at, int64(len(keys)))
+			keys := o.sortedKeys()
+			m.countSteps(at, int64(len(keys)))
 			return over(func() int { return len(keys) }, func(i int) int64 { return keys[i] })
 		}
 		return goOn
@@ -335,7 +335,7 @@ func (c *compiler) setElem(v *check.Var) func(int64) {
 		return c.setWord(v)
 	}
 	m, set := c.m, c.setText(v)
-	return func(x int64) { set(m.text(x)) }
+	return func(x int64) { set(m.internedString(x)) }
 }
 
 func (c *compiler) setText(v *check.Var) func(string) {

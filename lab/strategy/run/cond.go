@@ -4,8 +4,8 @@ import (
 	"github.com/freshet/freshet/lab/strategy/check"
 )
 
-// cond compiles an expression of type boolean.
-func (c *compiler) cond(e *check.Expr) condFunc {
+// compileCondition compiles an expression of type boolean.
+func (c *compiler) compileCondition(e *check.Expr) condFunc {
 	switch e.Op {
 	case check.OpConst:
 		k := e.Int != 0
@@ -13,36 +13,36 @@ func (c *compiler) cond(e *check.Expr) condFunc {
 	case check.OpAttr:
 		return c.boolAttr(e)
 	case check.OpNot:
-		x := c.cond(e.Args[0])
+		x := c.compileCondition(e.Args[0])
 		return func() bool { return !x() }
 	case check.OpAnd:
-		a, b := c.cond(e.Args[0]), c.cond(e.Args[1])
+		a, b := c.compileCondition(e.Args[0]), c.compileCondition(e.Args[1])
 		return func() bool { return a() && b() }
 	case check.OpOr:
-		a, b := c.cond(e.Args[0]), c.cond(e.Args[1])
+		a, b := c.compileCondition(e.Args[0]), c.compileCondition(e.Args[1])
 		return func() bool { return a() || b() }
 	case check.OpIntToBool:
-		x := c.word(e.Args[0])
+		x := c.compileWord(e.Args[0])
 		return func() bool { return x() != 0 }
 	case check.OpLess, check.OpLessEqual, check.OpEqual, check.OpNotEqual:
-		return c.compare(e)
+		return c.compileComparison(e)
 	}
 	var x wordFunc
 	switch e.Op {
 	case check.OpMethod:
-		x = c.method(e)
+		x = c.compileMethodValue(e)
 	case check.OpCall:
 		x = c.callWord(e)
 	case check.OpIndex:
-		x = c.index(e)
+		x = c.compileIndex(e)
 	default:
-		x = c.load(e.Var)
+		x = c.compileLoad(e.Var)
 	}
 	return func() bool { return x() != 0 }
 }
 
 func (c *compiler) boolAttr(e *check.Expr) condFunc {
-	m, node, col, p := c.m, c.node(e.Args[0]), c.m.cols[e.Attr.Column].bools, at(e)
+	m, node, col, p := c.m, c.compileNode(e.Args[0]), c.m.cols[e.Attr.Column].bools, placeOf(e)
 	return func() bool {
 		v := node()
 		if uint64(v) >= uint64(len(col)) {
@@ -52,19 +52,19 @@ func (c *compiler) boolAttr(e *check.Expr) condFunc {
 	}
 }
 
-// compare compiles relations. Greater was turned round by the type check.
-func (c *compiler) compare(e *check.Expr) condFunc {
+// compileComparison compiles relations. Greater was turned round by the type check.
+func (c *compiler) compileComparison(e *check.Expr) condFunc {
 	x, y := e.Args[0], e.Args[1]
 	switch x.Type.Kind {
 	case check.Real:
-		return relation(e.Op, c.real(x), c.real(y))
+		return relationFunc(e.Op, c.compileReal(x), c.compileReal(y))
 	case check.String:
-		return relation(e.Op, c.text(x), c.text(y))
+		return relationFunc(e.Op, c.compileText(x), c.compileText(y))
 	}
-	if f := c.truth(e, x, y); f != nil {
+	if f := c.compileTruthTest(e, x, y); f != nil {
 		return f
 	}
-	a := c.word(x)
+	a := c.compileWord(x)
 	if y.Op == check.OpConst {
 		k := y.Int
 		switch e.Op {
@@ -77,11 +77,11 @@ func (c *compiler) compare(e *check.Expr) condFunc {
 		}
 	}
 	if x.Op == check.OpConst && e.Op == check.OpLess { // n > 0
-		k, b := x.Int, c.word(y)
+		k, b := x.Int, c.compileWord(y)
 		return func() bool { return k < b() }
 	}
-	if p, ok := c.global(x); ok {
-		if q, ok := c.global(y); ok {
+	if p, ok := c.globalWord(x); ok {
+		if q, ok := c.globalWord(y); ok {
 			switch e.Op {
 			case check.OpLess:
 				return func() bool { return *p < *q }
@@ -90,11 +90,11 @@ func (c *compiler) compare(e *check.Expr) condFunc {
 			}
 		}
 	}
-	return relation(e.Op, a, c.word(y))
+	return relationFunc(e.Op, a, c.compileWord(y))
 }
 
-// truth compiles n.visited = 0 and the like without making numbers of truth.
-func (c *compiler) truth(e, x, y *check.Expr) condFunc {
+// compileTruthTest compiles n.visited = 0 and the like without making numbers of truth.
+func (c *compiler) compileTruthTest(e, x, y *check.Expr) condFunc {
 	if e.Op != check.OpEqual && e.Op != check.OpNotEqual {
 		return nil
 	}
@@ -110,14 +110,14 @@ func (c *compiler) truth(e, x, y *check.Expr) condFunc {
 	case x.Type.Kind != check.Boolean:
 		return nil
 	}
-	f := c.cond(x)
+	f := c.compileCondition(x)
 	if (e.Op == check.OpEqual) == (y.Int == 1) {
 		return f
 	}
 	return func() bool { return !f() }
 }
 
-func relation[T int64 | float64 | string](op check.Op, a, b func() T) condFunc {
+func relationFunc[T int64 | float64 | string](op check.Op, a, b func() T) condFunc {
 	switch op {
 	case check.OpLess:
 		return func() bool { return a() < b() }

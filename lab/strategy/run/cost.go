@@ -28,11 +28,11 @@ func newClock(c Cost, servers int) *clock {
 	return &clock{cost: c, free: make([]float64, max(1, c.Connections)), ready: make([]float64, max(1, servers))}
 }
 
-// now is when the robot can begin its next fetch.
-func (c *clock) now() float64 { return c.free[0] }
+// nextFetchTime is when the robot can begin its next fetch.
+func (c *clock) nextFetchTime() float64 { return c.free[0] }
 
-// fetch adds the fetch of a page and returns when it ends.
-func (c *clock) fetch(server int, bytes int64) float64 {
+// addFetch adds the fetch of a page and returns when it ends.
+func (c *clock) addFetch(server int, bytes int64) float64 {
 	start := max(c.free[0], c.ready[server])
 	end := start + c.cost.Latency
 	if c.cost.Bandwidth > 0 {
@@ -41,13 +41,13 @@ func (c *clock) fetch(server int, bytes int64) float64 {
 	c.ready[server] = end + c.cost.Delay
 	c.end = max(c.end, end)
 	c.free[0] = end
-	c.sink()
+	c.sinkFirst()
 	return end
 }
 
-// wait lets all connections rest until s seconds from now.
-func (c *clock) wait(s float64) {
-	until := c.now() + s
+// idleAll lets all connections rest until s seconds from now.
+func (c *clock) idleAll(s float64) {
+	until := c.nextFetchTime() + s
 	for i := range c.free {
 		c.free[i] = max(c.free[i], until)
 	}
@@ -57,7 +57,7 @@ func (c *clock) wait(s float64) {
 	c.end = max(c.end, until)
 }
 
-func (c *clock) sink() { c.sinkFrom(0) }
+func (c *clock) sinkFirst() { c.sinkFrom(0) }
 
 func (c *clock) sinkFrom(i int) {
 	for {

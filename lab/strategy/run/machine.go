@@ -122,17 +122,17 @@ type frame struct {
 func Run(ctx context.Context, p *check.Program, opt Options) (res Result, err error) {
 	m, err := newMachine(ctx, p, opt, nil)
 	if m != nil {
-		defer func() { err = errors.Join(err, m.close()) }()
+		defer func() { err = errors.Join(err, m.releaseContainers()) }()
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	err = m.run(p)
+	err = m.runProgram(p)
 	if m.out != nil {
 		err = errors.Join(err, m.out.Flush())
 	}
 	if err == nil {
-		err = m.save()
+		err = m.saveAttributes()
 	}
 	m.result.Steps = m.done + tickSteps - m.steps
 	m.result.Seconds = m.clock.end
@@ -156,11 +156,11 @@ func newMachine(ctx context.Context, p *check.Program, opt Options, live Live) (
 		m.out = bufio.NewWriterSize(opt.Out, 64<<10)
 	}
 	m.clock = newClock(opt.Cost, m.web.Sites())
-	m.window()
+	m.setTickWindow()
 	if opt.Checkpoint > 0 {
 		m.saveAt = time.Now().Add(opt.Checkpoint)
 	}
-	if err := m.services(p.Uses); err != nil {
+	if err := m.prepareServices(p.Uses); err != nil {
 		return m, err
 	}
 	for _, a := range p.Attrs {
@@ -171,7 +171,7 @@ func newMachine(ctx context.Context, p *check.Program, opt Options, live Live) (
 		m.cols = append(m.cols, c)
 	}
 	if opt.Attributes != "" {
-		if err := load(opt.Attributes, m.cols, m.n); err != nil {
+		if err := loadCheckpoint(opt.Attributes, m.cols, m.n); err != nil {
 			return m, err
 		}
 	}
@@ -190,8 +190,8 @@ func newMachine(ctx context.Context, p *check.Program, opt Options, live Live) (
 	return m, nil
 }
 
-// services prepares what a program uses of servers, depths and ages.
-func (m *machine) services(u check.Uses) error {
+// prepareServices prepares what a program uses of servers, depths and ages.
+func (m *machine) prepareServices(u check.Uses) error {
 	if m.live != nil {
 		return nil
 	}
@@ -225,8 +225,8 @@ func (m *machine) services(u check.Uses) error {
 	return nil
 }
 
-// close gives back what lies on disk.
-func (m *machine) close() error {
+// releaseContainers gives back what lies on disk.
+func (m *machine) releaseContainers() error {
 	var errs []error
 	for _, o := range m.objs {
 		if o != nil {
@@ -246,14 +246,14 @@ func (m *machine) close() error {
 	return errors.Join(errs...)
 }
 
-// run compiles and runs the program.
-func (m *machine) run(p *check.Program) error {
-	body := newCompiler(m, p).block(p.Body)
-	return m.protected(func() { body() })
+// runProgram compiles and runs the program.
+func (m *machine) runProgram(p *check.Program) error {
+	body := newCompiler(m, p).compileBlock(p.Body)
+	return m.runProtected(func() { body() })
 }
 
-// protected calls f and returns the error that it ended with.
-func (m *machine) protected(f func()) (err error) {
+// runProtected calls f and returns the error that it ended with.
+func (m *machine) runProtected(f func()) (err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -268,13 +268,13 @@ func (m *machine) protected(f func()) (err error) {
 	return nil
 }
 
-// failed ends the run with an error at an expression.
-func (m *machine) failed(at place, format string, args ...any) {
+// failAt ends the run with an error at an expression.
+func (m *machine) failAt(at place, format string, args ...any) {
 	panic(&Error{Pos: at.pos, End: at.end, Msg: fmt.Sprintf(format, args...)})
 }
 
-// check ends the run if err is one.
-func (m *machine) check(at place, err error) {
+// failOnError ends the run if err is one.
+func (m *machine) failOnError(at place, err error) {
 	if err != nil {
 		panic(&Error{Pos: at.pos, End: at.end, Msg: err.Error(), Err: err})
 	}
@@ -286,48 +286,48 @@ type place struct {
 	end int
 }
 
-// step counts n steps.
-func (m *machine) step(at place, n int64) {
+// countSteps counts n steps.
+func (m *machine) countSteps(at place, n int64) {
 	m.steps -= n
 	if m.steps < 0 {
-		m.tick(at)
+		m.checkLimits(at)
 	}
 }
 
-// tick looks at the limits from time to time.
-func (m *machine) tick(at place) {
+// checkLimits looks at the limits from time to time.
+func (m *machine) checkLimits(at place) {
 	m.done += tickSteps - m.steps
 	m.steps = tickSteps
 	if m.opt.MaxSteps > 0 && m.done > m.opt.MaxSteps {
-		m.check(at, fmt.Errorf("steps: %w: more than %d (--max-steps)", contain.ErrLimit, m.opt.MaxSteps))
+		m.failOnError(at, fmt.Errorf("steps: %w: more than %d (--max-steps)", contain.ErrLimit, m.opt.MaxSteps))
 	}
-	m.window()
-	m.check(at, m.ctx.Err())
+	m.setTickWindow()
+	m.failOnError(at, m.ctx.Err())
 	if !m.saveAt.IsZero() && time.Now().After(m.saveAt) {
-		m.check(at, m.save())
+		m.failOnError(at, m.saveAttributes())
 		m.saveAt = time.Now().Add(m.opt.Checkpoint)
 	}
 }
 
-// window makes the next tick come when the limit of steps is reached, if that is
+// setTickWindow makes the next tick come when the limit of steps is reached, if that is
 // sooner: a run ends at the same step on every machine.
-func (m *machine) window() {
+func (m *machine) setTickWindow() {
 	if left := m.opt.MaxSteps - m.done; m.opt.MaxSteps > 0 && left < tickSteps {
 		m.done -= tickSteps - left
 		m.steps = left
 	}
 }
 
-// save makes a checkpoint of the attributes.
-func (m *machine) save() error {
+// saveAttributes makes a checkpoint of the attributes.
+func (m *machine) saveAttributes() error {
 	if m.opt.Attributes == "" {
 		return nil
 	}
-	return save(m.opt.Attributes, m.cols, m.n)
+	return saveCheckpoint(m.opt.Attributes, m.cols, m.n)
 }
 
-// server returns the server of a page.
-func (m *machine) server(u uint32) int {
+// serverOfPage returns the server of a page.
+func (m *machine) serverOfPage(u uint32) int {
 	switch {
 	case m.live != nil:
 		return m.live.Server(u)
@@ -339,13 +339,13 @@ func (m *machine) server(u uint32) int {
 	return m.web.Site(u)
 }
 
-// output notes that a page was fetched.
-func (m *machine) output(at place, u uint32) {
+// outputPage notes that a page was fetched.
+func (m *machine) outputPage(at place, u uint32) {
 	if m.out != nil {
 		m.buf = append(strconv.AppendUint(m.buf[:0], uint64(u), 10), '\n')
-		m.check(at, m.env.Disk(int64(len(m.buf))))
+		m.failOnError(at, m.env.Disk(int64(len(m.buf))))
 		if _, err := m.out.Write(m.buf); err != nil {
-			m.check(at, fmt.Errorf("write the output: %w", err))
+			m.failOnError(at, fmt.Errorf("write the output: %w", err))
 		}
 	}
 	r := &m.result
@@ -358,7 +358,7 @@ func (m *machine) output(at place, u uint32) {
 	}
 	server := 0
 	if m.live == nil {
-		server = m.server(u)
+		server = m.serverOfPage(u)
 	}
 	if !m.servers[server] {
 		m.servers[server] = true
@@ -366,12 +366,12 @@ func (m *machine) output(at place, u uint32) {
 	}
 	bytes := m.opt.Pages.Size(u)
 	r.Bytes += bytes
-	end := m.clock.fetch(server, bytes)
+	end := m.clock.addFetch(server, bytes)
 	if m.last != nil {
 		m.last[u] = end
 	}
 	if m.depths != nil {
-		m.found(u)
+		m.spreadDepth(u)
 	}
 	if m.opt.Output != nil {
 		m.opt.Output(u, bytes, end)
@@ -381,8 +381,8 @@ func (m *machine) output(at place, u uint32) {
 	}
 }
 
-// found spreads the depth of a fetched page to the pages that it links to.
-func (m *machine) found(u uint32) {
+// spreadDepth spreads the depth of a fetched page to the pages that it links to.
+func (m *machine) spreadDepth(u uint32) {
 	if m.depths[u] < 0 {
 		m.depths[u] = 0
 	}
@@ -394,11 +394,11 @@ func (m *machine) found(u uint32) {
 	}
 }
 
-// intern returns a number for a string, for containers; text is the way back.
-func (m *machine) intern(at place, s string) int64 {
+// internString returns a number for a string, for containers; text is the way back.
+func (m *machine) internString(at place, s string) int64 {
 	i, ok := m.interned[s]
 	if !ok {
-		m.check(at, m.env.Memory(int64(len(s))+64))
+		m.failOnError(at, m.env.Memory(int64(len(s))+64))
 		i = int64(len(m.texts))
 		m.texts = append(m.texts, s)
 		m.interned[s] = i

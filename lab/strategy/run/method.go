@@ -5,19 +5,19 @@ import (
 	"github.com/freshet/freshet/lab/strategy/contain"
 )
 
-// fixed returns the container of a global variable, nil of anything else: what
+// globalContainer returns the container of a global variable, nil of anything else: what
 // is known now need not be looked up in every turn.
-func (c *compiler) fixed(e *check.Expr) object {
+func (c *compiler) globalContainer(e *check.Expr) object {
 	if e.Op == check.OpLoad && !e.Var.Local && isObject(e.Type) {
 		return c.m.objs[e.Var.Slot]
 	}
 	return nil
 }
 
-// object compiles an expression of a container type.
-func (c *compiler) object(e *check.Expr) func() object {
-	m, p := c.m, at(e)
-	if o := c.fixed(e); o != nil {
+// compileContainer compiles an expression of a container type.
+func (c *compiler) compileContainer(e *check.Expr) func() object {
+	m, p := c.m, placeOf(e)
+	if o := c.globalContainer(e); o != nil {
 		return func() object { return o }
 	}
 	switch e.Op {
@@ -25,11 +25,11 @@ func (c *compiler) object(e *check.Expr) func() object {
 		slot := e.Var.Slot
 		return func() object { return m.f.objs[slot] }
 	case check.OpAttr:
-		list := c.linksOf(e)
+		list := c.compileLinks(e)
 		return func() object { return &links{list: list()} }
 	}
 	// top(i) and pop(i) of an aoq
-	obj, index := c.object(e.Args[0]), c.word(e.Args[1])
+	obj, index := c.compileContainer(e.Args[0]), c.compileWord(e.Args[1])
 	pop := e.Text == "pop"
 	return func() object {
 		a := obj().(*contain.ByServer)
@@ -38,8 +38,8 @@ func (c *compiler) object(e *check.Expr) func() object {
 		if !pop {
 			return v
 		}
-		m.step(p, int64(v.Len()))
-		l := m.snapshot(p, v)
+		m.countSteps(p, int64(v.Len()))
+		l := m.copyServerQueue(p, v)
 		a.Drop(i)
 		return l
 	}
@@ -48,41 +48,41 @@ func (c *compiler) object(e *check.Expr) func() object {
 // queueOf checks the number of a queue of an aoq.
 func (m *machine) queueOf(p place, a *contain.ByServer, i int64) int {
 	if uint64(i) >= uint64(a.Len()) {
-		m.failed(p, "queue %d of an aoq with %d", i, a.Len())
+		m.failAt(p, "queue %d of an aoq with %d", i, a.Len())
 	}
 	return int(i)
 }
 
-// method compiles a method that has a value.
-func (c *compiler) method(e *check.Expr) wordFunc {
+// compileMethodValue compiles a method that has a value.
+func (c *compiler) compileMethodValue(e *check.Expr) wordFunc {
 	recv := e.Args[0]
 	if e.Text == "contains" {
-		m, p, node, text := c.m, at(e), c.known(recv), c.text(e.Args[1])
+		m, p, node, text := c.m, placeOf(e), c.compileKnownNode(recv), c.compileText(e.Args[1])
 		return func() int64 {
 			u, s := node(), text()
-			m.step(p, int64(len(s))/64)
-			return word(m.opt.Pages.Contains(u, s))
+			m.countSteps(p, int64(len(s))/64)
+			return boolToWord(m.opt.Pages.Contains(u, s))
 		}
 	}
 	switch {
 	case e.Text == "size":
-		return c.size(recv)
+		return c.compileSize(recv)
 	case recv.Type.Kind == check.AOQ:
 		return c.aoqMethod(e)
 	case e.Text == "has":
-		obj, key := c.object(recv), c.elem(e.Args[1])
+		obj, key := c.compileContainer(recv), c.compileElement(e.Args[1])
 		return func() int64 {
 			k := key()
 			_, ok := obj().(*table).cells[k]
-			return word(ok)
+			return boolToWord(ok)
 		}
 	}
-	return c.take(e)
+	return c.compilePop(e)
 }
 
-// size compiles x.size().
-func (c *compiler) size(recv *check.Expr) wordFunc {
-	switch o := c.fixed(recv).(type) {
+// compileSize compiles x.size().
+func (c *compiler) compileSize(recv *check.Expr) wordFunc {
+	switch o := c.globalContainer(recv).(type) {
 	case nil:
 	case *nodeQueue:
 		return func() int64 { return int64(o.Len()) }
@@ -90,30 +90,30 @@ func (c *compiler) size(recv *check.Expr) wordFunc {
 		return func() int64 { return int64(o.Len()) }
 	}
 	if recv.Op == check.OpAttr {
-		list := c.linksOf(recv)
+		list := c.compileLinks(recv)
 		return func() int64 { return int64(len(list())) }
 	}
-	obj := c.object(recv)
+	obj := c.compileContainer(recv)
 	return func() int64 { return int64(obj().Len()) }
 }
 
-// take compiles pop and top of queues, stacks, files and arrays.
-func (c *compiler) take(e *check.Expr) wordFunc {
-	m, p, name := c.m, at(e), e.Text
-	empty := func() { m.failed(p, "%s of an empty container", name) }
-	if q, ok := c.fixed(e.Args[0]).(*nodeQueue); ok && name == "pop" {
+// compilePop compiles pop and top of queues, stacks, files and arrays.
+func (c *compiler) compilePop(e *check.Expr) wordFunc {
+	m, p, name := c.m, placeOf(e), e.Text
+	empty := func() { m.failAt(p, "%s of an empty container", name) }
+	if q, ok := c.globalContainer(e.Args[0]).(*nodeQueue); ok && name == "pop" {
 		return func() int64 {
 			if q.Len() == 0 {
 				empty()
 			}
 			v, err := q.Pop()
 			if err != nil {
-				m.check(p, err)
+				m.failOnError(p, err)
 			}
 			return v
 		}
 	}
-	obj := c.object(e.Args[0])
+	obj := c.compileContainer(e.Args[0])
 	pop := name == "pop"
 	return func() int64 {
 		s := obj().(contain.Sequence)
@@ -128,7 +128,7 @@ func (c *compiler) take(e *check.Expr) wordFunc {
 			v, err = s.Top()
 		}
 		if err != nil {
-			m.check(p, err)
+			m.failOnError(p, err)
 		}
 		return v
 	}
@@ -136,7 +136,7 @@ func (c *compiler) take(e *check.Expr) wordFunc {
 
 // aoqMethod compiles server(i), find(s), largest() and total() of an aoq.
 func (c *compiler) aoqMethod(e *check.Expr) wordFunc {
-	m, p, obj := c.m, at(e), c.object(e.Args[0])
+	m, p, obj := c.m, placeOf(e), c.compileContainer(e.Args[0])
 	switch e.Text {
 	case "total":
 		return func() int64 { return int64(obj().(*contain.ByServer).Total()) }
@@ -144,12 +144,12 @@ func (c *compiler) aoqMethod(e *check.Expr) wordFunc {
 		return func() int64 {
 			a := obj().(*contain.ByServer)
 			if a.Len() == 0 {
-				m.failed(p, "largest of an empty aoq")
+				m.failAt(p, "largest of an empty aoq")
 			}
 			return int64(a.Largest())
 		}
 	}
-	x := c.word(e.Args[1])
+	x := c.compileWord(e.Args[1])
 	if e.Text == "find" {
 		return func() int64 {
 			server := x()
@@ -165,88 +165,88 @@ func (c *compiler) aoqMethod(e *check.Expr) wordFunc {
 
 // doMethod compiles a method as a statement.
 func (c *compiler) doMethod(e *check.Expr) stmtFunc {
-	m, p, recv := c.m, at(e), e.Args[0]
+	m, p, recv := c.m, placeOf(e), e.Args[0]
 	switch e.Text {
 	case "push":
-		return c.push(e)
+		return c.compilePush(e)
 	case "clear":
-		obj := c.object(recv)
+		obj := c.compileContainer(recv)
 		return func() signal {
 			o := obj()
-			m.step(p, int64(o.Len())/1024)
-			m.check(p, o.Clear())
+			m.countSteps(p, int64(o.Len())/1024)
+			m.failOnError(p, o.Clear())
 			return goOn
 		}
 	case "resize":
-		obj, n := c.object(recv), c.word(e.Args[1])
+		obj, n := c.compileContainer(recv), c.compileWord(e.Args[1])
 		return func() signal {
 			size := n()
 			if size < 0 {
-				m.failed(p, "an array cannot have %d elements", size)
+				m.failAt(p, "an array cannot have %d elements", size)
 			}
 			a := obj().(*array)
-			m.step(p, max(0, size-int64(a.Len()))/64)
-			m.check(p, a.resize(size))
+			m.countSteps(p, max(0, size-int64(a.Len()))/64)
+			m.failOnError(p, a.resizeArray(size))
 			return goOn
 		}
 	case "remove":
-		obj, key := c.object(recv), c.elem(e.Args[1])
+		obj, key := c.compileContainer(recv), c.compileElement(e.Args[1])
 		return func() signal {
 			k := key()
-			obj().(*table).remove(k)
+			obj().(*table).removeCell(k)
 			return goOn
 		}
 	case "pop":
 		if recv.Type.Kind == check.AOQ { // empties the queue
-			obj, index := c.object(recv), c.word(e.Args[1])
+			obj, index := c.compileContainer(recv), c.compileWord(e.Args[1])
 			return func() signal {
 				a := obj().(*contain.ByServer)
 				i := m.queueOf(p, a, index())
-				m.step(p, int64(a.Size(i))/64)
+				m.countSteps(p, int64(a.Size(i))/64)
 				a.Drop(i)
 				return goOn
 			}
 		}
 	case "top":
 		if recv.Type.Kind == check.AOQ {
-			obj := c.object(e)
+			obj := c.compileContainer(e)
 			return func() signal { obj(); return goOn }
 		}
 	}
-	x := c.method(e)
+	x := c.compileMethodValue(e)
 	return func() signal { x(); return goOn }
 }
 
-// push compiles x.push(v).
-func (c *compiler) push(e *check.Expr) stmtFunc {
-	m, p := c.m, at(e)
+// compilePush compiles x.push(v).
+func (c *compiler) compilePush(e *check.Expr) stmtFunc {
+	m, p := c.m, placeOf(e)
 	var val wordFunc
 	if e.Args[1].Type.Kind == check.Node { // nil is no element
-		node := c.known(e.Args[1])
+		node := c.compileKnownNode(e.Args[1])
 		val = func() int64 { return int64(node()) }
 	} else {
-		val = c.elem(e.Args[1])
+		val = c.compileElement(e.Args[1])
 	}
-	switch q := c.fixed(e.Args[0]).(type) {
+	switch q := c.globalContainer(e.Args[0]).(type) {
 	case *nodeQueue:
 		return func() signal {
 			if err := q.Push(val()); err != nil {
-				m.check(p, err)
+				m.failOnError(p, err)
 			}
 			return goOn
 		}
 	case contain.Sequence:
 		return func() signal {
 			if err := q.Push(val()); err != nil {
-				m.check(p, err)
+				m.failOnError(p, err)
 			}
 			return goOn
 		}
 	}
-	obj := c.object(e.Args[0])
+	obj := c.compileContainer(e.Args[0])
 	return func() signal {
 		v := val()
-		m.check(p, obj().(interface{ Push(int64) error }).Push(v))
+		m.failOnError(p, obj().(interface{ Push(int64) error }).Push(v))
 		return goOn
 	}
 }

@@ -36,25 +36,25 @@ func (m *machine) newObject(t *check.Type) (object, error) {
 		}
 		return contain.NewStack[uint64](m.env), nil
 	case check.Sorted:
-		return &sortedQueue{contain.NewSorted(m.env), m.key(t)}, nil
+		return &sortedQueue{contain.NewSorted(m.env), m.sortKeyFunc(t)}, nil
 	case check.File:
 		if m.live != nil {
 			return &file{}, nil // nothing is stored yet
 		}
 		return &file{n: m.n}, nil
 	case check.AOQ:
-		return contain.NewByServer(m.env, max(1, m.web.Sites()), func(u uint32) int { return m.server(u) })
+		return contain.NewByServer(m.env, max(1, m.web.Sites()), func(u uint32) int { return m.serverOfPage(u) })
 	case check.Array:
-		return &array{m: m, fill: zero(t.Elem)}, nil
+		return &array{m: m, fill: zeroWord(t.Elem)}, nil
 	case check.Map:
-		return &table{m: m, cells: map[int64]int64{}, fill: zero(t.Elem), strings: t.Key.Kind == check.String}, nil
+		return &table{m: m, cells: map[int64]int64{}, fill: zeroWord(t.Elem), strings: t.Key.Kind == check.String}, nil
 	}
 	return nil, errors.New("no container of type " + t.String())
 }
 
-// zero is the word of a variable that nothing was assigned to. That of a string
+// zeroWord is the word of a variable that nothing was assigned to. That of a string
 // is -1 in containers: no interned string.
-func zero(t *check.Type) int64 {
+func zeroWord(t *check.Type) int64 {
 	if t.Kind == check.Node || t.Kind == check.String {
 		return -1
 	}
@@ -70,11 +70,11 @@ type sortedQueue struct {
 // Push implements contain.Sequence.
 func (s *sortedQueue) Push(v int64) error { return s.PushKey(s.key(v), v) }
 
-// key returns the function that gives elements their place in a sorted queue.
-func (m *machine) key(t *check.Type) func(int64) uint64 {
+// sortKeyFunc returns the function that gives elements their place in a sorted queue.
+func (m *machine) sortKeyFunc(t *check.Type) func(int64) uint64 {
 	if t.By == nil {
 		if t.Elem.Kind == check.Real {
-			return func(v int64) uint64 { return contain.RealKey(real(v)) }
+			return func(v int64) uint64 { return contain.RealKey(wordToReal(v)) }
 		}
 		return contain.IntKey
 	}
@@ -90,21 +90,21 @@ func (m *machine) key(t *check.Type) func(int64) uint64 {
 		}
 		return func(v int64) uint64 { return contain.IntKey(col.ints[v]) }
 	case check.Server:
-		return func(v int64) uint64 { return uint64(m.server(uint32(v))) }
+		return func(v int64) uint64 { return uint64(m.serverOfPage(uint32(v))) }
 	case check.Depth:
 		return func(v int64) uint64 { return contain.IntKey(m.depthOf(uint32(v))) }
 	case check.Age:
-		return func(v int64) uint64 { return contain.RealKey(m.age(v)) }
+		return func(v int64) uint64 { return contain.RealKey(m.fetchAge(v)) }
 	}
 	return func(v int64) uint64 { return uint64(m.opt.Pages.Size(uint32(v))) }
 }
 
-// age is the time since a page was fetched, or since the start.
-func (m *machine) age(v int64) float64 {
+// fetchAge is the time since a page was fetched, or since the start.
+func (m *machine) fetchAge(v int64) float64 {
 	if m.live != nil {
 		return m.live.Age(uint32(v))
 	}
-	return max(0, m.clock.now()-m.last[v])
+	return max(0, m.clock.nextFetchTime()-m.last[v])
 }
 
 // depthOf is the fewest links to a page from the first one of a chain of fetched
@@ -231,8 +231,8 @@ func (a *array) Free() error {
 	return err
 }
 
-// room makes room for n cells in all.
-func (a *array) room(n int64) error {
+// reserveCells makes room for n cells in all.
+func (a *array) reserveCells(n int64) error {
 	if n <= int64(cap(a.cells)) {
 		return nil
 	}
@@ -251,7 +251,7 @@ func (a *array) room(n int64) error {
 
 // Push implements contain.Sequence.
 func (a *array) Push(v int64) error {
-	if err := a.room(int64(len(a.cells)) + 1); err != nil {
+	if err := a.reserveCells(int64(len(a.cells)) + 1); err != nil {
 		return err
 	}
 	a.cells = append(a.cells, v)
@@ -268,9 +268,9 @@ func (a *array) Pop() (int64, error) {
 // Top returns the last element.
 func (a *array) Top() (int64, error) { return a.cells[len(a.cells)-1], nil }
 
-// resize makes the array n long; new elements are zero.
-func (a *array) resize(n int64) error {
-	if err := a.room(n); err != nil {
+// resizeArray makes the array n long; new elements are zero.
+func (a *array) resizeArray(n int64) error {
+	if err := a.reserveCells(n); err != nil {
 		return err
 	}
 	old := len(a.cells)
@@ -308,14 +308,14 @@ func (t *table) Clear() error {
 // Free implements object.
 func (t *table) Free() error { return t.Clear() }
 
-func (t *table) get(k int64) int64 {
+func (t *table) getCell(k int64) int64 {
 	if v, ok := t.cells[k]; ok {
 		return v
 	}
 	return t.fill
 }
 
-func (t *table) set(k, v int64) error {
+func (t *table) setCell(k, v int64) error {
 	if _, ok := t.cells[k]; !ok {
 		if err := t.m.env.Memory(cellBytes); err != nil {
 			return err
@@ -325,29 +325,29 @@ func (t *table) set(k, v int64) error {
 	return nil
 }
 
-func (t *table) remove(k int64) {
+func (t *table) removeCell(k int64) {
 	if _, ok := t.cells[k]; ok {
 		_ = t.m.env.Memory(-cellBytes)
 		delete(t.cells, k)
 	}
 }
 
-// keys returns the keys in ascending order.
-func (t *table) keys() []int64 {
+// sortedKeys returns the keys in ascending order.
+func (t *table) sortedKeys() []int64 {
 	ks := make([]int64, 0, len(t.cells))
 	for k := range t.cells {
 		ks = append(ks, k)
 	}
 	if t.strings {
-		slices.SortFunc(ks, func(a, b int64) int { return cmp.Compare(t.m.text(a), t.m.text(b)) })
+		slices.SortFunc(ks, func(a, b int64) int { return cmp.Compare(t.m.internedString(a), t.m.internedString(b)) })
 	} else {
 		slices.Sort(ks)
 	}
 	return ks
 }
 
-// text returns an interned string.
-func (m *machine) text(i int64) string {
+// internedString returns an interned string.
+func (m *machine) internedString(i int64) string {
 	if i < 0 {
 		return ""
 	}
@@ -359,11 +359,11 @@ func (m *machine) copyInto(at place, dst, src object) {
 	if dst == src {
 		return
 	}
-	m.step(at, int64(src.Len()))
+	m.countSteps(at, int64(src.Len()))
 	if s, ok := src.(*links); ok {
 		if d, ok := dst.(*nodeQueue); ok {
-			m.check(at, d.Clear())
-			m.check(at, d.PushAll(s.list))
+			m.failOnError(at, d.Clear())
+			m.failOnError(at, d.PushAll(s.list))
 			return
 		}
 	}
@@ -371,39 +371,39 @@ func (m *machine) copyInto(at place, dst, src object) {
 	case *array:
 		d.cells = d.cells[:0]
 		s := src.(*array)
-		m.check(at, d.room(int64(len(s.cells))))
+		m.failOnError(at, d.reserveCells(int64(len(s.cells))))
 		d.cells = append(d.cells, s.cells...)
 		return
 	case *table:
-		m.check(at, d.Clear())
+		m.failOnError(at, d.Clear())
 		for k, v := range src.(*table).cells {
-			m.check(at, d.set(k, v))
+			m.failOnError(at, d.setCell(k, v))
 		}
 		return
 	case *contain.ByServer:
 		s := src.(*contain.ByServer)
-		m.check(at, d.Clear())
+		m.failOnError(at, d.Clear())
 		for i := range s.Len() {
-			m.check(at, s.EachOf(i, d.Push))
+			m.failOnError(at, s.EachOf(i, d.Push))
 		}
 		return
 	case *sortedQueue:
 		if s, ok := src.(*sortedQueue); ok {
-			m.check(at, d.CopyFrom(s.Sorted))
+			m.failOnError(at, d.CopyFrom(s.Sorted))
 			return
 		}
 	}
-	m.check(at, dst.Clear())
-	m.check(at, src.(interface {
+	m.failOnError(at, dst.Clear())
+	m.failOnError(at, src.(interface {
 		Each(f func(int64) error) error
 	}).Each(dst.(contain.Sequence).Push))
 }
 
-// snapshot copies a queue of an aoq.
-func (m *machine) snapshot(at place, v serverQueue) *links {
+// copyServerQueue copies a queue of an aoq.
+func (m *machine) copyServerQueue(at place, v serverQueue) *links {
 	l := &links{owned: true}
-	m.check(at, m.env.Memory(4*int64(v.Len())))
-	m.check(at, v.Each(l.Push))
-	m.check(at, m.env.Memory(-4*int64(v.Len())))
+	m.failOnError(at, m.env.Memory(4*int64(v.Len())))
+	m.failOnError(at, v.Each(l.Push))
+	m.failOnError(at, m.env.Memory(-4*int64(v.Len())))
 	return l
 }

@@ -35,21 +35,21 @@ func NewSession(ctx context.Context, p *check.Program, opt Options, live Live) (
 	m, err := newMachine(ctx, p, opt, live)
 	if err != nil {
 		if m != nil {
-			err = errors.Join(err, m.close())
+			err = errors.Join(err, m.releaseContainers())
 		}
 		return nil, err
 	}
 	s := &Session{m: m, program: p, steps: opt.MaxSteps, arg: &check.Var{Name: "page", Type: &check.Type{Kind: check.Node}, Slot: p.Frame.Words}}
 	s.c = newCompiler(m, p)
-	body := s.c.block(p.Body)
-	if err := m.protected(func() { body() }); err != nil {
-		return nil, errors.Join(err, m.close())
+	body := s.c.compileBlock(p.Body)
+	if err := m.runProtected(func() { body() }); err != nil {
+		return nil, errors.Join(err, m.releaseContainers())
 	}
 	return s, nil
 }
 
 // Close gives back what the session holds.
-func (s *Session) Close() error { return s.m.close() }
+func (s *Session) Close() error { return s.m.releaseContainers() }
 
 // Function returns a function of the script that takes a node: word, unless
 // nil, is its value as a real. ok is false if the script has none of the name.
@@ -68,27 +68,27 @@ func (s *Session) Function(name string) (call func(u uint32) (float64, error), o
 		pos := syntax.Pos{Line: 1, Col: 1}
 		arg := &check.Expr{Op: check.OpLoad, Type: s.arg.Type, Var: s.arg, Pos: pos, End: 2}
 		e := &check.Expr{Op: check.OpCall, Type: &check.Type{Kind: kind}, Proc: p, Args: []*check.Expr{arg}, Pos: pos, End: 2}
-		return s.bind(s.c.callWord(e), kind), true, nil
+		return s.bindCall(s.c.callWord(e), kind), true, nil
 	}
 	return nil, false, nil
 }
 
-// bind makes a call from outside of a compiled one.
-func (s *Session) bind(word wordFunc, kind check.Kind) func(uint32) (float64, error) {
+// bindCall makes a call from outside of a compiled one.
+func (s *Session) bindCall(word wordFunc, kind check.Kind) func(uint32) (float64, error) {
 	m, place := s.m, &s.m.words[s.arg.Slot]
 	var v int64
 	run := func() { v = word() }
 	return func(u uint32) (float64, error) {
 		*place = int64(u)
 		m.done, m.steps = 0, tickSteps
-		m.window()
+		m.setTickWindow()
 		v = 0
-		if err := m.protected(run); err != nil {
+		if err := m.runProtected(run); err != nil {
 			m.depth, m.nesting, m.f = 0, 0, nil
 			return 0, err
 		}
 		if kind == check.Real {
-			return real(v), nil
+			return wordToReal(v), nil
 		}
 		return float64(v), nil
 	}

@@ -10,9 +10,9 @@ import (
 // otherwise fill the memory in a few turns.
 const maxText = 64 << 10
 
-// text compiles an expression of type string.
-func (c *compiler) text(e *check.Expr) textFunc {
-	m, p := c.m, at(e)
+// compileText compiles an expression of type string.
+func (c *compiler) compileText(e *check.Expr) textFunc {
+	m, p := c.m, placeOf(e)
 	switch e.Op {
 	case check.OpConst:
 		k := e.Text
@@ -28,30 +28,30 @@ func (c *compiler) text(e *check.Expr) textFunc {
 		}
 		return func() string { return m.f.strs[slot] }
 	case check.OpAdd:
-		a, b := c.text(e.Args[0]), c.text(e.Args[1])
+		a, b := c.compileText(e.Args[0]), c.compileText(e.Args[1])
 		return func() string {
 			x, y := a(), b()
 			if len(x)+len(y) > maxText {
-				m.failed(p, "a string of more than %d bytes", maxText)
+				m.failAt(p, "a string of more than %d bytes", maxText)
 			}
-			m.step(p, int64(len(x)+len(y))/64)
+			m.countSteps(p, int64(len(x)+len(y))/64)
 			return x + y
 		}
 	case check.OpAttr: // url
-		node := c.known(e.Args[0])
+		node := c.compileKnownNode(e.Args[0])
 		return func() string { return m.opt.Pages.URL(node()) }
 	case check.OpCall:
-		call := c.call(e)
+		call := c.compileCall(e)
 		result := e.Proc.Result.Slot
 		return func() string { return call().strs[result] }
 	case check.OpBuiltin: // string(x)
 		return c.textOf(e.Args[0])
 	case check.OpMethod:
-		x := c.method(e)
-		return func() string { return m.text(x()) }
+		x := c.compileMethodValue(e)
+		return func() string { return m.internedString(x()) }
 	case check.OpIndex:
-		x := c.index(e)
-		return func() string { return m.text(x()) }
+		x := c.compileIndex(e)
+		return func() string { return m.internedString(x()) }
 	}
 	return func() string { return "" }
 }
@@ -60,15 +60,15 @@ func (c *compiler) text(e *check.Expr) textFunc {
 func (c *compiler) textOf(e *check.Expr) textFunc {
 	switch e.Type.Kind {
 	case check.String:
-		return c.text(e)
+		return c.compileText(e)
 	case check.Real:
-		x := c.real(e)
+		x := c.compileReal(e)
 		return func() string { return strconv.FormatFloat(x(), 'g', -1, 64) }
 	case check.Boolean:
-		x := c.cond(e)
+		x := c.compileCondition(e)
 		return func() string { return strconv.FormatBool(x()) }
 	case check.Node:
-		x := c.word(e)
+		x := c.compileWord(e)
 		return func() string {
 			if v := x(); v >= 0 {
 				return strconv.FormatInt(v, 10)
@@ -76,6 +76,6 @@ func (c *compiler) textOf(e *check.Expr) textFunc {
 			return "nil"
 		}
 	}
-	x := c.word(e)
+	x := c.compileWord(e)
 	return func() string { return strconv.FormatInt(x(), 10) }
 }

@@ -6,18 +6,18 @@ import (
 	"github.com/freshet/freshet/lab/strategy/check"
 )
 
-// word compiles an expression of any scalar type but string. Reals are bits.
-func (c *compiler) word(e *check.Expr) wordFunc {
+// compileWord compiles an expression of any scalar type but string. Reals are bits.
+func (c *compiler) compileWord(e *check.Expr) wordFunc {
 	switch e.Type.Kind {
 	case check.Boolean:
 		if e.Op != check.OpLoad && e.Op != check.OpConst {
-			x := c.cond(e)
-			return func() int64 { return word(x()) }
+			x := c.compileCondition(e)
+			return func() int64 { return boolToWord(x()) }
 		}
 	case check.Real:
 		if e.Op != check.OpLoad {
-			x := c.real(e)
-			return func() int64 { return bits(x()) }
+			x := c.compileReal(e)
+			return func() int64 { return realToWord(x()) }
 		}
 	}
 	switch e.Op {
@@ -25,27 +25,27 @@ func (c *compiler) word(e *check.Expr) wordFunc {
 		k := e.Int
 		return func() int64 { return k }
 	case check.OpLoad:
-		return c.load(e.Var)
+		return c.compileLoad(e.Var)
 	case check.OpAttr:
-		return c.attr(e)
+		return c.compileAttribute(e)
 	case check.OpNeg, check.OpAdd, check.OpSub, check.OpMul, check.OpDiv, check.OpMod:
-		return c.arithmetic(e)
+		return c.compileArithmetic(e)
 	case check.OpBoolToInt:
-		return c.word(e.Args[0])
+		return c.compileWord(e.Args[0])
 	case check.OpMethod:
-		return c.method(e)
+		return c.compileMethodValue(e)
 	case check.OpCall:
 		return c.callWord(e)
 	case check.OpBuiltin:
 		return c.builtinWord(e)
 	case check.OpIndex:
-		return c.index(e)
+		return c.compileIndex(e)
 	}
 	return func() int64 { return 0 }
 }
 
-// load reads a variable that holds a word.
-func (c *compiler) load(v *check.Var) wordFunc {
+// compileLoad reads a variable that holds a word.
+func (c *compiler) compileLoad(v *check.Var) wordFunc {
 	m, slot := c.m, v.Slot
 	switch {
 	case !v.Local:
@@ -57,21 +57,21 @@ func (c *compiler) load(v *check.Var) wordFunc {
 	return func() int64 { return m.f.words[slot] }
 }
 
-// elem is word for what goes into containers: strings are interned.
-func (c *compiler) elem(e *check.Expr) wordFunc {
+// compileElement is word for what goes into containers: strings are interned.
+func (c *compiler) compileElement(e *check.Expr) wordFunc {
 	if e.Type.Kind != check.String {
-		return c.word(e)
+		return c.compileWord(e)
 	}
-	m, x, p := c.m, c.text(e), at(e)
-	return func() int64 { return m.intern(p, x()) }
+	m, x, p := c.m, c.compileText(e), placeOf(e)
+	return func() int64 { return m.internString(p, x()) }
 }
 
-// node compiles an expression of type node.
-func (c *compiler) node(e *check.Expr) wordFunc { return c.word(e) }
+// compileNode compiles an expression of type node.
+func (c *compiler) compileNode(e *check.Expr) wordFunc { return c.compileWord(e) }
 
-// known is node, with an error if it is nil.
-func (c *compiler) known(e *check.Expr) func() uint32 {
-	m, x, p := c.m, c.node(e), at(e)
+// compileKnownNode is node, with an error if it is nil.
+func (c *compiler) compileKnownNode(e *check.Expr) func() uint32 {
+	m, x, p := c.m, c.compileNode(e), placeOf(e)
 	return func() uint32 {
 		v := x()
 		if v < 0 {
@@ -81,30 +81,30 @@ func (c *compiler) known(e *check.Expr) func() uint32 {
 	}
 }
 
-// linksOf compiles n.outlinks and n.inlinks.
-func (c *compiler) linksOf(e *check.Expr) func() []uint32 {
-	web, node := c.m.web, c.known(e.Args[0])
+// compileLinks compiles n.outlinks and n.inlinks.
+func (c *compiler) compileLinks(e *check.Expr) func() []uint32 {
+	web, node := c.m.web, c.compileKnownNode(e.Args[0])
 	if e.Attr.Builtin == check.Outlinks {
 		return func() []uint32 { return web.Out(node()) }
 	}
 	return func() []uint32 { return web.In(node()) }
 }
 
-// attr compiles an attribute whose value is a word but no real or boolean.
-func (c *compiler) attr(e *check.Expr) wordFunc {
-	m, a, p := c.m, e.Attr, at(e)
+// compileAttribute compiles an attribute whose value is a word but no real or boolean.
+func (c *compiler) compileAttribute(e *check.Expr) wordFunc {
+	m, a, p := c.m, e.Attr, placeOf(e)
 	switch a.Builtin {
 	case check.Server:
-		node := c.known(e.Args[0])
-		return func() int64 { return int64(m.server(node())) }
+		node := c.compileKnownNode(e.Args[0])
+		return func() int64 { return int64(m.serverOfPage(node())) }
 	case check.Depth:
-		node := c.known(e.Args[0])
+		node := c.compileKnownNode(e.Args[0])
 		return func() int64 { return m.depthOf(node()) }
 	case check.Size:
-		node := c.known(e.Args[0])
+		node := c.compileKnownNode(e.Args[0])
 		return func() int64 { return m.opt.Pages.Size(node()) }
 	}
-	node := c.node(e.Args[0])
+	node := c.compileNode(e.Args[0])
 	if a.Type.Kind == check.Node {
 		col := m.cols[a.Column].nodes
 		return func() int64 {
@@ -125,9 +125,9 @@ func (c *compiler) attr(e *check.Expr) wordFunc {
 	}
 }
 
-// arithmetic compiles integers, with the common operands specialised.
-func (c *compiler) arithmetic(e *check.Expr) wordFunc {
-	a := c.word(e.Args[0])
+// compileArithmetic compiles integers, with the common operands specialised.
+func (c *compiler) compileArithmetic(e *check.Expr) wordFunc {
+	a := c.compileWord(e.Args[0])
 	if e.Op == check.OpNeg {
 		return func() int64 { return -a() }
 	}
@@ -135,7 +135,7 @@ func (c *compiler) arithmetic(e *check.Expr) wordFunc {
 	if y.Op == check.OpConst {
 		return constArithmetic(e.Op, a, y.Int)
 	}
-	if q, ok := c.global(y); ok {
+	if q, ok := c.globalWord(y); ok {
 		switch e.Op {
 		case check.OpAdd:
 			return func() int64 { return a() + *q }
@@ -143,7 +143,7 @@ func (c *compiler) arithmetic(e *check.Expr) wordFunc {
 			return func() int64 { return a() - *q }
 		}
 	}
-	m, b, p := c.m, c.word(y), at(e)
+	m, b, p := c.m, c.compileWord(y), placeOf(e)
 	switch e.Op {
 	case check.OpAdd:
 		return func() int64 { return a() + b() }
@@ -155,7 +155,7 @@ func (c *compiler) arithmetic(e *check.Expr) wordFunc {
 		return func() int64 {
 			x, y := a(), b()
 			if y == 0 {
-				m.failed(p, "division by zero")
+				m.failAt(p, "division by zero")
 			}
 			return x / y
 		}
@@ -163,7 +163,7 @@ func (c *compiler) arithmetic(e *check.Expr) wordFunc {
 	return func() int64 {
 		x, y := a(), b()
 		if y == 0 {
-			m.failed(p, "division by zero")
+			m.failAt(p, "division by zero")
 		}
 		return x % y
 	}
@@ -185,37 +185,37 @@ func constArithmetic(op check.Op, a wordFunc, k int64) wordFunc {
 	return func() int64 { return a() % k }
 }
 
-// index compiles a[i] and m[k].
-func (c *compiler) index(e *check.Expr) wordFunc {
-	m, obj, key, p := c.m, c.object(e.Args[0]), c.elem(e.Args[1]), at(e)
+// compileIndex compiles a[i] and m[k].
+func (c *compiler) compileIndex(e *check.Expr) wordFunc {
+	m, obj, key, p := c.m, c.compileContainer(e.Args[0]), c.compileElement(e.Args[1]), placeOf(e)
 	if e.Args[0].Type.Kind == check.Map {
 		return func() int64 {
 			k := key()
-			return obj().(*table).get(k)
+			return obj().(*table).getCell(k)
 		}
 	}
 	return func() int64 {
 		i := key()
-		return *obj().(*array).cell(m, p, i)
+		return *obj().(*array).cellAt(m, p, i)
 	}
 }
 
-// real compiles an expression of type real.
-func (c *compiler) real(e *check.Expr) realFunc {
-	m, p := c.m, at(e)
+// compileReal compiles an expression of type real.
+func (c *compiler) compileReal(e *check.Expr) realFunc {
+	m, p := c.m, placeOf(e)
 	switch e.Op {
 	case check.OpConst:
 		k := e.Real
 		return func() float64 { return k }
 	case check.OpIntToReal:
-		x := c.word(e.Args[0])
+		x := c.compileWord(e.Args[0])
 		return func() float64 { return float64(x()) }
 	case check.OpAttr:
 		if e.Attr.Builtin == check.Age {
-			node := c.known(e.Args[0])
-			return func() float64 { return m.age(int64(node())) }
+			node := c.compileKnownNode(e.Args[0])
+			return func() float64 { return m.fetchAge(int64(node())) }
 		}
-		node, col := c.node(e.Args[0]), m.cols[e.Attr.Column].reals
+		node, col := c.compileNode(e.Args[0]), m.cols[e.Attr.Column].reals
 		return func() float64 {
 			v := node()
 			if uint64(v) >= uint64(len(col)) {
@@ -224,7 +224,7 @@ func (c *compiler) real(e *check.Expr) realFunc {
 			return col[v]
 		}
 	case check.OpNeg:
-		x := c.real(e.Args[0])
+		x := c.compileReal(e.Args[0])
 		return func() float64 { return -x() }
 	case check.OpAdd, check.OpSub, check.OpMul, check.OpDiv:
 		return c.realArithmetic(e)
@@ -234,20 +234,20 @@ func (c *compiler) real(e *check.Expr) realFunc {
 	var x wordFunc // load, method, call, index
 	switch e.Op {
 	case check.OpMethod:
-		x = c.method(e)
+		x = c.compileMethodValue(e)
 	case check.OpCall:
 		x = c.callWord(e)
 	case check.OpIndex:
-		x = c.index(e)
+		x = c.compileIndex(e)
 	default:
-		x = c.load(e.Var)
+		x = c.compileLoad(e.Var)
 	}
-	return func() float64 { return real(x()) }
+	return func() float64 { return wordToReal(x()) }
 }
 
 func (c *compiler) realArithmetic(e *check.Expr) realFunc {
-	m, p := c.m, at(e)
-	a, b := c.real(e.Args[0]), c.real(e.Args[1])
+	m, p := c.m, placeOf(e)
+	a, b := c.compileReal(e.Args[0]), c.compileReal(e.Args[1])
 	switch e.Op {
 	case check.OpAdd:
 		return func() float64 { return a() + b() }
@@ -259,16 +259,16 @@ func (c *compiler) realArithmetic(e *check.Expr) realFunc {
 	return func() float64 {
 		x, y := a(), b()
 		if y == 0 {
-			m.failed(p, "division by zero")
+			m.failAt(p, "division by zero")
 		}
 		return x / y
 	}
 }
 
-// trunc makes an integer of a real, with an error where none is near.
-func (m *machine) trunc(p place, v float64) int64 {
+// truncateReal makes an integer of a real, with an error where none is near.
+func (m *machine) truncateReal(p place, v float64) int64 {
 	if math.IsNaN(v) || v >= 1<<63 || v < -1<<63 {
-		m.failed(p, "%g does not fit an integer", v)
+		m.failAt(p, "%g does not fit an integer", v)
 	}
 	return int64(v)
 }
