@@ -1,27 +1,27 @@
 package syntax
 
-// expr reads an expression in the script's dialect.
-func (p *parser) expr() Expr {
-	if !p.nest() {
+// parseExpr reads an expression in the script's dialect.
+func (p *parser) parseExpr() Expr {
+	if !p.enterLevel() {
 		return &Bad{span{p.tok.Pos, p.tok.End}}
 	}
-	defer p.unnest()
+	defer p.leaveLevel()
 	if p.lex.dialect == Thesis {
-		return p.relation(p.thesisSum, "a = b and c = d is read as a = (b and c) = d in the thesis's dialect: write (a = b) and (c = d)")
+		return p.parseRelation(p.thesisSum, "a = b and c = d is read as a = (b and c) = d in the thesis's dialect: write (a = b) and (c = d)")
 	}
-	return p.or()
+	return p.parseOr()
 }
 
 // maxChain bounds the operators of one level of an expression: each is a level
 // of the tree.
 const maxChain = 500
 
-// binary reads operand {op operand} for the operators, from the left.
-func (p *parser) binary(operand func() Expr, ops ...Kind) Expr {
+// parseBinary reads operand {op operand} for the operators, from the left.
+func (p *parser) parseBinary(operand func() Expr, ops ...Kind) Expr {
 	x := operand()
 	for n := 0; ; n++ {
 		if n > maxChain {
-			p.errorf("more than %d operators in one expression", maxChain)
+			p.errorHere("more than %d operators in one expression", maxChain)
 			p.tooDeep = true
 			p.skipTo()
 			return x
@@ -30,7 +30,7 @@ func (p *parser) binary(operand func() Expr, ops ...Kind) Expr {
 		for _, op := range ops {
 			if p.tok.Kind == op {
 				s := span{p.tok.Pos, p.tok.End}
-				p.next()
+				p.advanceToken()
 				x = &Binary{span: s, Op: op, X: x, Y: operand()}
 				found = true
 				break
@@ -45,127 +45,127 @@ func (p *parser) binary(operand func() Expr, ops ...Kind) Expr {
 // The strict dialect, from the loosest to the tightest: or, and, not,
 // relations, + -, * / div mod, signs.
 
-func (p *parser) or() Expr  { return p.binary(p.and, Or) }
-func (p *parser) and() Expr { return p.binary(p.not, And) }
+func (p *parser) parseOr() Expr  { return p.parseBinary(p.parseAnd, Or) }
+func (p *parser) parseAnd() Expr { return p.parseBinary(p.parseNot, And) }
 
-func (p *parser) not() Expr {
+func (p *parser) parseNot() Expr {
 	if p.tok.Kind != Not {
-		return p.relation(p.sum, "relations do not chain: write a < b and b < c")
+		return p.parseRelation(p.parseSum, "relations do not chain: write a < b and b < c")
 	}
-	if !p.nest() {
+	if !p.enterLevel() {
 		return &Bad{span{p.tok.Pos, p.tok.End}}
 	}
-	defer p.unnest()
+	defer p.leaveLevel()
 	u := &Unary{span: span{p.tok.Pos, p.tok.End}, Op: Not}
-	p.next()
-	u.X = p.not()
+	p.advanceToken()
+	u.X = p.parseNot()
 	return u
 }
 
-func (p *parser) sum() Expr  { return p.binary(p.term, Plus, Minus) }
-func (p *parser) term() Expr { return p.binary(p.factor, Star, Slash, Div, Mod) }
+func (p *parser) parseSum() Expr  { return p.parseBinary(p.parseTerm, Plus, Minus) }
+func (p *parser) parseTerm() Expr { return p.parseBinary(p.parseFactor, Star, Slash, Div, Mod) }
 
 // The thesis's dialect is Pascal's: relations, then + - or, then * / and, then
 // not and signs.
 
-func (p *parser) thesisSum() Expr  { return p.binary(p.thesisTerm, Plus, Minus, Or) }
-func (p *parser) thesisTerm() Expr { return p.binary(p.factor, Star, Slash, And) }
+func (p *parser) thesisSum() Expr  { return p.parseBinary(p.thesisTerm, Plus, Minus, Or) }
+func (p *parser) thesisTerm() Expr { return p.parseBinary(p.parseFactor, Star, Slash, And) }
 
-// relation reads operand [op operand]; a second operator is an error.
-func (p *parser) relation(operand func() Expr, chained string) Expr {
+// parseRelation reads operand [op operand]; a second operator is an error.
+func (p *parser) parseRelation(operand func() Expr, chained string) Expr {
 	x := operand()
 	for n := 0; Less <= p.tok.Kind && p.tok.Kind <= Greater; n++ {
 		if n > 0 {
-			p.errorf("%s", chained)
+			p.errorHere("%s", chained)
 		}
 		b := &Binary{span: span{p.tok.Pos, p.tok.End}, Op: p.tok.Kind, X: x}
-		p.next()
+		p.advanceToken()
 		b.Y = operand()
 		x = b
 	}
 	return x
 }
 
-// factor reads signs, in the thesis's dialect also not, before a primary.
-func (p *parser) factor() Expr {
+// parseFactor reads signs, in the thesis's dialect also not, before a primary.
+func (p *parser) parseFactor() Expr {
 	switch {
 	case p.tok.Kind == Plus, p.tok.Kind == Minus, p.tok.Kind == Not && p.lex.dialect == Thesis:
-		if !p.nest() {
+		if !p.enterLevel() {
 			return &Bad{span{p.tok.Pos, p.tok.End}}
 		}
-		defer p.unnest()
+		defer p.leaveLevel()
 		u := &Unary{span: span{p.tok.Pos, p.tok.End}, Op: p.tok.Kind}
-		p.next()
-		u.X = p.factor()
+		p.advanceToken()
+		u.X = p.parseFactor()
 		return u
 	}
-	return p.primary()
+	return p.parsePrimary()
 }
 
-// primary reads a literal, a name, a call or (x), and what follows with . or [.
-func (p *parser) primary() Expr {
+// parsePrimary reads a literal, a name, a call or (x), and what follows with . or [.
+func (p *parser) parsePrimary() Expr {
 	s := span{p.tok.Pos, p.tok.End}
 	var x Expr
 	switch p.tok.Kind {
 	case Int, Real, String:
 		x = &Literal{s, p.tok.Kind, p.tok.Text}
-		p.next()
+		p.advanceToken()
 	case LParen:
-		p.next()
-		in := p.expr()
-		p.expect(RParen, "to close the parenthesis")
+		p.advanceToken()
+		in := p.parseExpr()
+		p.expectToken(RParen, "to close the parenthesis")
 		x = &Paren{s, in}
 	case Word, NodeType, IntegerType, RealType, StringType: // node(i), integer(x) ... convert
 		name, kind := p.tok.Text, p.tok.Kind
-		p.next()
+		p.advanceToken()
 		switch {
-		case p.accept(LParen):
-			x = &Call{s, name, p.args()}
+		case p.acceptToken(LParen):
+			x = &Call{s, name, p.parseArguments()}
 		case kind == Word:
 			x = &Ident{s, name}
 		default:
-			p.errorf("expected \"(\" after %q, found %s", name, p.tok)
+			p.errorHere("expected \"(\" after %q, found %s", name, p.tok)
 			return &Bad{s}
 		}
 	default:
 		if p.tok.Kind == Not {
-			p.errorf("put parentheses around the operand that begins with not")
+			p.errorHere("put parentheses around the operand that begins with not")
 		} else {
-			p.errorf("expected an expression, found %s%s", p.tok, p.reservedHint())
+			p.errorHere("expected an expression, found %s%s", p.tok, p.reservedHint())
 		}
 		return &Bad{s}
 	}
-	return p.suffixes(x)
+	return p.parseSuffixes(x)
 }
 
-// suffixes reads .name, .name(args) and [i] after an expression.
-func (p *parser) suffixes(x Expr) Expr {
+// parseSuffixes reads .name, .name(args) and [i] after an expression.
+func (p *parser) parseSuffixes(x Expr) Expr {
 	for n := 0; ; n++ {
 		if n > maxNesting {
-			p.errorf("chained longer than %d", maxNesting)
+			p.errorHere("chained longer than %d", maxNesting)
 			p.tooDeep = true
 			p.skipTo()
 			return x
 		}
 		switch p.tok.Kind {
 		case Dot:
-			p.next()
+			p.advanceToken()
 			m := &Member{span: span{p.tok.Pos, p.tok.End}, X: x, Name: p.tok.Text}
 			if p.tok.Kind >= keywordsBegin { // reserved words may name members
-				p.next()
-			} else if !p.expect(Word, "after the dot") {
+				p.advanceToken()
+			} else if !p.expectToken(Word, "after the dot") {
 				return x
 			}
-			if p.accept(LParen) {
+			if p.acceptToken(LParen) {
 				m.Called = true
-				m.Args = p.args()
+				m.Args = p.parseArguments()
 			}
 			x = m
 		case LBracket:
 			ix := &Index{span: span{p.tok.Pos, p.tok.End}, X: x}
-			p.next()
-			ix.I = p.expr()
-			p.expect(RBracket, "after the index")
+			p.advanceToken()
+			ix.I = p.parseExpr()
+			p.expectToken(RBracket, "after the index")
 			x = ix
 		default:
 			return x
@@ -173,18 +173,18 @@ func (p *parser) suffixes(x Expr) Expr {
 	}
 }
 
-// args reads arguments after ( up to ).
-func (p *parser) args() []Expr {
+// parseArguments reads arguments after ( up to ).
+func (p *parser) parseArguments() []Expr {
 	var list []Expr
-	if p.accept(RParen) {
+	if p.acceptToken(RParen) {
 		return nil
 	}
 	for {
-		list = append(list, p.expr())
-		if !p.accept(Comma) {
+		list = append(list, p.parseExpr())
+		if !p.acceptToken(Comma) {
 			break
 		}
 	}
-	p.expect(RParen, "after the arguments")
+	p.expectToken(RParen, "after the arguments")
 	return list
 }

@@ -9,13 +9,13 @@ import (
 func Format(s *Script) string {
 	f := &formatter{}
 	if s.Dialect == Thesis {
-		f.line("{$thesis}")
+		f.writeIndented("{$thesis}")
 	}
 	if s.Name != "" {
-		f.line("program %s;", s.Name)
+		f.writeIndented("program %s;", s.Name)
 	}
-	f.decls(s.Decls)
-	f.block(s.Body, ".")
+	f.formatDeclarations(s.Decls)
+	f.formatBlock(s.Body, ".")
 	return f.b.String()
 }
 
@@ -25,37 +25,37 @@ type formatter struct {
 	indent int
 }
 
-func (f *formatter) line(format string, args ...any) {
+func (f *formatter) writeIndented(format string, args ...any) {
 	f.b.WriteString(strings.Repeat("  ", f.indent))
 	fmt.Fprintf(&f.b, format, args...)
 	f.b.WriteByte('\n')
 }
 
-func (f *formatter) decls(ds []Decl) {
+func (f *formatter) formatDeclarations(ds []Decl) {
 	for _, d := range ds {
 		switch d := d.(type) {
 		case *AttrSection:
-			f.section("attributes", d.List)
+			f.formatSection("attributes", d.List)
 		case *VarSection:
-			f.section("var", d.List)
+			f.formatSection("var", d.List)
 		case *ConstSection:
-			f.line("const")
+			f.writeIndented("const")
 			for _, c := range d.List {
-				f.line("  %s = %s;", c.Name.Text, exprText(c.Value))
+				f.writeIndented("  %s = %s;", c.Name.Text, exprText(c.Value))
 			}
 		case *Proc:
-			f.proc(d)
+			f.formatProcedure(d)
 		}
 	}
 }
 
-func (f *formatter) section(word string, list []*VarDecl) {
+func (f *formatter) formatSection(word string, list []*VarDecl) {
 	if len(list) == 0 {
 		return
 	}
-	f.line("%s", word)
+	f.writeIndented("%s", word)
 	for _, v := range list {
-		f.line("  %s;", varText(v))
+		f.writeIndented("  %s;", varText(v))
 	}
 }
 
@@ -84,7 +84,7 @@ func typeText(t *Type) string {
 	return s
 }
 
-func (f *formatter) proc(d *Proc) {
+func (f *formatter) formatProcedure(d *Proc) {
 	params := make([]string, len(d.Params))
 	for i, p := range d.Params {
 		if params[i] = varText(p); p.ByRef {
@@ -95,72 +95,72 @@ func (f *formatter) proc(d *Proc) {
 	if d.Result != nil {
 		word, result = "function", " : "+typeText(d.Result)
 	}
-	f.line("%s %s(%s)%s;", word, d.Name.Text, strings.Join(params, "; "), result)
-	f.decls(d.Decls)
-	f.block(d.Body, ";")
+	f.writeIndented("%s %s(%s)%s;", word, d.Name.Text, strings.Join(params, "; "), result)
+	f.formatDeclarations(d.Decls)
+	f.formatBlock(d.Body, ";")
 }
 
-func (f *formatter) block(b *Block, closing string) {
-	f.line("begin")
+func (f *formatter) formatBlock(b *Block, closing string) {
+	f.writeIndented("begin")
 	f.indent++
-	f.stmts(b.List)
+	f.formatStmts(b.List)
 	f.indent--
-	f.line("end%s", closing)
+	f.writeIndented("end%s", closing)
 }
 
-func (f *formatter) stmts(list []Stmt) {
+func (f *formatter) formatStmts(list []Stmt) {
 	for _, s := range list {
-		f.stmt(s, ";")
+		f.formatStmt(s, ";")
 	}
 }
 
-// inner writes the statement inside another.
-func (f *formatter) inner(s Stmt, closing string) {
+// formatInner writes the statement inside another.
+func (f *formatter) formatInner(s Stmt, closing string) {
 	f.indent++
-	f.stmt(s, closing)
+	f.formatStmt(s, closing)
 	f.indent--
 }
 
-// stmt writes a statement; closing is ; or nothing (before else).
-func (f *formatter) stmt(s Stmt, closing string) {
+// formatStmt writes a statement; closing is ; or nothing (before else).
+func (f *formatter) formatStmt(s Stmt, closing string) {
 	switch s := s.(type) {
 	case *Block:
-		f.block(s, closing)
+		f.formatBlock(s, closing)
 	case *AssignStmt:
-		f.line("%s := %s%s", exprText(s.Left), exprText(s.Right), closing)
+		f.writeIndented("%s := %s%s", exprText(s.Left), exprText(s.Right), closing)
 	case *CallStmt:
-		f.line("%s%s", exprText(s.X), closing)
+		f.writeIndented("%s%s", exprText(s.X), closing)
 	case *IfStmt:
-		f.line("if %s then", exprText(s.Cond))
+		f.writeIndented("if %s then", exprText(s.Cond))
 		if s.Else == nil {
-			f.inner(s.Then, closing)
+			f.formatInner(s.Then, closing)
 			return
 		}
-		f.inner(s.Then, "")
-		f.line("else")
-		f.inner(s.Else, closing)
+		f.formatInner(s.Then, "")
+		f.writeIndented("else")
+		f.formatInner(s.Else, closing)
 	case *WhileStmt:
-		f.line("while %s do", exprText(s.Cond))
-		f.inner(s.Body, closing)
+		f.writeIndented("while %s do", exprText(s.Cond))
+		f.formatInner(s.Body, closing)
 	case *RepeatStmt:
-		f.line("repeat")
+		f.writeIndented("repeat")
 		f.indent++
-		f.stmts(s.List)
+		f.formatStmts(s.List)
 		f.indent--
-		f.line("until %s%s", exprText(s.Cond), closing)
+		f.writeIndented("until %s%s", exprText(s.Cond), closing)
 	case *ForStmt:
 		if s.To == nil {
-			f.line("for %s in %s do", s.Var.Name, exprText(s.From))
+			f.writeIndented("for %s in %s do", s.Var.Name, exprText(s.From))
 		} else {
 			word := "to"
 			if s.Down {
 				word = "downto"
 			}
-			f.line("for %s := %s %s %s do", s.Var.Name, exprText(s.From), word, exprText(s.To))
+			f.writeIndented("for %s := %s %s %s do", s.Var.Name, exprText(s.From), word, exprText(s.To))
 		}
-		f.inner(s.Body, closing)
+		f.formatInner(s.Body, closing)
 	case *EmptyStmt:
-		f.block(&Block{}, closing)
+		f.formatBlock(&Block{}, closing)
 	}
 }
 

@@ -20,16 +20,16 @@ func newLexer(src string, d Dialect, diag *Diagnostics) *lexer {
 	return &lexer{src: strings.TrimPrefix(src, "\uFEFF"), pos: Pos{1, 1}, dialect: d, diag: diag}
 }
 
-// peek returns the byte n places on, 0 at the end.
-func (l *lexer) peek(n int) byte {
+// peekByte returns the byte n places on, 0 at the end.
+func (l *lexer) peekByte(n int) byte {
 	if l.off+n < len(l.src) {
 		return l.src[l.off+n]
 	}
 	return 0
 }
 
-// advance moves over one character.
-func (l *lexer) advance() {
+// advanceRune moves over one character.
+func (l *lexer) advanceRune() {
 	if l.src[l.off] == '\n' {
 		l.off++
 		l.pos = Pos{l.pos.Line + 1, 1}
@@ -40,36 +40,36 @@ func (l *lexer) advance() {
 	l.pos.Col++
 }
 
-// space skips white space and comments.
-func (l *lexer) space() {
+// skipBlanks skips white space and comments.
+func (l *lexer) skipBlanks() {
 	for l.off < len(l.src) {
 		switch c := l.src[l.off]; {
 		case c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f':
-			l.advance()
-		case c == '/' && l.peek(1) == '/':
+			l.advanceRune()
+		case c == '/' && l.peekByte(1) == '/':
 			for l.off < len(l.src) && l.src[l.off] != '\n' {
-				l.advance()
+				l.advanceRune()
 			}
 		case c == '{':
-			l.comment()
+			l.skipComment()
 		default:
 			return
 		}
 	}
 }
 
-// comment skips a { comment }; {$thesis} and {$strict} before the first token
+// skipComment skips a { comment }; {$thesis} and {$strict} before the first token
 // choose the dialect.
-func (l *lexer) comment() {
+func (l *lexer) skipComment() {
 	start, at := l.off, l.pos
 	for l.off < len(l.src) && l.src[l.off] != '}' {
-		l.advance()
+		l.advanceRune()
 	}
 	if l.off == len(l.src) {
 		l.diag.Errorf(at, at.Col+1, "this comment is never closed; } ends it")
 		return
 	}
-	l.advance()
+	l.advanceRune()
 	body := l.src[start+1 : l.off-1]
 	if !strings.HasPrefix(body, "$") {
 		return
@@ -87,10 +87,10 @@ func (l *lexer) comment() {
 	}
 }
 
-// next reads one token.
-func (l *lexer) next() Token {
+// nextToken reads one token.
+func (l *lexer) nextToken() Token {
 	for {
-		l.space()
+		l.skipBlanks()
 		l.begun = true
 		t := Token{Pos: l.pos}
 		if l.off == len(l.src) {
@@ -100,27 +100,27 @@ func (l *lexer) next() Token {
 		start := l.off
 		c := l.src[l.off]
 		switch {
-		case isLetter(c):
-			for isLetter(l.peek(0)) || isDigit(l.peek(0)) {
-				l.advance()
+		case isLetterByte(c):
+			for isLetterByte(l.peekByte(0)) || isDigitByte(l.peekByte(0)) {
+				l.advanceRune()
 			}
 			t.Text = strings.ToLower(l.src[start:l.off])
-			t.Kind = keyword(t.Text, l.dialect)
-		case isDigit(c):
-			t.Kind = l.number()
+			t.Kind = keywordKind(t.Text, l.dialect)
+		case isDigitByte(c):
+			t.Kind = l.scanNumber()
 			t.Text = l.src[start:l.off]
 		case c == '"' || c == '\'':
 			t.Kind = String
-			t.Text = l.quoted(c)
+			t.Text = l.scanQuoted(c)
 		default:
-			kind, n := punctuation(c, l.peek(1))
+			kind, n := punctuationKind(c, l.peekByte(1))
 			if n == 0 {
-				l.stray()
+				l.reportStray()
 				continue
 			}
 			t.Kind = kind
 			for range n {
-				l.advance()
+				l.advanceRune()
 			}
 		}
 		t.End = l.pos.Col
@@ -128,32 +128,32 @@ func (l *lexer) next() Token {
 	}
 }
 
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' }
-func isDigit(c byte) bool  { return '0' <= c && c <= '9' }
+func isLetterByte(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' }
+func isDigitByte(c byte) bool  { return '0' <= c && c <= '9' }
 
-// number reads digits [. digits] [e [sign] digits].
-func (l *lexer) number() Kind {
+// scanNumber reads digits [. digits] [e [sign] digits].
+func (l *lexer) scanNumber() Kind {
 	kind := Int
 	digits := func() {
-		for isDigit(l.peek(0)) {
-			l.advance()
+		for isDigitByte(l.peekByte(0)) {
+			l.advanceRune()
 		}
 	}
 	digits()
-	if l.peek(0) == '.' && isDigit(l.peek(1)) {
+	if l.peekByte(0) == '.' && isDigitByte(l.peekByte(1)) {
 		kind = Real
-		l.advance()
+		l.advanceRune()
 		digits()
 	}
-	if e := l.peek(0); e == 'e' || e == 'E' {
+	if e := l.peekByte(0); e == 'e' || e == 'E' {
 		sign := 0
-		if s := l.peek(1); s == '+' || s == '-' {
+		if s := l.peekByte(1); s == '+' || s == '-' {
 			sign = 1
 		}
-		if isDigit(l.peek(1 + sign)) {
+		if isDigitByte(l.peekByte(1 + sign)) {
 			kind = Real
 			for range 1 + sign {
-				l.advance()
+				l.advanceRune()
 			}
 			digits()
 		}
@@ -161,32 +161,32 @@ func (l *lexer) number() Kind {
 	return kind
 }
 
-// quoted reads a string; the quote is doubled inside it. A string ends with
+// scanQuoted reads a string; the quote is doubled inside it. A string ends with
 // its line.
-func (l *lexer) quoted(quote byte) string {
+func (l *lexer) scanQuoted(quote byte) string {
 	at := l.pos
-	l.advance()
+	l.advanceRune()
 	var b strings.Builder
 	for {
-		c := l.peek(0)
+		c := l.peekByte(0)
 		switch {
 		case l.off == len(l.src) || c == '\n':
 			l.diag.Errorf(at, l.pos.Col, "this string is not closed on its line")
 			return b.String()
-		case c == quote && l.peek(1) == quote:
-			l.advance()
+		case c == quote && l.peekByte(1) == quote:
+			l.advanceRune()
 		case c == quote:
-			l.advance()
+			l.advanceRune()
 			return b.String()
 		}
 		start := l.off
-		l.advance()
+		l.advanceRune()
 		b.WriteString(l.src[start:l.off])
 	}
 }
 
-// punctuation returns the token that c begins and its length, 0 if none.
-func punctuation(c, after byte) (Kind, int) {
+// punctuationKind returns the token that c begins and its length, 0 if none.
+func punctuationKind(c, after byte) (Kind, int) {
 	switch c {
 	case ':':
 		if after == '=' {
@@ -219,36 +219,36 @@ func punctuation(c, after byte) (Kind, int) {
 	return EOF, 0
 }
 
-// stray reports a character that begins nothing, and those like it after it.
-func (l *lexer) stray() {
+// reportStray reports a character that begins nothing, and those like it after it.
+func (l *lexer) reportStray() {
 	at, start := l.pos, l.off
 	r, n := utf8.DecodeRuneInString(l.src[l.off:])
 	if r == utf8.RuneError && n == 1 {
 		l.diag.Errorf(at, at.Col+1, "byte 0x%02x is no character: the script is not UTF-8", l.src[l.off])
 		for r == utf8.RuneError && n == 1 && l.off < len(l.src) {
-			l.advance()
+			l.advanceRune()
 			r, n = utf8.DecodeRuneInString(l.src[l.off:])
 		}
 		return
 	}
 	for l.off < len(l.src) && l.src[l.off] >= utf8.RuneSelf {
-		l.advance()
+		l.advanceRune()
 	}
 	if l.off == start {
-		l.advance()
+		l.advanceRune()
 	}
 	l.diag.Errorf(at, l.pos.Col, "%q begins nothing in this language", l.src[start:l.off])
 }
 
-// raw reads text up to a closing parenthesis, which it leaves, on this line.
-func (l *lexer) raw() (string, bool) {
+// scanRawText reads text up to a closing parenthesis, which it leaves, on this line.
+func (l *lexer) scanRawText() (string, bool) {
 	n := strings.IndexAny(l.src[l.off:], ")\n")
 	if n < 0 || l.src[l.off+n] == '\n' {
 		return "", false
 	}
 	text := l.src[l.off : l.off+n]
 	for end := l.off + n; l.off < end; {
-		l.advance()
+		l.advanceRune()
 	}
 	return strings.TrimSpace(text), true
 }

@@ -1,21 +1,21 @@
 package syntax
 
-// block reads begin ... end.
-func (p *parser) block() *Block {
+// parseBlock reads begin ... end.
+func (p *parser) parseBlock() *Block {
 	b := &Block{Pos: p.tok.Pos}
-	if !p.expect(Begin, "") {
+	if !p.expectToken(Begin, "") {
 		return b
 	}
-	b.List = p.stmts(End)
-	p.expect(End, "or a statement")
+	b.List = p.parseStmts(End)
+	p.expectToken(End, "or a statement")
 	return b
 }
 
-// stmts reads statements separated by semicolons up to the closing word.
-func (p *parser) stmts(closing Kind) []Stmt {
+// parseStmts reads statements separated by semicolons up to the closing word.
+func (p *parser) parseStmts(closing Kind) []Stmt {
 	var list []Stmt
 	for {
-		for p.accept(Semicolon) {
+		for p.acceptToken(Semicolon) {
 		}
 		switch p.tok.Kind {
 		case closing, EOF, Attributes, Var, Const, Procedure, Function:
@@ -26,13 +26,13 @@ func (p *parser) stmts(closing Kind) []Stmt {
 			return list
 		}
 		before := p.tok.Pos
-		s := p.stmt()
+		s := p.parseStmt()
 		list = append(list, s)
 		switch {
 		case p.tok.Kind == Semicolon || p.tok.Kind == closing || p.tok.Kind == EOF:
 		case p.tok.Kind == Else:
-			p.errorf("this else belongs to no if: there may be no ; before else")
-			p.next()
+			p.errorHere("this else belongs to no if: there may be no ; before else")
+			p.advanceToken()
 		default:
 			p.expectAfter(Semicolon, "between two statements")
 			if !p.startsStmt() || p.tok.Pos == before {
@@ -54,120 +54,120 @@ func (p *parser) startsStmt() bool {
 // on by one token at least.
 func (p *parser) recoverStmt(began Pos) {
 	if p.tok.Pos == began {
-		p.next()
+		p.advanceToken()
 	}
 	p.skipTo(Semicolon, End, Until, Begin, If, While, For, Repeat, Procedure, Function, Var, Attributes, Const)
 }
 
-// stmt reads one statement.
-func (p *parser) stmt() Stmt {
-	if !p.nest() {
+// parseStmt reads one statement.
+func (p *parser) parseStmt() Stmt {
+	if !p.enterLevel() {
 		return &EmptyStmt{}
 	}
-	defer p.unnest()
+	defer p.leaveLevel()
 	at := p.tok.Pos
 	switch p.tok.Kind {
 	case Begin:
-		return p.block()
+		return p.parseBlock()
 	case If:
-		p.next()
-		s := &IfStmt{Pos: at, Cond: p.expr()}
+		p.advanceToken()
+		s := &IfStmt{Pos: at, Cond: p.parseExpr()}
 		p.expectWord(Then, "after the condition of if")
-		s.Then = p.body()
-		if p.accept(Else) {
-			s.Else = p.body()
+		s.Then = p.parseBody()
+		if p.acceptToken(Else) {
+			s.Else = p.parseBody()
 		}
 		return s
 	case While:
-		p.next()
-		s := &WhileStmt{Pos: at, Cond: p.expr()}
+		p.advanceToken()
+		s := &WhileStmt{Pos: at, Cond: p.parseExpr()}
 		p.expectWord(Do, "after the condition of while")
-		s.Body = p.body()
+		s.Body = p.parseBody()
 		return s
 	case Repeat:
-		p.next()
-		s := &RepeatStmt{Pos: at, List: p.stmts(Until)}
-		p.expect(Until, "at the end of repeat")
-		s.Cond = p.expr()
+		p.advanceToken()
+		s := &RepeatStmt{Pos: at, List: p.parseStmts(Until)}
+		p.expectToken(Until, "at the end of repeat")
+		s.Cond = p.parseExpr()
 		return s
 	case For:
-		return p.forStmt()
+		return p.parseFor()
 	case Word, NodeType: // node(i).attribute := x
-		return p.simple()
+		return p.parseSimple()
 	case Semicolon, End, Else, Until, EOF:
 		return &EmptyStmt{}
 	default:
-		p.errorf("expected a statement, found %s", p.tok)
+		p.errorHere("expected a statement, found %s", p.tok)
 		p.recoverStmt(at)
 		return &EmptyStmt{}
 	}
 }
 
-// body is the statement inside if, while and for; it may be empty.
-func (p *parser) body() Stmt { return p.stmt() }
+// parseBody is the statement inside if, while and for; it may be empty.
+func (p *parser) parseBody() Stmt { return p.parseStmt() }
 
 // expectWord expects then or do; if it is missing, what follows is skipped up
 // to it, if it stands on the same line, so that the body is still read.
 func (p *parser) expectWord(k Kind, why string) {
-	if p.accept(k) {
+	if p.acceptToken(k) {
 		return
 	}
-	p.errorf("expected %q %s, found %s", k.String(), why, p.tok)
+	p.errorHere("expected %q %s, found %s", k.String(), why, p.tok)
 	line := p.tok.Pos.Line
 	for p.tok.Kind != EOF && p.tok.Pos.Line == line {
 		switch p.tok.Kind {
 		case k:
-			p.next()
+			p.advanceToken()
 			return
 		case Semicolon, End, Begin, If, While, For, Repeat, Else:
 			return
 		}
-		p.next()
+		p.advanceToken()
 	}
 }
 
-// forStmt reads for v := a to b do ... and for v in x do ...
-func (p *parser) forStmt() Stmt {
+// parseFor reads for v := a to b do ... and for v in x do ...
+func (p *parser) parseFor() Stmt {
 	s := &ForStmt{Pos: p.tok.Pos}
-	p.next()
+	p.advanceToken()
 	s.Var = &Ident{span{p.tok.Pos, p.tok.End}, p.tok.Text}
-	if !p.expect(Word, "after for") {
+	if !p.expectToken(Word, "after for") {
 		p.recoverStmt(s.Pos)
 		return &EmptyStmt{}
 	}
 	switch {
-	case p.accept(In):
-		s.From = p.expr()
-	case p.accept(Assign):
-		s.From = p.expr()
+	case p.acceptToken(In):
+		s.From = p.parseExpr()
+	case p.acceptToken(Assign):
+		s.From = p.parseExpr()
 		s.Down = p.tok.Kind == Downto
-		if !p.accept(Downto) {
-			p.expect(To, "or \"downto\" in for")
+		if !p.acceptToken(Downto) {
+			p.expectToken(To, "or \"downto\" in for")
 		}
-		s.To = p.expr()
+		s.To = p.parseExpr()
 	default:
-		p.errorf("expected \":=\" or \"in\" after the variable of for, found %s", p.tok)
+		p.errorHere("expected \":=\" or \"in\" after the variable of for, found %s", p.tok)
 		p.recoverStmt(s.Pos)
 		return &EmptyStmt{}
 	}
 	p.expectWord(Do, "in for")
-	s.Body = p.body()
+	s.Body = p.parseBody()
 	return s
 }
 
-// simple reads an assignment or a call.
-func (p *parser) simple() Stmt {
+// parseSimple reads an assignment or a call.
+func (p *parser) parseSimple() Stmt {
 	at := p.tok.Pos
-	x := p.primary()
+	x := p.parsePrimary()
 	switch p.tok.Kind {
 	case Assign:
 		at = p.tok.Pos
-		p.next()
-		return &AssignStmt{Pos: at, Left: x, Right: p.expr()}
+		p.advanceToken()
+		return &AssignStmt{Pos: at, Left: x, Right: p.parseExpr()}
 	case Equal:
-		p.errorf("an assignment is written \":=\"; \"=\" compares")
-		p.next()
-		return &AssignStmt{Pos: at, Left: x, Right: p.expr()}
+		p.errorHere("an assignment is written \":=\"; \"=\" compares")
+		p.advanceToken()
+		return &AssignStmt{Pos: at, Left: x, Right: p.parseExpr()}
 	}
 	return &CallStmt{X: x}
 }

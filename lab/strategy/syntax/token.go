@@ -126,8 +126,8 @@ func Keywords(d Dialect) []string {
 	return ws
 }
 
-// keyword returns the kind of a lower-case word: a reserved word or a name.
-func keyword(word string, d Dialect) Kind {
+// keywordKind returns the kind of a lower-case word: a reserved word or a name.
+func keywordKind(word string, d Dialect) Kind {
 	for k := keywordsBegin; k < kinds; k++ {
 		if kindNames[k] == word && (d == Strict || k < oursBegin) {
 			return k

@@ -9,7 +9,7 @@ type Script struct {
 }
 
 // Decl is a declaration: *AttrSection, *VarSection, *ConstSection or *Proc.
-type Decl interface{ decl() }
+type Decl interface{ isDecl() }
 
 // AttrSection declares persistent attributes of nodes.
 type AttrSection struct{ List []*VarDecl }
@@ -61,13 +61,13 @@ type Type struct {
 	Elem  *Type
 }
 
-func (*AttrSection) decl()  {}
-func (*VarSection) decl()   {}
-func (*ConstSection) decl() {}
-func (*Proc) decl()         {}
+func (*AttrSection) isDecl()  {}
+func (*VarSection) isDecl()   {}
+func (*ConstSection) isDecl() {}
+func (*Proc) isDecl()         {}
 
 // Stmt is a statement.
-type Stmt interface{ stmt() }
+type Stmt interface{ isStmt() }
 
 // Statements.
 type (
@@ -114,14 +114,14 @@ type (
 	EmptyStmt struct{}
 )
 
-func (*Block) stmt()      {}
-func (*AssignStmt) stmt() {}
-func (*CallStmt) stmt()   {}
-func (*IfStmt) stmt()     {}
-func (*WhileStmt) stmt()  {}
-func (*RepeatStmt) stmt() {}
-func (*ForStmt) stmt()    {}
-func (*EmptyStmt) stmt()  {}
+func (*Block) isStmt()      {}
+func (*AssignStmt) isStmt() {}
+func (*CallStmt) isStmt()   {}
+func (*IfStmt) isStmt()     {}
+func (*WhileStmt) isStmt()  {}
+func (*RepeatStmt) isStmt() {}
+func (*ForStmt) isStmt()    {}
+func (*EmptyStmt) isStmt()  {}
 
 // Expr is an expression. Span is where a message about it points.
 type Expr interface {
