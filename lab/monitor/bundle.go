@@ -18,7 +18,7 @@ func readBundle(args []string) (func(field.Field) (Strategy, error), error) {
 	if len(args) != 2 {
 		return nil, errors.New("it has two arguments")
 	}
-	n, err := count(args[1])
+	n, err := parseRobotCount(args[1])
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (b *bundle) Done(s *Sim, e Event) {
 	if e.What == asked {
 		for range min(b.count, int(sh.end-sh.first)) {
 			if s.Stale(sh.next) {
-				todo.push(sh.next)
+				todo.pushPage(sh.next)
 			}
 			if sh.next++; sh.next == sh.end {
 				sh.next = sh.first
@@ -56,7 +56,7 @@ func (b *bundle) Done(s *Sim, e Event) {
 		}
 	}
 	for todo.n > 0 {
-		if s.Download(e.Agent, todo.pop()) {
+		if s.Download(e.Agent, todo.popPage()) {
 			return
 		}
 	}

@@ -22,7 +22,7 @@ type crew struct {
 func readCrew(s string) (crew, error) {
 	text, isLine := strings.CutSuffix(s, "B/s")
 	if !isLine {
-		n, err := count(s)
+		n, err := parseRobotCount(s)
 		return crew{size: n}, err
 	}
 	unit := 1.
@@ -51,9 +51,9 @@ func readVisitBudget(s string) (crew, error) {
 	return crew{size: 1, turn: 1 / (v * field.Unit)}, nil
 }
 
-// ask begins a visit that begins with a question: a probe, after which what
+// beginQuery begins a visit that begins with a question: a probe, after which what
 // changed is downloaded, or a request that brings what changed at once.
-func (c *crew) ask(s *Sim, page uint32) {
+func (c *crew) beginQuery(s *Sim, page uint32) {
 	c.busy++
 	if c.turn > 0 {
 		s.meter.probes++
@@ -63,9 +63,9 @@ func (c *crew) ask(s *Sim, page uint32) {
 	s.Probe(asked, 0, page)
 }
 
-// answered goes on with such a visit: it tells whether the page changed, and
+// finishQuery goes on with such a visit: it tells whether the page changed, and
 // whether a download takes its time now. The downloader is free else.
-func (c *crew) answered(s *Sim, page uint32) (news, more bool) {
+func (c *crew) finishQuery(s *Sim, page uint32) (news, more bool) {
 	news = s.Stale(page)
 	if news && c.turn > 0 {
 		s.Brought(0, page)
@@ -79,8 +79,8 @@ func (c *crew) answered(s *Sim, page uint32) (news, more bool) {
 // Line returns bytes a second, 0 where downloads take the model's times.
 func (c *crew) Line() float64 { return c.line }
 
-// free tells whether a download can begin.
-func (c *crew) free() bool { return c.busy < c.size }
+// hasFreeDownloader tells whether a download can begin.
+func (c *crew) hasFreeDownloader() bool { return c.busy < c.size }
 
 // fifo is a queue of pages.
 type fifo struct {
@@ -89,7 +89,7 @@ type fifo struct {
 	n    int
 }
 
-func (q *fifo) push(p uint32) {
+func (q *fifo) pushPage(p uint32) {
 	if q.n == len(q.buf) {
 		next := make([]uint32, max(16, 2*len(q.buf)))
 		k := copy(next, q.buf[q.head:])
@@ -100,7 +100,7 @@ func (q *fifo) push(p uint32) {
 	q.n++
 }
 
-func (q *fifo) pop() uint32 {
+func (q *fifo) popPage() uint32 {
 	p := q.buf[q.head]
 	q.head = (q.head + 1) % len(q.buf)
 	q.n--
@@ -112,6 +112,6 @@ type set []uint64
 
 func newSet(pages int) set { return make(set, (pages+63)/64) }
 
-func (s set) has(p uint32) bool { return s[p/64]>>(p%64)&1 != 0 }
-func (s set) add(p uint32)      { s[p/64] |= 1 << (p % 64) }
-func (s set) remove(p uint32)   { s[p/64] &^= 1 << (p % 64) }
+func (s set) containsPage(p uint32) bool { return s[p/64]>>(p%64)&1 != 0 }
+func (s set) insertPage(p uint32)        { s[p/64] |= 1 << (p % 64) }
+func (s set) removePage(p uint32)        { s[p/64] &^= 1 << (p % 64) }

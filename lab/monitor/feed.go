@@ -32,7 +32,7 @@ func readFeed(args []string) (func(field.Field) (Strategy, error), error) {
 	c, err := readCrew(args[1])
 	length := 100
 	if err == nil && len(args) == 3 {
-		length, err = count(args[2])
+		length, err = parseRobotCount(args[2])
 	}
 	return func(f field.Field) (Strategy, error) {
 		return &feed{crew: c, period: period, length: length, queued: newSet(f.Pages())}, nil
@@ -45,9 +45,9 @@ func (f *feed) Start(s *Sim) { s.After(f.period, fetchList, 0, 0) }
 // Changed puts a change into the feed.
 func (f *feed) Changed(_ *Sim, page uint32) {
 	if f.last.n == f.length {
-		f.last.pop()
+		f.last.popPage()
 	}
-	f.last.push(page)
+	f.last.pushPage(page)
 }
 
 // Done gets the feed, reads it, or goes on with the queue.
@@ -59,16 +59,16 @@ func (f *feed) Done(s *Sim, e Event) {
 	case listed:
 		s.Spend(int64(f.last.n) * feedEntry)
 		for range f.last.n {
-			p := f.last.pop()
-			f.last.push(p)
-			if s.Stale(p) && !f.queued.has(p) {
-				f.queued.add(p)
-				f.queue.push(p)
+			p := f.last.popPage()
+			f.last.pushPage(p)
+			if s.Stale(p) && !f.queued.containsPage(p) {
+				f.queued.insertPage(p)
+				f.queue.pushPage(p)
 			}
 		}
 	default:
 		f.busy--
-		f.queued.remove(e.Page)
+		f.queued.removePage(e.Page)
 	}
-	fetch(s, &f.crew, &f.queue, f.queued)
+	fetchQueued(s, &f.crew, &f.queue, f.queued)
 }

@@ -63,23 +63,23 @@ func (l *listing) Done(s *Sim, e Event) {
 		s.Probe(listed, 0, 0)
 		s.After(l.period, fetchList, 0, 0)
 	case listed:
-		l.read(s)
+		l.queueStale(s)
 	default:
 		l.busy--
-		l.queued.remove(e.Page)
+		l.queued.removePage(e.Page)
 	}
-	fetch(s, &l.crew, &l.queue, l.queued)
+	fetchQueued(s, &l.crew, &l.queue, l.queued)
 }
 
-// read queues what is stale.
-func (l *listing) read(s *Sim) {
+// queueStale queues what is stale.
+func (l *listing) queueStale(s *Sim) {
 	changed := 0
 	for i, word := range s.unknown {
 		changed += bits.OnesCount64(word)
 		for word &^= l.queued[i]; word != 0; word &= word - 1 {
 			p := uint32(i*64 + bits.TrailingZeros64(word))
-			l.queued.add(p)
-			l.queue.push(p)
+			l.queued.insertPage(p)
+			l.queue.pushPage(p)
 		}
 	}
 	if l.mobile {

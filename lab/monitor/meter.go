@@ -64,15 +64,15 @@ type meter struct {
 	series                                         Series
 }
 
-func (m *meter) start(pages int, horizon, warmup float64) {
+func (m *meter) startMeter(pages int, horizon, warmup float64) {
 	m.pages, m.horizon, m.warmup = pages, horizon, warmup
 	m.delays.min = math.Inf(1)
-	m.next = m.look(0)
+	m.next = m.takeSamples(0)
 }
 
-// span adds the time from since to t, in which a page was stale, to the
+// addStaleSpan adds the time from since to t, in which a page was stale, to the
 // integrals; what lies before the end of the warm-up is left out.
-func (m *meter) span(since, t float64) {
+func (m *meter) addStaleSpan(since, t float64) {
 	stale := t - since
 	m.area += stale
 	m.ages += stale * stale / 2
@@ -83,33 +83,33 @@ func (m *meter) span(since, t float64) {
 	}
 }
 
-// fresher counts a page that is stale no more.
-func (m *meter) fresher(since, t float64) {
-	m.span(since, t)
+// countFreshened counts a page that is stale no more.
+func (m *meter) countFreshened(since, t float64) {
+	m.addStaleSpan(since, t)
 	m.stale--
 	m.detected++
 }
 
-func (m *meter) delay(t, d float64) {
+func (m *meter) recordDelay(t, d float64) {
 	if t >= m.warmup {
-		m.delays.add(d)
+		m.delays.addObservation(d)
 	}
 }
 
-func (m *meter) begin() {
+func (m *meter) beginDownload() {
 	m.downloads++
 	m.in++
 	m.most = max(m.most, m.in)
 }
 
-func (m *meter) end(size int64) {
+func (m *meter) endDownload(size int64) {
 	m.in--
 	m.bytes += size
 }
 
-// look takes the samples due up to t and returns when the next one is. The
+// takeSamples takes the samples due up to t and returns when the next one is. The
 // present state holds since before the oldest of them.
-func (m *meter) look(t float64) float64 {
+func (m *meter) takeSamples(t float64) float64 {
 	for {
 		sample := float64(len(m.series.Stale)) * SampleEvery
 		volume := float64(len(m.series.Volume)) * VolumeEvery
@@ -126,9 +126,9 @@ func (m *meter) look(t float64) float64 {
 	}
 }
 
-// finish takes the last samples.
-func (m *meter) finish(t float64) {
-	m.look(t)
+// takeLastSamples takes the last samples.
+func (m *meter) takeLastSamples(t float64) {
+	m.takeSamples(t)
 	if t == float64(len(m.series.Stale))*SampleEvery {
 		m.series.Stale = append(m.series.Stale, int32(m.stale))
 	}
@@ -137,7 +137,7 @@ func (m *meter) finish(t float64) {
 	}
 }
 
-func (s *Sim) result() *Result {
+func (s *Sim) simulationResult() *Result {
 	m := &s.meter
 	n, t := float64(m.pages), m.horizon-m.warmup
 	r := &Result{
@@ -146,7 +146,7 @@ func (s *Sim) result() *Result {
 		StaleEnd:      m.stale, Bytes: m.bytes, Cycles: []float64{}, AgeMean: m.ages / (n * t),
 		InProgress: m.in, MaxInProgress: m.most, Downloads: m.downloads, Probes: m.probes,
 		Real: m.real, Detected: m.detected, Overwritten: m.overwritten, Events: s.events,
-		Delay: m.delays.summary(), Series: m.series,
+		Delay: m.delays.summarizeDelay(), Series: m.series,
 	}
 	if c, ok := s.strategy.(cycler); ok {
 		r.Cycles = c.Cycles()
@@ -174,7 +174,7 @@ const (
 	offset   = (1023 + lowest) << fraction
 )
 
-func (h *histogram) add(v float64) {
+func (h *histogram) addObservation(v float64) {
 	i := int(math.Float64bits(v)>>(52-fraction)) - offset
 	h.cell[min(max(i, 0), cells-1)]++
 	h.n++
@@ -182,8 +182,8 @@ func (h *histogram) add(v float64) {
 	h.min, h.max = min(h.min, v), max(h.max, v)
 }
 
-// quantile returns the middle of the cell in which it lies, within the extremes.
-func (h *histogram) quantile(q float64) float64 {
+// quantileCell returns the middle of the cell in which it lies, within the extremes.
+func (h *histogram) quantileCell(q float64) float64 {
 	rank := int64(math.Ceil(q * float64(h.n)))
 	for i, c := range h.cell {
 		if rank -= c; rank <= 0 {
@@ -195,9 +195,9 @@ func (h *histogram) quantile(q float64) float64 {
 	return h.max
 }
 
-func (h *histogram) summary() Delay {
+func (h *histogram) summarizeDelay() Delay {
 	if h.n == 0 {
 		return Delay{}
 	}
-	return Delay{h.min, h.sum / float64(h.n), h.max, h.quantile(.5), h.quantile(.9), h.quantile(.99), h.n}
+	return Delay{h.min, h.sum / float64(h.n), h.max, h.quantileCell(.5), h.quantileCell(.9), h.quantileCell(.99), h.n}
 }

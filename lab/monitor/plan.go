@@ -66,11 +66,11 @@ const (
 
 func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), error) {
 	return func(args []string) (func(field.Field) (Strategy, error), error) {
-		c, ask, err := readVisits(args)
+		c, ask, err := parseVisits(args)
 		if err != nil {
 			return nil, err
 		}
-		policy, rule, err := readPolicy(args[0])
+		policy, rule, err := parsePolicy(args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +89,9 @@ func readPlan(learn bool) func([]string) (func(field.Field) (Strategy, error), e
 	}
 }
 
-// readPolicy returns the policy of plans of a name, if it is one, and the rule
+// parsePolicy returns the policy of plans of a name, if it is one, and the rule
 // for the schedule.
-func readPolicy(name string) (*revisit.Policy, revisit.Rule, error) {
+func parsePolicy(name string) (*revisit.Policy, revisit.Rule, error) {
 	if p, ok := revisit.Policies()[name]; ok {
 		r, err := revisit.RuleOf("stride")
 		return &p, r, err
@@ -112,8 +112,8 @@ func readPolicy(name string) (*revisit.Policy, revisit.Rule, error) {
 // adaptive is the name of the rule of revisit.Adaptive, which learns by itself.
 const adaptive = "adaptive"
 
-// readVisits reads the arguments that follow the name of a policy or rule.
-func readVisits(args []string) (c crew, ask bool, err error) {
+// parseVisits reads the arguments that follow the name of a policy or rule.
+func parseVisits(args []string) (c crew, ask bool, err error) {
 	if len(args) < 2 || len(args) > 3 {
 		return c, false, errors.New("it has two or three arguments")
 	}
@@ -135,26 +135,26 @@ func perSecond(f field.Field) []float64 {
 	return out
 }
 
-// clock is the time of a live robot.
-func clock(t float64) time.Time {
+// simulatedTime is the time of a live robot.
+func simulatedTime(t float64) time.Time {
 	return time.Unix(0, 0).Add(time.Duration(t * field.Unit * float64(time.Second)))
 }
 
-// rate returns the change rate of a page, a second, as far as it is known.
-func (p *plan) rate(page uint32) float64 {
+// knownChangeRate returns the change rate of a page, a second, as far as it is known.
+func (p *plan) knownChangeRate(page uint32) float64 {
 	if p.rates != nil {
 		return p.rates[page]
 	}
 	return p.history[page].Rate(change.DefaultPrior)
 }
 
-// pace is the rate by which the schedule goes: that of a page's changes, or of
+// scheduleRate is the rate by which the schedule goes: that of a page's changes, or of
 // the visits that a plan gives it.
-func (p *plan) pace(page uint32) float64 {
+func (p *plan) scheduleRate(page uint32) float64 {
 	if p.paces != nil {
 		return p.paces[page]
 	}
-	d := p.rate(page)
+	d := p.knownChangeRate(page)
 	if p.policy == nil || d <= 0 {
 		return d
 	}
@@ -166,14 +166,14 @@ func (p *plan) pace(page uint32) float64 {
 	return p.memo[i]
 }
 
-// price finds what a visit costs when so many visits a unit are possible.
-func (p *plan) price(s *Sim, visits float64) {
+// priceVisits finds what a visit costs when so many visits a unit are possible.
+func (p *plan) priceVisits(s *Sim, visits float64) {
 	if p.policy == nil {
 		return
 	}
 	counts := map[int]float64{}
 	for page := range uint32(s.Pages()) {
-		if d := p.rate(page); d > 0 {
+		if d := p.knownChangeRate(page); d > 0 {
 			counts[int(math.Round(math.Log2(d)*coarse))]++
 		}
 	}
@@ -205,7 +205,7 @@ func (p *plan) price(s *Sim, visits float64) {
 func (p *plan) Start(s *Sim) {
 	if p.history != nil {
 		for i := range p.history {
-			p.history[i].Observe(clock(0), false, change.DefaultPrior)
+			p.history[i].Observe(simulatedTime(0), false, change.DefaultPrior)
 		}
 	}
 	each := (1. + DownloadTime) / 2
@@ -222,26 +222,26 @@ func (p *plan) Start(s *Sim) {
 		each = (1. + ProbeTime) / 2
 	}
 	visits := float64(p.size) / each
-	p.price(s, visits)
+	p.priceVisits(s, visits)
 	turn := float64(s.Pages()) / visits * field.Unit // of all pages alike
 	for i := range p.paces {
 		p.paces[i] = 1 / turn
 	}
 	for page := range uint32(s.Pages()) {
-		f, ago := p.pace(page), turn
+		f, ago := p.scheduleRate(page), turn
 		if p.policy != nil && f > 0 {
 			ago = 1 / f
 		}
-		filed(p.schedule.Add(1, f, -ago*s.Unit()))
+		mustSchedule(p.schedule.Add(1, f, -ago*s.Unit()))
 	}
 	_ = p.schedule.Start(visits / field.Unit) // visits is positive
 	p.every = firstPrice
 	s.After(p.every, priced, 0, 0)
-	p.visit(s)
+	p.startVisits(s)
 }
 
-// filed is for items whose numbers cannot be wrong.
-func filed(_ uint32, err error) {
+// mustSchedule is for items whose numbers cannot be wrong.
+func mustSchedule(_ uint32, err error) {
 	if err != nil {
 		panic(fmt.Sprintf("monitor: schedule: %v", err))
 	}
@@ -251,30 +251,30 @@ func filed(_ uint32, err error) {
 func (p *plan) Done(s *Sim, e Event) {
 	switch e.What {
 	case priced:
-		p.price(s, max(1, p.visits)/p.every)
+		p.priceVisits(s, max(1, p.visits)/p.every)
 		for page := range uint32(s.Pages()) {
-			p.set(page)
+			p.updatePace(page)
 		}
 		p.every = min(2*p.every, day)
 		s.After(p.every, priced, 0, 0)
 	case rested:
 		p.busy--
 	case asked:
-		news, more := p.answered(s, e.Page)
+		news, more := p.finishQuery(s, e.Page)
 		if more {
 			return // seen when it ends
 		}
-		p.seen(s, e.Page, news)
+		p.finishVisit(s, e.Page, news)
 	default:
 		p.busy--
-		p.seen(s, e.Page, s.News())
+		p.finishVisit(s, e.Page, s.News())
 	}
-	p.visit(s)
+	p.startVisits(s)
 }
 
-// set tells the schedule of a page's new pace.
-func (p *plan) set(page uint32) {
-	f := p.pace(page)
+// updatePace tells the schedule of a page's new pace.
+func (p *plan) updatePace(page uint32) {
+	f := p.scheduleRate(page)
 	if _, was, _, _ := p.schedule.Known(page); math.Abs(was-f) > .01*was {
 		if err := p.schedule.Set(page, 1, f); err != nil {
 			panic(fmt.Sprintf("monitor: schedule: %v", err))
@@ -282,12 +282,12 @@ func (p *plan) set(page uint32) {
 	}
 }
 
-// seen ends a visit.
-func (p *plan) seen(s *Sim, page uint32, news bool) {
+// finishVisit ends a visit.
+func (p *plan) finishVisit(s *Sim, page uint32, news bool) {
 	p.visits++
 	if p.history != nil {
-		p.history[page].Observe(clock(s.Now()), news, change.DefaultPrior)
-		p.set(page)
+		p.history[page].Observe(simulatedTime(s.Now()), news, change.DefaultPrior)
+		p.updatePace(page)
 	}
 	if p.paces != nil {
 		now := s.Now() * field.Unit
@@ -295,26 +295,26 @@ func (p *plan) seen(s *Sim, page uint32, news bool) {
 			p.paces[page] = 1 / revisit.Adaptive{}.Next(since, news)
 		}
 		p.seenAt[page] = now
-		p.set(page)
+		p.updatePace(page)
 	}
 }
 
-// visit puts every free downloader to work.
-func (p *plan) visit(s *Sim) {
-	for p.spin = 0; p.free(); {
+// startVisits puts every free downloader to work.
+func (p *plan) startVisits(s *Sim) {
+	for p.spin = 0; p.hasFreeDownloader(); {
 		page, ok := p.schedule.Next(s.Now() * field.Unit)
 		if !ok {
 			return
 		}
 		if p.asks {
-			p.ask(s, page)
+			p.beginQuery(s, page)
 			continue
 		}
 		if s.Download(0, page) {
 			p.busy++
 			continue
 		}
-		p.seen(s, page, s.News())
+		p.finishVisit(s, page, s.News())
 		if p.spin++; p.spin > s.Pages() {
 			p.busy++
 			s.After(pause, rested, 0, 0)

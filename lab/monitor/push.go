@@ -41,8 +41,8 @@ func (*push) Start(*Sim) {}
 
 // Changed sends a notice.
 func (q *push) Changed(s *Sim, page uint32) {
-	if !q.queued.has(page) && (q.share == 1 || s.Unit() < q.share) {
-		q.queued.add(page)
+	if !q.queued.containsPage(page) && (q.share == 1 || s.Unit() < q.share) {
+		q.queued.insertPage(page)
 		s.Probe(alerted, 0, page)
 	}
 }
@@ -51,21 +51,21 @@ func (q *push) Changed(s *Sim, page uint32) {
 func (q *push) Done(s *Sim, e Event) {
 	if e.Downloaded() {
 		q.busy--
-		q.queued.remove(e.Page)
+		q.queued.removePage(e.Page)
 	} else {
-		q.queue.push(e.Page)
+		q.queue.pushPage(e.Page)
 	}
-	fetch(s, &q.crew, &q.queue, q.queued)
+	fetchQueued(s, &q.crew, &q.queue, q.queued)
 }
 
-// fetch downloads from a queue while there are downloaders.
-func fetch(s *Sim, c *crew, q *fifo, queued set) {
-	for c.free() && q.n > 0 {
-		p := q.pop()
+// fetchQueued downloads from a queue while there are downloaders.
+func fetchQueued(s *Sim, c *crew, q *fifo, queued set) {
+	for c.hasFreeDownloader() && q.n > 0 {
+		p := q.popPage()
 		if s.Download(0, p) {
 			c.busy++
 		} else {
-			queued.remove(p)
+			queued.removePage(p)
 		}
 	}
 }

@@ -42,14 +42,14 @@ type entry struct {
 	slot uint32
 }
 
-func (a *entry) before(b *entry) bool {
+func (a *entry) isBefore(b *entry) bool {
 	return a.at < b.at || (a.at == b.at && int32(a.seq-b.seq) < 0)
 }
 
-// first returns the time of the next event, +Inf if there is none.
-func (q *queue) first() float64 {
+// firstTime returns the time of the next event, +Inf if there is none.
+func (q *queue) firstTime() float64 {
 	if q.hole {
-		q.close()
+		q.fillHole()
 	}
 	if len(q.heap) == 0 {
 		return math.Inf(1)
@@ -57,18 +57,18 @@ func (q *queue) first() float64 {
 	return q.heap[0].at
 }
 
-// close fills the hole with the last entry.
-func (q *queue) close() {
+// fillHole fills the hole with the last entry.
+func (q *queue) fillHole() {
 	q.hole = false
 	last := len(q.heap) - 1
 	x := q.heap[last]
 	q.heap = q.heap[:last]
 	if last > 0 {
-		q.down(x)
+		q.siftEntryDown(x)
 	}
 }
 
-func (q *queue) push(e Event) {
+func (q *queue) pushEvent(e Event) {
 	var slot uint32
 	if n := len(q.free); n > 0 {
 		slot = q.free[n-1]
@@ -82,14 +82,14 @@ func (q *queue) push(e Event) {
 	q.pushes++
 	if q.hole {
 		q.hole = false
-		q.down(x)
+		q.siftEntryDown(x)
 		return
 	}
 	q.heap = append(q.heap, x)
 	h, i := q.heap, len(q.heap)-1
 	for i > 0 {
 		up := (i - 1) / 2
-		if h[up].before(&x) {
+		if h[up].isBefore(&x) {
 			break
 		}
 		h[i] = h[up]
@@ -98,19 +98,19 @@ func (q *queue) push(e Event) {
 	h[i] = x
 }
 
-// pop takes the first event, which there is and of which first has told.
-func (q *queue) pop() Event {
+// popEvent takes the first event, which there is and of which first has told.
+func (q *queue) popEvent() Event {
 	slot := q.heap[0].slot
 	q.hole = true
 	q.free = append(q.free, slot)
 	return q.events[slot]
 }
 
-// top is the first event, which stays where it is.
-func (q *queue) top() *Event { return &q.events[q.heap[0].slot] }
+// topEvent is the first event, which stays where it is.
+func (q *queue) topEvent() *Event { return &q.events[q.heap[0].slot] }
 
-// again is pop and push of the first event with another time and page.
-func (q *queue) again(at float64, page uint32) {
+// rescheduleTop is pop and push of the first event with another time and page.
+func (q *queue) rescheduleTop(at float64, page uint32) {
 	x := entry{at, q.pushes, q.heap[0].slot}
 	e := &q.events[x.slot]
 	e.Time, e.Page = at, page
@@ -119,21 +119,21 @@ func (q *queue) again(at float64, page uint32) {
 		q.heap[0] = x
 		return
 	}
-	q.down(x)
+	q.siftEntryDown(x)
 }
 
-// down puts an entry in at the top.
-func (q *queue) down(x entry) {
+// siftEntryDown puts an entry in at the top.
+func (q *queue) siftEntryDown(x entry) {
 	h, i := q.heap, 0
 	for {
 		c := 2*i + 1
 		if c >= len(h) {
 			break
 		}
-		if c+1 < len(h) && h[c+1].before(&h[c]) {
+		if c+1 < len(h) && h[c+1].isBefore(&h[c]) {
 			c++
 		}
-		if x.before(&h[c]) {
+		if x.isBefore(&h[c]) {
 			break
 		}
 		h[i] = h[c]

@@ -66,10 +66,10 @@ const (
 // Start begins with the first fetch.
 func (r *replay) Start(s *Sim) {
 	r.visits = make([]int64, len(r.shares)-1)
-	r.wait(s)
+	r.scheduleNextFetch(s)
 }
 
-func (r *replay) wait(s *Sim) {
+func (r *replay) scheduleNextFetch(s *Sim) {
 	if r.next < len(r.fetches) {
 		v := &r.fetches[r.next]
 		s.After(v.Begin-s.now, began, uint32(r.next), v.Page)
@@ -86,10 +86,10 @@ func (r *replay) Done(s *Sim, e Event) {
 			s.meter.probes++
 		}
 		if v.Got {
-			s.meter.begin()
+			s.meter.beginDownload()
 		}
 		s.After(v.Known-s.now, learned, e.Agent, e.Page)
-		r.wait(s)
+		r.scheduleNextFetch(s)
 	case learned:
 		since := float64(nothing)
 		switch stale := s.Stale(e.Page); {
@@ -98,15 +98,15 @@ func (r *replay) Done(s *Sim, e Event) {
 			fallthrough
 		case v.Got:
 			if stale {
-				since = s.forget(e.Page)
+				since = s.clearStale(e.Page)
 			}
 		}
-		s.queue.push(Event{Time: max(s.now, v.End), What: ended, Agent: e.Agent, Page: e.Page, Since: since})
+		s.queue.pushEvent(Event{Time: max(s.now, v.End), What: ended, Agent: e.Agent, Page: e.Page, Since: since})
 	case ended:
 		if v.Got {
-			s.meter.end(v.Bytes)
+			s.meter.endDownload(v.Bytes)
 		}
-		s.delay(e.Page, e.Since)
+		s.recordDetection(e.Page, e.Since)
 		if int(v.Agent) < len(r.visits) {
 			r.visits[v.Agent]++
 		}

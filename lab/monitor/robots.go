@@ -43,7 +43,7 @@ func readRobots(ask bool) func([]string) (func(field.Field) (Strategy, error), e
 
 // sendRobots makes so many robots with equal shares.
 func sendRobots(number string, ask bool, part float64) (func(field.Field) (Strategy, error), error) {
-	k, err := count(number)
+	k, err := parseRobotCount(number)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func sendRobots(number string, ask bool, part float64) (func(field.Field) (Strat
 // Start sends out every robot.
 func (r *robots) Start(s *Sim) {
 	for i := range r.shares {
-		r.visit(s, uint32(i))
+		r.beginVisit(s, uint32(i))
 	}
 }
 
@@ -79,32 +79,32 @@ func (r *robots) Done(s *Sim, e Event) {
 	case download:
 		r.shares[e.Agent].visits++
 	}
-	r.visit(s, e.Agent)
+	r.beginVisit(s, e.Agent)
 }
 
-// ahead deals with what ends before a time. Nearly all events of robots that ask
+// runUnchanged deals with what ends before a time. Nearly all events of robots that ask
 // are answers that nothing changed, each followed by the next question.
-func (r *robots) ahead(s *Sim, until float64) {
-	for t := s.queue.first(); t < until; t = s.queue.first() {
+func (r *robots) runUnchanged(s *Sim, until float64) {
+	for t := s.queue.firstTime(); t < until; t = s.queue.firstTime() {
 		s.now = t
 		s.events++
-		if e := s.queue.top(); e.What == asked && !s.unknown.has(e.Page) {
+		if e := s.queue.topEvent(); e.What == asked && !s.unknown.containsPage(e.Page) {
 			sh := &r.shares[e.Agent]
 			sh.visits++
 			s.meter.probes++
-			s.queue.again(t+s.drawn.Uniform(ProbeTime), sh.step())
+			s.queue.rescheduleTop(t+s.drawn.Uniform(ProbeTime), sh.nextSharePage())
 			continue
 		}
-		e := s.queue.pop()
+		e := s.queue.popEvent()
 		if e.What == download {
-			s.end(&e)
+			s.completeDownload(&e)
 		}
 		r.Done(s, e)
 	}
 }
 
-// step returns the next page of the share.
-func (sh *share) step() uint32 {
+// nextSharePage returns the next page of the share.
+func (sh *share) nextSharePage() uint32 {
 	p := sh.next
 	if sh.next++; sh.next == sh.end {
 		sh.next = sh.first
@@ -112,11 +112,11 @@ func (sh *share) step() uint32 {
 	return p
 }
 
-// visit begins the next visit of a robot that takes time.
-func (r *robots) visit(s *Sim, agent uint32) {
+// beginVisit begins the next visit of a robot that takes time.
+func (r *robots) beginVisit(s *Sim, agent uint32) {
 	sh := &r.shares[agent]
 	for range sh.end - sh.first {
-		p := sh.step()
+		p := sh.nextSharePage()
 		if r.ask {
 			s.Probe(asked, agent, p)
 			return

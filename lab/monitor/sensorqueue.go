@@ -28,7 +28,7 @@ func readSensorQueue(args []string) (func(field.Field) (Strategy, error), error)
 	}
 	length := 1000
 	if len(args) == 2 {
-		if length, err = count(args[1]); err != nil {
+		if length, err = parseRobotCount(args[1]); err != nil {
 			return nil, err
 		}
 	}
@@ -42,8 +42,8 @@ func (*sensorQueue) Start(*Sim) {}
 
 // Requested alerts of a stale resource.
 func (q *sensorQueue) Requested(s *Sim, page uint32) {
-	if !q.alerted.has(page) {
-		q.alerted.add(page)
+	if !q.alerted.containsPage(page) {
+		q.alerted.insertPage(page)
 		s.Probe(alerted, 0, page)
 	}
 }
@@ -53,15 +53,15 @@ func (q *sensorQueue) Done(s *Sim, e Event) {
 	switch {
 	case e.Downloaded():
 		q.busy--
-	case q.queue.n < q.length || q.free():
-		q.queue.push(e.Page)
+	case q.queue.n < q.length || q.hasFreeDownloader():
+		q.queue.pushPage(e.Page)
 	default:
 		q.dropped++
-		q.alerted.remove(e.Page)
+		q.alerted.removePage(e.Page)
 	}
-	for q.free() && q.queue.n > 0 {
-		p := q.queue.pop()
-		q.alerted.remove(p)
+	for q.hasFreeDownloader() && q.queue.n > 0 {
+		p := q.queue.popPage()
+		q.alerted.removePage(p)
 		if s.DownloadKnown(0, p) {
 			q.busy++
 		}

@@ -117,14 +117,14 @@ func (s *Sim) Pages() int { return len(s.sizes) }
 
 // Stale tells whether the latest real change of a page is unknown. A robot
 // knows this only by asking: see After for the time that it takes.
-func (s *Sim) Stale(p uint32) bool { return s.unknown.has(p) }
+func (s *Sim) Stale(p uint32) bool { return s.unknown.containsPage(p) }
 
 // Unit returns a random number in [0, 1).
 func (s *Sim) Unit() float64 { return rng.Unit(s.drawn.rand.Uint64()) }
 
 // After makes Done be called d units from now, with what the strategy says.
 func (s *Sim) After(d float64, what What, agent, page uint32) {
-	s.queue.push(Event{Time: s.now + d, What: what, Agent: agent, Page: page})
+	s.queue.pushEvent(Event{Time: s.now + d, What: what, Agent: agent, Page: page})
 }
 
 // Probe makes Done be called when the page's server has answered whether it
@@ -152,10 +152,10 @@ func (s *Sim) DownloadPart(agent, p uint32, part float64) bool {
 	if s.kinds[p].Gone() {
 		s.events++
 		s.meter.downloads++
-		s.learn(p)
+		s.learnPage(p)
 		return false
 	}
-	s.begin(Event{Agent: agent, Page: p, Since: known}, part)
+	s.startDownload(Event{Agent: agent, Page: p, Since: known}, part)
 	return true
 }
 
@@ -165,17 +165,17 @@ func (s *Sim) DownloadKnown(agent, p uint32) bool { return s.DownloadKnownPart(a
 
 // DownloadKnownPart is DownloadKnown of a part of the bytes.
 func (s *Sim) DownloadKnownPart(agent, p uint32, part float64) bool {
-	since := s.forget(p)
+	since := s.clearStale(p)
 	if since == known {
 		since = nothing
 	}
 	if s.kinds[p].Gone() {
 		s.events++
 		s.meter.downloads++
-		s.delay(p, since)
+		s.recordDetection(p, since)
 		return false
 	}
-	s.begin(Event{Agent: agent, Page: p, Since: since}, part)
+	s.startDownload(Event{Agent: agent, Page: p, Since: since}, part)
 	return true
 }
 
@@ -184,15 +184,15 @@ func (s *Sim) DownloadKnownPart(agent, p uint32, part float64) bool {
 func (s *Sim) Brought(agent, p uint32) {
 	if s.kinds[p].Gone() {
 		s.meter.downloads++
-		s.learn(p)
+		s.learnPage(p)
 		return
 	}
-	s.meter.begin()
-	s.end(&Event{Page: p, Agent: agent, Size: s.sizes[p], Since: known})
+	s.meter.beginDownload()
+	s.completeDownload(&Event{Page: p, Agent: agent, Size: s.sizes[p], Since: known})
 }
 
-// begin puts a download under way.
-func (s *Sim) begin(e Event, part float64) {
+// startDownload puts a download under way.
+func (s *Sim) startDownload(e Event, part float64) {
 	e.What, e.Size = download, s.sizes[e.Page]
 	if part != 1 {
 		e.Size = uint32(math.Ceil(part * float64(e.Size)))
@@ -204,55 +204,55 @@ func (s *Sim) begin(e Event, part float64) {
 		d = s.drawn.Uniform(DownloadTime)
 	}
 	e.Time = s.now + d
-	s.meter.begin()
-	s.queue.push(e)
+	s.meter.beginDownload()
+	s.queue.pushEvent(e)
 }
 
-// end counts a download that has ended.
-func (s *Sim) end(e *Event) {
-	s.meter.end(int64(e.Size))
+// completeDownload counts a download that has ended.
+func (s *Sim) completeDownload(e *Event) {
+	s.meter.endDownload(int64(e.Size))
 	if s.log != nil {
 		s.log.Fetched(s.now, e.Page, e.Agent, int64(e.Size))
 	}
 	if e.Since != known {
-		s.delay(e.Page, e.Since)
+		s.recordDetection(e.Page, e.Since)
 		return
 	}
-	s.learn(e.Page)
+	s.learnPage(e.Page)
 }
 
-// learn makes a page known.
-func (s *Sim) learn(p uint32) {
-	since := s.forget(p)
+// learnPage makes a page known.
+func (s *Sim) learnPage(p uint32) {
+	since := s.clearStale(p)
 	s.news = since != known
-	s.delay(p, since)
+	s.recordDetection(p, since)
 }
 
-// forget takes a page out of the stale ones and returns since when it was.
-func (s *Sim) forget(p uint32) float64 {
-	if !s.unknown.has(p) {
+// clearStale takes a page out of the stale ones and returns since when it was.
+func (s *Sim) clearStale(p uint32) float64 {
+	if !s.unknown.containsPage(p) {
 		return known
 	}
 	since := s.since[p]
-	s.meter.fresher(since, s.now)
-	s.unknown.remove(p)
+	s.meter.countFreshened(since, s.now)
+	s.unknown.removePage(p)
 	return since
 }
 
-// delay records that a change of old became known now.
-func (s *Sim) delay(p uint32, since float64) {
+// recordDetection records that a change of old became known now.
+func (s *Sim) recordDetection(p uint32, since float64) {
 	if since < 0 {
 		return
 	}
-	s.meter.delay(s.now, s.now-since)
+	s.meter.recordDelay(s.now, s.now-since)
 	if s.log != nil {
 		s.log.Learned(s.now, p, since)
 	}
 }
 
-// change applies an event of the field. Pages come at random, so what is kept
+// applyChange applies an event of the field. Pages come at random, so what is kept
 // of them is written without being read: a write does not wait for memory.
-func (s *Sim) change(c *field.Change) {
+func (s *Sim) applyChange(c *field.Change) {
 	s.events++
 	s.sizes[c.Page], s.kinds[c.Page] = c.Size, c.Kind
 	if s.log != nil {
@@ -262,12 +262,12 @@ func (s *Sim) change(c *field.Change) {
 		return
 	}
 	s.meter.real++
-	if s.unknown.has(c.Page) {
+	if s.unknown.containsPage(c.Page) {
 		s.meter.overwritten++
 		return
 	}
 	s.since[c.Page] = s.now
-	s.unknown.add(c.Page)
+	s.unknown.insertPage(c.Page)
 	s.meter.stale++
 }
 
@@ -279,10 +279,10 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.loop(ctx); err != nil {
+	if err := s.runToHorizon(ctx); err != nil {
 		return nil, err
 	}
-	res := s.result()
+	res := s.simulationResult()
 	res.Seconds = time.Since(began).Seconds()
 	return res, nil
 }
@@ -291,7 +291,7 @@ func newSim(c Config) (*Sim, error) {
 	if !(c.Warmup >= 0) || c.Warmup >= c.Field.Horizon() {
 		return nil, fmt.Errorf("%w: warm-up %g is not within the time %g", ErrInput, c.Warmup, c.Field.Horizon())
 	}
-	strategy, err := c.Variant.strategy(c.Field)
+	strategy, err := c.Variant.makeStrategy(c.Field)
 	if err != nil {
 		return nil, fmt.Errorf("%w: variant %s: %w", ErrInput, c.Variant, err)
 	}
@@ -303,7 +303,7 @@ func newSim(c Config) (*Sim, error) {
 	if l, ok := strategy.(lined); ok {
 		s.rate = l.Line() * field.Unit
 	}
-	s.meter.start(n, s.horizon, c.Warmup)
+	s.meter.startMeter(n, s.horizon, c.Warmup)
 	s.mark = s.meter.next
 	return s, nil
 }
@@ -311,10 +311,10 @@ func newSim(c Config) (*Sim, error) {
 // batch is how many events of a history are read at a time.
 const batch = 256
 
-// loop runs to the horizon. At equal times a change comes before a request, both
+// runToHorizon runs to the horizon. At equal times a change comes before a request, both
 // before what the strategy has under way, and of that what was begun first; what
 // falls on the horizon does not happen.
-func (s *Sim) loop(ctx context.Context) error {
+func (s *Sim) runToHorizon(ctx context.Context) error {
 	ch := newTape(ctx, s.field.Changes().Read, field.Change{Time: math.Inf(1)})
 	rq := &tape[field.Request]{rest: []field.Request{{Time: math.Inf(1)}}}
 	visited, sees := s.strategy.(requested)
@@ -324,65 +324,65 @@ func (s *Sim) loop(ctx context.Context) error {
 	told, tells := s.strategy.(changed)
 	alone, goes := s.strategy.(*robots) // most runs of most plans: no call through the interface
 	s.strategy.Start(s)
-	tq := s.queue.first()
+	tq := s.queue.firstTime()
 	for {
 		tr, c := rq.rest[0].Time, &ch.rest[0]
 		if c.Time <= tr && c.Time <= tq {
-			if c.Time >= s.mark && !s.look(ctx, c.Time) {
+			if c.Time >= s.mark && !s.sampleBefore(ctx, c.Time) {
 				return ctx.Err()
 			}
 			s.now = c.Time
-			s.change(c)
+			s.applyChange(c)
 			if tells && c.Real {
 				told.Changed(s, c.Page)
-				tq = s.queue.first()
+				tq = s.queue.firstTime()
 			}
 			if ch.rest = ch.rest[1:]; len(ch.rest) == 0 {
-				ch.refill()
+				ch.refillTape()
 			}
 			continue
 		}
 		if tr <= tq {
-			if tr >= s.mark && !s.look(ctx, tr) {
+			if tr >= s.mark && !s.sampleBefore(ctx, tr) {
 				return ctx.Err()
 			}
 			s.now = tr
 			s.events++
-			if p := rq.rest[0].Page; s.unknown.has(p) {
+			if p := rq.rest[0].Page; s.unknown.containsPage(p) {
 				visited.Requested(s, p)
-				tq = s.queue.first()
+				tq = s.queue.firstTime()
 			}
 			if rq.rest = rq.rest[1:]; len(rq.rest) == 0 {
-				rq.refill()
+				rq.refillTape()
 			}
 			continue
 		}
-		if tq >= s.mark && !s.look(ctx, tq) {
+		if tq >= s.mark && !s.sampleBefore(ctx, tq) {
 			return ctx.Err()
 		}
 		if goes {
-			alone.ahead(s, min(c.Time, tr, s.mark))
-			tq = s.queue.first()
+			alone.runUnchanged(s, min(c.Time, tr, s.mark))
+			tq = s.queue.firstTime()
 			continue
 		}
 		s.now = tq
 		s.events++
-		e := s.queue.pop()
+		e := s.queue.popEvent()
 		if e.What == download {
-			s.end(&e)
+			s.completeDownload(&e)
 		}
 		s.strategy.Done(s, e)
-		tq = s.queue.first()
+		tq = s.queue.firstTime()
 	}
 }
 
-// look lets the meter look before an event and tells whether that still happens.
-func (s *Sim) look(ctx context.Context, t float64) bool {
+// sampleBefore lets the meter look before an event and tells whether that still happens.
+func (s *Sim) sampleBefore(ctx context.Context, t float64) bool {
 	if !(t < s.horizon) {
-		s.finish()
+		s.endIntegrals()
 		return false
 	}
-	s.mark = s.meter.look(t)
+	s.mark = s.meter.takeSamples(t)
 	return ctx.Err() == nil
 }
 
@@ -397,11 +397,11 @@ type tape[E any] struct {
 
 func newTape[E any](ctx context.Context, read func([]E) int, end E) *tape[E] {
 	t := &tape[E]{ctx: ctx, end: end, read: read, buf: make([]E, batch)}
-	t.refill()
+	t.refillTape()
 	return t
 }
 
-func (t *tape[E]) refill() {
+func (t *tape[E]) refillTape() {
 	n := 0
 	if t.ctx.Err() == nil {
 		n = t.read(t.buf)
@@ -412,13 +412,13 @@ func (t *tape[E]) refill() {
 	t.rest = t.buf[:n]
 }
 
-// finish ends the integrals of the meter at the horizon, of what is stale then.
-func (s *Sim) finish() {
+// endIntegrals ends the integrals of the meter at the horizon, of what is stale then.
+func (s *Sim) endIntegrals() {
 	s.now = s.horizon
 	for i, word := range s.unknown {
 		for ; word != 0; word &= word - 1 {
-			s.meter.span(s.since[i*64+bits.TrailingZeros64(word)], s.horizon)
+			s.meter.addStaleSpan(s.since[i*64+bits.TrailingZeros64(word)], s.horizon)
 		}
 	}
-	s.meter.finish(s.horizon)
+	s.meter.takeLastSamples(s.horizon)
 }

@@ -58,7 +58,7 @@ func every(t testing.TB) []string {
 		name, _, _ := strings.Cut(v, ":")
 		have[name] = true
 	}
-	for n := range makers() {
+	for n := range variantMakers() {
 		if !have[n] {
 			t.Errorf("variant %s has no test", n)
 		}

@@ -32,7 +32,7 @@ func readTold(args []string) (func(field.Field) (Strategy, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	policy, rule, err := readPolicy(args[0])
+	policy, rule, err := parsePolicy(args[0])
 	if err != nil {
 		return nil, err
 	}
@@ -94,12 +94,12 @@ func (q *told) Done(s *Sim, e Event) {
 	case notice:
 		evidence := q.noisy.Evidence(q.rates[e.Page])
 		if q.policy != nil {
-			evidence = q.heeded(s, e.Page)
+			evidence = q.signalWeight(s, e.Page)
 		}
 		if _, err := q.schedule.Signal(e.Page, evidence, s.Now()*field.Unit); err != nil {
 			panic(fmt.Sprintf("monitor: schedule: %v", err))
 		}
-		q.visit(s)
+		q.startVisits(s)
 		return
 	}
 	q.plan.Done(s, e)
@@ -109,9 +109,9 @@ func (q *told) Done(s *Sim, e Event) {
 // pages are polled all the same.
 const mostRecall = .95
 
-// heeded is what a signal counts for in a plan, which visits on a signal with the
+// signalWeight is what a signal counts for in a plan, which visits on a signal with the
 // probability that the price of visits leaves: all or nothing.
-func (q *told) heeded(s *Sim, page uint32) float64 {
+func (q *told) signalWeight(s *Sim, page uint32) float64 {
 	d := q.rates[page] * q.recall
 	if s.Unit()*d > q.tariff.Rate(revisit.Item{Importance: 1, Rate: d, Signals: true}) {
 		return 0

@@ -29,7 +29,7 @@ type value struct {
 const quarter = 4
 
 func readValue(args []string) (func(field.Field) (Strategy, error), error) {
-	c, ask, err := readVisits(args)
+	c, ask, err := parseVisits(args)
 	if err != nil {
 		return nil, err
 	}
@@ -39,13 +39,13 @@ func readValue(args []string) (func(field.Field) (Strategy, error), error) {
 	}
 	return func(f field.Field) (Strategy, error) {
 		v := &value{crew: c, rule: rule, asks: ask, class: make([]uint16, f.Pages()), last: make([]float64, f.Pages())}
-		v.classes(perSecond(f))
+		v.classifyByRate(perSecond(f))
 		return v, nil
 	}, nil
 }
 
-// classes sorts pages by rate.
-func (v *value) classes(rates []float64) {
+// classifyByRate sorts pages by rate.
+func (v *value) classifyByRate(rates []float64) {
 	steps := map[int]bool{}
 	step := func(d float64) int {
 		if d <= 0 {
@@ -69,36 +69,36 @@ func (v *value) classes(rates []float64) {
 	v.queues = make([]fifo, len(order))
 	for p, d := range rates {
 		v.class[p] = number[step(d)]
-		v.queues[v.class[p]].push(uint32(p))
+		v.queues[v.class[p]].pushPage(uint32(p))
 	}
 }
 
 // Start sends out the crew.
-func (v *value) Start(s *Sim) { v.visit(s) }
+func (v *value) Start(s *Sim) { v.downloadMostValuable(s) }
 
 // Done goes on after a probe or a download.
 func (v *value) Done(s *Sim, e Event) {
 	if e.What == asked {
-		if _, more := v.answered(s, e.Page); more {
+		if _, more := v.finishQuery(s, e.Page); more {
 			return
 		}
 	} else {
 		v.busy--
 	}
 	if e.What != paused {
-		v.seen(s, e.Page)
+		v.requeueVisited(s, e.Page)
 	}
-	v.visit(s)
+	v.downloadMostValuable(s)
 }
 
-func (v *value) seen(s *Sim, p uint32) {
+func (v *value) requeueVisited(s *Sim, p uint32) {
 	v.last[p] = s.Now()
-	v.queues[v.class[p]].push(p)
+	v.queues[v.class[p]].pushPage(p)
 }
 
-// best returns the class whose first page is worth most now, -1 if all pages
+// mostValuableClass returns the class whose first page is worth most now, -1 if all pages
 // are under way.
-func (v *value) best(now float64) int {
+func (v *value) mostValuableClass(now float64) int {
 	best, most := -1, math.Inf(-1)
 	for i := range v.queues {
 		q := &v.queues[i]
@@ -113,22 +113,22 @@ func (v *value) best(now float64) int {
 	return best
 }
 
-// visit puts every free downloader to work. A page in error takes no time; a
+// downloadMostValuable puts every free downloader to work. A page in error takes no time; a
 // whole field of them is waited out.
-func (v *value) visit(s *Sim) {
-	for spin := 0; v.free(); {
-		c := v.best(s.Now())
+func (v *value) downloadMostValuable(s *Sim) {
+	for spin := 0; v.hasFreeDownloader(); {
+		c := v.mostValuableClass(s.Now())
 		if c < 0 {
 			return
 		}
-		p := v.queues[c].pop()
+		p := v.queues[c].popPage()
 		switch {
 		case v.asks:
-			v.ask(s, p)
+			v.beginQuery(s, p)
 		case s.Download(0, p):
 			v.busy++
 		default:
-			v.seen(s, p)
+			v.requeueVisited(s, p)
 			if spin++; spin > s.Pages() {
 				v.busy++
 				s.After(pause, paused, 0, 0)

@@ -18,8 +18,8 @@ type maker struct {
 	read func(args []string) (make func(field.Field) (Strategy, error), err error)
 }
 
-// makers lists the variants by name; a new one is a file and a line here.
-func makers() map[string]maker {
+// variantMakers lists the variants by name; a new one is a file and a line here.
+func variantMakers() map[string]maker {
 	return map[string]maker{
 		"plain":       {"plain:K", "K robots fetch their shares of the resources in cycles", readRobots(false)},
 		"conditional": {"conditional:K", "K robots ask first and download what changed", readRobots(true)},
@@ -52,7 +52,7 @@ type Variant struct {
 // String returns the text that Parse reads.
 func (v Variant) String() string { return v.text }
 
-func (v Variant) strategy(f field.Field) (Strategy, error) {
+func (v Variant) makeStrategy(f field.Field) (Strategy, error) {
 	if v.make == nil {
 		return nil, fmt.Errorf("no variant was given")
 	}
@@ -61,7 +61,7 @@ func (v Variant) strategy(f field.Field) (Strategy, error) {
 
 // Variants returns how each variant is written and what it does, in order.
 func Variants() (use, help []string) {
-	m := makers()
+	m := variantMakers()
 	names := make([]string, 0, len(m))
 	for n := range m {
 		names = append(names, n)
@@ -76,7 +76,7 @@ func Variants() (use, help []string) {
 // Parse reads a variant: its name and arguments, with colons between.
 func Parse(text string) (Variant, error) {
 	parts := strings.Split(text, ":")
-	m := makers()
+	m := variantMakers()
 	mk, ok := m[parts[0]]
 	if !ok {
 		names := make([]string, 0, len(m))
@@ -111,8 +111,8 @@ func readPeriod(s string) (float64, error) {
 	return v, nil
 }
 
-// count reads a number of robots or downloaders.
-func count(s string) (int, error) {
+// parseRobotCount reads a number of robots or downloaders.
+func parseRobotCount(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > 1_000_000 {
 		return 0, fmt.Errorf("%q is no number from 1 to 1000000", s)
