@@ -99,7 +99,7 @@ type tag struct{ etag, modified string }
 // Run emulates one variant on one field and simulates it.
 func Run(ctx context.Context, c Config) (*Result, error) {
 	r := &run{Config: c}
-	if err := r.check(); err != nil {
+	if err := r.parseVariant(); err != nil {
 		return nil, err
 	}
 	variant, err := monitor.Parse(c.Variant)
@@ -111,12 +111,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	if res.Simulated, err = monitor.Run(ctx, sim); err != nil { // also finds bad numbers before the long part
 		return nil, err
 	}
-	fetches, err := r.emulate(ctx)
+	fetches, err := r.emulateField(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("emulate %s: %w", c.Variant, err)
 	}
 	if r.scheduled != nil {
-		if err := r.used(ctx, sim, res, len(fetches)); err != nil {
+		if err := r.noteBudgetUsed(ctx, sim, res, len(fetches)); err != nil {
 			return nil, err
 		}
 	}
@@ -127,12 +127,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	res.Difference = res.FreshnessMean - res.Simulated.FreshnessMean
 	res.Answers, res.Failed, res.Visits = len(fetches), r.failed, r.visits
 	res.VisitsLate = r.visitsLate
-	res.Late, res.LateMax = r.pace.late()
+	res.Late, res.LateMax = r.pace.latenessSummary()
 	return res, nil
 }
 
-// check reads the variant.
-func (r *run) check() error {
+// parseVariant reads the variant.
+func (r *run) parseVariant() error {
 	name, arg, _ := strings.Cut(r.Variant, ":")
 	k, err := strconv.Atoi(arg)
 	switch {
@@ -163,8 +163,8 @@ type lone uint64
 func (l lone) Nodes() uint64                            { return uint64(l) }
 func (lone) Successors(_ uint64, buf []uint64) []uint64 { return buf }
 
-// emulate serves and watches, and returns what the log says of the robot.
-func (r *run) emulate(ctx context.Context) (_ []monitor.Fetch, err error) {
+// emulateField serves and watches, and returns what the log says of the robot.
+func (r *run) emulateField(ctx context.Context) (_ []monitor.Fetch, err error) {
 	index, err := field.NewIndex(r.Field)
 	if err != nil {
 		return nil, err
@@ -181,9 +181,9 @@ func (r *run) emulate(ctx context.Context) (_ []monitor.Fetch, err error) {
 		return nil, err
 	}
 	r.pace = newPace(r, index)
-	layout, wrap := testweb.Even{Pages: n, Sites: 1}, r.pace.wrap
+	layout, wrap := testweb.Even{Pages: n, Sites: 1}, r.pace.paceHandler
 	if r.scheduled != nil {
-		layout, wrap = r.scheduled.prepare(r.Field.Pages())
+		layout, wrap = r.scheduled.layOutField(r.Field.Pages())
 	}
 	r.server, err = testweb.New(testweb.Config{
 		Graph: lone(layout.Pages), Layout: layout, Sentences: 8, History: index, Sizes: true, TimeScale: scale, Truth: log, Wrap: wrap,
@@ -191,16 +191,16 @@ func (r *run) emulate(ctx context.Context) (_ []monitor.Fetch, err error) {
 	if err != nil {
 		return nil, errors.Join(err, log.Close())
 	}
-	start, err := r.watch(ctx)
+	start, err := r.watchField(ctx)
 	if err = errors.Join(err, r.server.Close(), log.Close()); err != nil {
 		return nil, err
 	}
-	return r.read(file, start)
+	return r.readTruthLog(file, start)
 }
 
-// watch lets the robot know the field as it is at the start, begins time, and
+// watchField lets the robot know the field as it is at the start, begins time, and
 // lets the robot watch to the horizon.
-func (r *run) watch(ctx context.Context) (start time.Time, err error) {
+func (r *run) watchField(ctx context.Context) (start time.Time, err error) {
 	r.server.Begin(time.Now().Add(24 * time.Hour)) // the world stands still until all is ready
 	r.urls, r.tags = make([]weburl.URL, r.Field.Pages()), make([]tag, r.Field.Pages())
 	for p := range r.urls {
@@ -208,67 +208,67 @@ func (r *run) watch(ctx context.Context) (start time.Time, err error) {
 			return start, err
 		}
 	}
-	watch, end, err := r.ready(ctx)
+	watch, end, err := r.prepareRobot(ctx)
 	if err != nil {
 		return start, err
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	start = time.Now()
-	r.pace.begin(start)
+	r.pace.beginTime(start)
 	r.server.Begin(start)
 	whole := time.Duration(r.Field.Horizon() * float64(r.Unit))
 	timed, cancel := context.WithDeadline(ctx, start.Add(whole))
 	defer cancel()
 	var report sync.WaitGroup
-	report.Go(func() { r.report(timed, start, whole) })
+	report.Go(func() { r.reportTicks(timed, start, whole) })
 	err = watch(timed)
 	cancel()
 	report.Wait()
 	return start, errors.Join(err, ctx.Err())
 }
 
-// ready lets the robot know the field as it is at the start, and returns what
+// prepareRobot lets the robot know the field as it is at the start, and returns what
 // it does from then on and what ends it.
-func (r *run) ready(ctx context.Context) (watch func(context.Context) error, end func() error, err error) {
+func (r *run) prepareRobot(ctx context.Context) (watch func(context.Context) error, end func() error, err error) {
 	if r.scheduled != nil {
-		return r.scheduled.start(ctx, r)
+		return r.scheduled.startRobot(ctx, r)
 	}
 	for range max(1, r.robots) {
 		c, err := fetch.New(fetch.Config{
 			UserAgent: agent, Timeout: 30*time.Second + 100*r.Unit, MaxBody: math.MaxUint32, Dial: r.server.DialContext,
 		})
 		if err != nil {
-			return nil, nil, errors.Join(err, r.leave())
+			return nil, nil, errors.Join(err, r.closeClients())
 		}
 		r.clients = append(r.clients, c)
 	}
 	if r.kind != "sensor" {
-		if err := r.prime(ctx); err != nil {
-			return nil, nil, errors.Join(err, r.leave())
+		if err := r.primePages(ctx); err != nil {
+			return nil, nil, errors.Join(err, r.closeClients())
 		}
-		return r.cycles, r.leave, nil
+		return r.cycleShares, r.closeClients, nil
 	}
 	s, err := r.newSensor()
 	if err != nil {
-		return nil, nil, errors.Join(err, r.leave())
+		return nil, nil, errors.Join(err, r.closeClients())
 	}
-	end = func() error { s.close(); return r.leave() }
-	if err := s.prime(ctx); err != nil {
+	end = func() error { s.closeFront(); return r.closeClients() }
+	if err := s.primeSensor(ctx); err != nil {
 		return nil, nil, errors.Join(err, end())
 	}
-	return s.watch, end, nil
+	return s.playVisitors, end, nil
 }
 
-// leave closes the clients.
-func (r *run) leave() error {
+// closeClients closes the clients.
+func (r *run) closeClients() error {
 	for _, c := range r.clients {
 		c.Close()
 	}
 	return nil
 }
 
-// report tells of progress until ctx ends.
-func (r *run) report(ctx context.Context, start time.Time, whole time.Duration) {
+// reportTicks tells of progress until ctx ends.
+func (r *run) reportTicks(ctx context.Context, start time.Time, whole time.Duration) {
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
 	for {

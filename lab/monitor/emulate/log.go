@@ -13,8 +13,8 @@ import (
 	"github.com/freshet/freshet/lab/testweb/truth"
 )
 
-// read returns what the truth log says of the robot's visits since the start.
-func (r *run) read(file *os.File, start time.Time) ([]monitor.Fetch, error) {
+// readTruthLog returns what the truth log says of the robot's visits since the start.
+func (r *run) readTruthLog(file *os.File, start time.Time) ([]monitor.Fetch, error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (r *run) read(file *os.File, start time.Time) ([]monitor.Fetch, error) {
 		if rec.Kind != truth.Page || rec.Page < 0 {
 			return nil, fmt.Errorf("the robot was told something that is no page: %s %s, %d", rec.Host, rec.Path, rec.Status)
 		}
-		v := r.fetch(&rec, start)
+		v := r.recordToFetch(&rec, start)
 		if r.robots > 0 {
 			v.Begin = min(busy[v.Agent]+moment, v.Known)
 			busy[v.Agent] = v.End
@@ -53,9 +53,9 @@ func (r *run) read(file *os.File, start time.Time) ([]monitor.Fetch, error) {
 // moment is a time so short that it only orders.
 const moment = 1e-6
 
-// fetch turns a record into a visit. The log tells when the page was looked up,
+// recordToFetch turns a record into a visit. The log tells when the page was looked up,
 // behind the pace: that is when what the robot learned was true.
-func (r *run) fetch(rec *truth.Record, start time.Time) monitor.Fetch {
+func (r *run) recordToFetch(rec *truth.Record, start time.Time) monitor.Fetch {
 	known := float64(rec.Time.Sub(start)) / float64(r.Unit)
 	v := monitor.Fetch{
 		Begin: known, Known: known, End: known + rec.Duration/r.Unit.Seconds(), Page: uint32(rec.Page), Bytes: rec.Bytes,

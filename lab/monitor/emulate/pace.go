@@ -45,10 +45,10 @@ func newPace(r *run, index *field.Index) *pace {
 	return p
 }
 
-func (p *pace) begin(at time.Time) { p.start.Store(&at) }
+func (p *pace) beginTime(at time.Time) { p.start.Store(&at) }
 
-// now returns the time in units; false before the beginning.
-func (p *pace) now() (float64, bool) {
+// unitsSinceStart returns the time in units; false before the beginning.
+func (p *pace) unitsSinceStart() (float64, bool) {
 	start := p.start.Load()
 	if start == nil {
 		return 0, false
@@ -56,12 +56,12 @@ func (p *pace) now() (float64, bool) {
 	return float64(time.Since(*start)) / float64(p.unit), true
 }
 
-// wrap puts the pace before a handler.
-func (p *pace) wrap(next http.Handler) http.Handler {
+// paceHandler puts the pace before a handler.
+func (p *pace) paceHandler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Header.Del("Accept-Encoding") // bodies are as long as the model's
 		page, ok := name.ParseDocument(req.URL.Path)
-		now, begun := p.now()
+		now, begun := p.unitsSinceStart()
 		if !ok || page >= uint64(p.index.Pages()) || !begun || req.UserAgent() != agent {
 			next.ServeHTTP(w, req)
 			return
@@ -69,72 +69,72 @@ func (p *pace) wrap(next http.Handler) http.Handler {
 		gone := p.index.At(page, now).Kind.Gone()
 		switch p.kind {
 		case "plain":
-			p.plain(w, req, next, uint32(page), gone)
+			p.pacePlain(w, req, next, uint32(page), gone)
 		case "conditional":
-			p.conditional(w, req, next, uint32(page))
+			p.paceConditional(w, req, next, uint32(page))
 		default:
-			p.alerted(w, req, next, now, gone)
+			p.paceAlerted(w, req, next, now, gone)
 		}
 	})
 }
 
-func (p *pace) robot(page uint32) *pacer {
+func (p *pace) pacerOfPage(page uint32) *pacer {
 	i := sort.Search(len(p.shares), func(i int) bool { return p.shares[i] > page }) - 1
 	return p.robots[i]
 }
 
-// uniform draws an integer from 1 to n.
-func (p *pace) uniform(n uint64) float64 {
+// drawUniform draws an integer from 1 to n.
+func (p *pace) drawUniform(n uint64) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.drawn.Uniform(n)
 }
 
-// plain: a page in error takes no time; what else is shown is the page at the
+// pacePlain: a page in error takes no time; what else is shown is the page at the
 // end of the download.
-func (p *pace) plain(w http.ResponseWriter, req *http.Request, next http.Handler, page uint32, gone bool) {
-	b := p.robot(page)
+func (p *pace) pacePlain(w http.ResponseWriter, req *http.Request, next http.Handler, page uint32, gone bool) {
+	b := p.pacerOfPage(page)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !gone {
-		b.due += p.uniform(monitor.DownloadTime)
-		if !p.sleep(req.Context(), b.due) {
+		b.due += p.drawUniform(monitor.DownloadTime)
+		if !p.sleepUntil(req.Context(), b.due) {
 			return
 		}
 	}
 	next.ServeHTTP(w, req)
 }
 
-// conditional: first the time of a probe, then that of a download if the page
+// paceConditional: first the time of a probe, then that of a download if the page
 // is another than the robot knows.
-func (p *pace) conditional(w http.ResponseWriter, req *http.Request, next http.Handler, page uint32) {
-	b := p.robot(page)
+func (p *pace) paceConditional(w http.ResponseWriter, req *http.Request, next http.Handler, page uint32) {
+	b := p.pacerOfPage(page)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.due += p.uniform(monitor.ProbeTime)
-	if !p.sleep(req.Context(), b.due) {
+	b.due += p.drawUniform(monitor.ProbeTime)
+	if !p.sleepUntil(req.Context(), b.due) {
 		return
 	}
-	now, _ := p.now()
+	now, _ := p.unitsSinceStart()
 	s := p.index.At(uint64(page), now)
 	if !s.Kind.Gone() && (s.Number != b.known[page] || req.Header.Get("If-None-Match") == "") {
-		b.due += p.uniform(monitor.DownloadTime)
-		if !p.sleep(req.Context(), b.due) {
+		b.due += p.drawUniform(monitor.DownloadTime)
+		if !p.sleepUntil(req.Context(), b.due) {
 			return
 		}
-		now, _ = p.now()
+		now, _ = p.unitsSinceStart()
 		s = p.index.At(uint64(page), now)
 	}
 	b.known[page] = s.Number
 	next.ServeHTTP(w, req)
 }
 
-// alerted: the page is what it was at the start of the download. Downloads do
+// paceAlerted: the page is what it was at the start of the download. Downloads do
 // not wait for each other.
-func (p *pace) alerted(w http.ResponseWriter, req *http.Request, next http.Handler, now float64, gone bool) {
+func (p *pace) paceAlerted(w http.ResponseWriter, req *http.Request, next http.Handler, now float64, gone bool) {
 	if !gone {
-		until := now + p.uniform(monitor.DownloadTime)
-		w = &held{w, func() { p.sleep(req.Context(), until) }}
+		until := now + p.drawUniform(monitor.DownloadTime)
+		w = &held{w, func() { p.sleepUntil(req.Context(), until) }}
 	}
 	next.ServeHTTP(w, req)
 }
@@ -154,9 +154,9 @@ func (h *held) WriteHeader(status int) {
 // Unwrap is for http.ResponseController.
 func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// sleep waits for a time in units and notes how late it came; false if the
+// sleepUntil waits for a time in units and notes how late it came; false if the
 // robot left before.
-func (p *pace) sleep(ctx context.Context, until float64) bool {
+func (p *pace) sleepUntil(ctx context.Context, until float64) bool {
 	t := time.NewTimer(time.Until(p.start.Load().Add(time.Duration(until * float64(p.unit)))))
 	defer t.Stop()
 	select {
@@ -164,7 +164,7 @@ func (p *pace) sleep(ctx context.Context, until float64) bool {
 		return false
 	case <-t.C:
 	}
-	now, _ := p.now()
+	now, _ := p.unitsSinceStart()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	late := max(0, now-until)
@@ -174,8 +174,8 @@ func (p *pace) sleep(ctx context.Context, until float64) bool {
 	return true
 }
 
-// late returns the mean and the greatest lateness, units.
-func (p *pace) late() (mean, most float64) {
+// latenessSummary returns the mean and the greatest lateness, units.
+func (p *pace) latenessSummary() (mean, most float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum / float64(max(1, p.waits)), p.most

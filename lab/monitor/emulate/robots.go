@@ -10,24 +10,24 @@ import (
 	"github.com/freshet/freshet/lab/monitor"
 )
 
-// prime gets every page once: at the start of the model all are known.
-func (r *run) prime(ctx context.Context) error {
+// primePages gets every page once: at the start of the model all are known.
+func (r *run) primePages(ctx context.Context) error {
 	for p := range r.urls {
-		if err := r.get(ctx, r.clients[0], uint32(p)); err != nil {
+		if err := r.getConditionally(ctx, r.clients[0], uint32(p)); err != nil {
 			return fmt.Errorf("before the start: %w", err)
 		}
 	}
 	return nil
 }
 
-// cycles sends every robot through its share, again and again, until ctx ends.
-func (r *run) cycles(ctx context.Context) error {
+// cycleShares sends every robot through its share, again and again, until ctx ends.
+func (r *run) cycleShares(ctx context.Context) error {
 	shares := monitor.Shares(len(r.urls), r.robots)
 	var robots sync.WaitGroup
 	for i, c := range r.clients {
 		robots.Go(func() {
 			for p := shares[i]; ctx.Err() == nil; {
-				r.visit(ctx, c, p)
+				r.visitOnce(ctx, c, p)
 				if p++; p == shares[i+1] {
 					p = shares[i]
 				}
@@ -38,18 +38,18 @@ func (r *run) cycles(ctx context.Context) error {
 	return nil
 }
 
-// visit gets a page and counts what fails; a robot comes again.
-func (r *run) visit(ctx context.Context, c *fetch.Client, p uint32) {
-	if err := r.get(ctx, c, p); err != nil && ctx.Err() == nil {
+// visitOnce gets a page and counts what fails; a robot comes again.
+func (r *run) visitOnce(ctx context.Context, c *fetch.Client, p uint32) {
+	if err := r.getConditionally(ctx, c, p); err != nil && ctx.Err() == nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.failed++
 	}
 }
 
-// get asks for a page, on the condition that it changed where the variant says
+// getConditionally asks for a page, on the condition that it changed where the variant says
 // so. A page belongs to one robot, so nobody else touches its tag.
-func (r *run) get(ctx context.Context, c *fetch.Client, p uint32) error {
+func (r *run) getConditionally(ctx context.Context, c *fetch.Client, p uint32) error {
 	q := fetch.Request{URL: r.urls[p]}
 	if r.kind == "conditional" {
 		q.ETag, q.LastModified = r.tags[p].etag, r.tags[p].modified

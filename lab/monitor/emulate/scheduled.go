@@ -50,26 +50,26 @@ func readScheduled(args string) *scheduled {
 // has it: five times the time of the answer.
 const mostHosts = 64
 
-// prepare lays the field out on hosts of one size, where pages beyond the field
+// layOutField lays the field out on hosts of one size, where pages beyond the field
 // are never asked for, and returns what notes which pages the robot has got.
-func (s *scheduled) prepare(pages int) (testweb.Even, func(http.Handler) http.Handler) {
+func (s *scheduled) layOutField(pages int) (testweb.Even, func(http.Handler) http.Handler) {
 	s.pages = pages
 	each := (uint64(pages) + mostHosts - 1) / mostHosts
 	n := (uint64(pages) + each - 1) / each
-	return testweb.Even{Pages: n * each, Sites: n}, s.wrap
+	return testweb.Even{Pages: n * each, Sites: n}, s.trackFetched
 }
 
-func (s *scheduled) wrap(next http.Handler) http.Handler {
+func (s *scheduled) trackFetched(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Header.Del("Accept-Encoding") // bodies are as long as the model's
 		next.ServeHTTP(w, req)
 		if page, ok := s.server.Page(strings.Split(req.Host, ":")[0], req.URL.Path); ok {
-			s.note(page)
+			s.noteFetched(page)
 		}
 	})
 }
 
-func (s *scheduled) note(page uint64) {
+func (s *scheduled) noteFetched(page uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.got == nil {
@@ -84,10 +84,10 @@ func (s *scheduled) note(page uint64) {
 // enough is the share of the budget from which on it counts as used.
 const enough = .98
 
-// used notes how much of the budget the robot used. Where the machine was too
+// noteBudgetUsed notes how much of the budget the robot used. Where the machine was too
 // slow for all of it, the simulator is given as many requests as were made, so
 // that decisions are compared and not machines.
-func (r *run) used(ctx context.Context, c monitor.Config, res *Result, requests int) (err error) {
+func (r *run) noteBudgetUsed(ctx context.Context, c monitor.Config, res *Result, requests int) (err error) {
 	seconds := r.Field.Horizon() * field.Unit
 	if res.Used = float64(requests) / (r.budget * seconds); res.Used >= enough || requests == 0 {
 		return nil
@@ -99,16 +99,16 @@ func (r *run) used(ctx context.Context, c monitor.Config, res *Result, requests 
 	return err
 }
 
-// start starts the robot and waits until it has every page as it is at the
+// startRobot starts the robot and waits until it has every page as it is at the
 // start: time has not begun, so pages that it visits again meanwhile are the
 // same. Then it watches by itself.
-func (s *scheduled) start(ctx context.Context, r *run) (watch func(context.Context) error, end func() error, err error) {
+func (s *scheduled) startRobot(ctx context.Context, r *run) (watch func(context.Context) error, end func() error, err error) {
 	s.server = r.server
 	dir, err := os.MkdirTemp("", "freshet-emulate-")
 	if err != nil {
 		return nil, nil, err
 	}
-	robot, err := fresh.StartRobot(ctx, s.config(r, dir))
+	robot, err := fresh.StartRobot(ctx, s.robotConfig(r, dir))
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -132,9 +132,9 @@ func (s *scheduled) start(ctx context.Context, r *run) (watch func(context.Conte
 	return nil, nil, fmt.Errorf("before the start: %w", errors.Join(err, end()))
 }
 
-// config describes the robot to the field as it is served: rates and budget are
+// robotConfig describes the robot to the field as it is served: rates and budget are
 // of the clock.
-func (s *scheduled) config(r *run, dir string) fresh.RobotConfig {
+func (s *scheduled) robotConfig(r *run, dir string) fresh.RobotConfig {
 	rates := make(map[string]float64, len(r.urls))
 	for p, d := range r.Field.Rates() {
 		rates[r.urls[p].String()] = d / r.Unit.Seconds()

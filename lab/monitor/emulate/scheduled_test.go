@@ -97,10 +97,10 @@ func TestScheduledRobotAgreesWithSimulation(t *testing.T) {
 func bySchedule(t *testing.T, variant string, unit time.Duration, horizon, warmup float64, fields int, rates []float64) (live, simulated, made float64) {
 	t.Helper()
 	r := &run{Config: Config{Field: newPoisson(t, rates, horizon, 0), Variant: fmt.Sprintf(variant, 1.), Unit: unit, Warmup: warmup}}
-	if err := r.check(); err != nil {
+	if err := r.parseVariant(); err != nil {
 		t.Fatal(err)
 	}
-	visits, err := r.emulate(t.Context())
+	visits, err := r.emulateField(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func (r *run) newSensor() (*front, error) {
 		q.SetURL(&url.URL{Scheme: "http", Host: r.server.HTTPAddr()})
 		q.Out.Host = host
 	}}
-	s := sensor.New("http://"+host, r.Field.Pages()+1, f.told)
+	s := sensor.New("http://"+host, r.Field.Pages()+1, f.deliverAlert)
 	s.TellErrors() // they are changes in the model
 	f.server = &http.Server{Handler: s.Wrap(proxy), ReadHeaderTimeout: time.Minute, ErrorLog: quiet}
 	go func() {
@@ -59,7 +59,7 @@ func (r *run) newSensor() (*front, error) {
 	return f, nil
 }
 
-func (f *front) close() {
+func (f *front) closeFront() {
 	_ = f.server.Close()
 	<-f.ended
 	f.mu.Lock()
@@ -68,8 +68,8 @@ func (f *front) close() {
 	f.alerts.Wait()
 }
 
-// prime lets the sensor see every page as it is at the start.
-func (f *front) prime(ctx context.Context) error {
+// primeSensor lets the sensor see every page as it is at the start.
+func (f *front) primeSensor(ctx context.Context) error {
 	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", f.addr)
@@ -94,8 +94,8 @@ func (f *front) prime(ctx context.Context) error {
 	return nil
 }
 
-// watch plays the field's visitors, and gets what the sensor tells of.
-func (f *front) watch(ctx context.Context) error {
+// playVisitors plays the field's visitors, and gets what the sensor tells of.
+func (f *front) playVisitors(ctx context.Context) error {
 	f.mu.Lock()
 	f.ctx = ctx
 	f.mu.Unlock()
@@ -105,9 +105,9 @@ func (f *front) watch(ctx context.Context) error {
 	return err
 }
 
-// told takes an event of the sensor: an alert is under way for a time, then the
+// deliverAlert takes an event of the sensor: an alert is under way for a time, then the
 // page is got.
-func (f *front) told(e signal.Event) {
+func (f *front) deliverAlert(e signal.Event) {
 	path := e.URL[strings.LastIndexByte(e.URL, '/'):]
 	page, ok := name.ParseDocument(path)
 	f.mu.Lock()
@@ -116,14 +116,14 @@ func (f *front) told(e signal.Event) {
 	if ctx == nil || ctx.Err() != nil || !ok || page >= uint64(len(f.urls)) {
 		return
 	}
-	delay := f.pace.uniform(monitor.ProbeTime)
+	delay := f.pace.drawUniform(monitor.ProbeTime)
 	f.alerts.Go(func() {
 		t := time.NewTimer(time.Duration(delay * float64(f.Unit)))
 		defer t.Stop()
 		select {
 		case <-ctx.Done():
 		case <-t.C:
-			f.visit(ctx, f.clients[0], uint32(page))
+			f.visitOnce(ctx, f.clients[0], uint32(page))
 		}
 	})
 }
