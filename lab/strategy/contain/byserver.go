@@ -69,14 +69,14 @@ func (a *ByServer) Find(server int64) int {
 // Size returns the number of nodes of a queue.
 func (a *ByServer) Size(i int) int { return a.queues[i].n }
 
-// chunk returns a free chunk.
-func (a *ByServer) chunk() (uint32, error) {
+// allocateChunk returns a free chunk.
+func (a *ByServer) allocateChunk() (uint32, error) {
 	if c := a.free; c != 0 {
 		a.free = a.data[c*chunkWords]
 		return c, nil
 	}
 	if need := int64(a.used+1) * chunkWords * 4; need > int64(len(a.data))*4 {
-		if err := a.grow(need); err != nil {
+		if err := a.growMapping(need); err != nil {
 			return 0, err
 		}
 	}
@@ -84,8 +84,8 @@ func (a *ByServer) chunk() (uint32, error) {
 	return a.used - 1, nil
 }
 
-// grow makes the file hold need bytes, half as many more for later.
-func (a *ByServer) grow(need int64) (err error) {
+// growMapping makes the file hold need bytes, half as many more for later.
+func (a *ByServer) growMapping(need int64) (err error) {
 	n := (need + min(need, 256<<20) + 1<<16) &^ (1<<16 - 1)
 	if a.file == nil {
 		a.file, err = NewMapped(a.env, "aoq", n)
@@ -105,7 +105,7 @@ func (a *ByServer) Push(node int64) error {
 	server := a.server(uint32(node))
 	i := a.where[server]
 	if i == 0 {
-		c, err := a.chunk()
+		c, err := a.allocateChunk()
 		if err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (a *ByServer) Push(node int64) error {
 	}
 	q := &a.queues[i-1]
 	if q.end == chunkNodes {
-		c, err := a.chunk()
+		c, err := a.allocateChunk()
 		if err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (a *ByServer) Push(node int64) error {
 	q.n++
 	a.total++
 	if a.order != nil {
-		a.up(a.place[i-1])
+		a.siftQueueUp(a.place[i-1])
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (a *ByServer) PopOf(i int) int64 {
 		a.data[c*chunkWords], a.free = a.free, c
 	}
 	if a.order != nil {
-		a.down(a.place[i])
+		a.siftQueueDown(a.place[i])
 	}
 	return v
 }
@@ -202,7 +202,7 @@ func (a *ByServer) removeQueue(i int) {
 	}
 	a.where[q.server] = 0
 	if a.order != nil {
-		a.leave(uint32(i))
+		a.removeFromHeap(uint32(i))
 	}
 	last := len(a.queues) - 1
 	if i != last {
@@ -252,56 +252,56 @@ func (a *ByServer) Largest() int {
 		for i := range a.queues {
 			a.order = append(a.order, uint32(i))
 			a.place[i] = uint32(i)
-			a.up(uint32(i))
+			a.siftQueueUp(uint32(i))
 		}
 	}
 	return int(a.order[0])
 }
 
-// ahead is the order of the heap; i and j are numbers of queues.
-func (a *ByServer) ahead(i, j uint32) bool {
+// queueBefore is the order of the heap; i and j are numbers of queues.
+func (a *ByServer) queueBefore(i, j uint32) bool {
 	p, q := &a.queues[i], &a.queues[j]
 	return p.n > q.n || p.n == q.n && p.server < q.server
 }
 
-func (a *ByServer) swap(x, y uint32) {
+func (a *ByServer) swapQueues(x, y uint32) {
 	a.order[x], a.order[y] = a.order[y], a.order[x]
 	a.place[a.order[x]], a.place[a.order[y]] = x, y
 }
 
-func (a *ByServer) up(x uint32) {
-	for x > 0 && a.ahead(a.order[x], a.order[(x-1)/2]) {
-		a.swap(x, (x-1)/2)
+func (a *ByServer) siftQueueUp(x uint32) {
+	for x > 0 && a.queueBefore(a.order[x], a.order[(x-1)/2]) {
+		a.swapQueues(x, (x-1)/2)
 		x = (x - 1) / 2
 	}
 }
 
-func (a *ByServer) down(x uint32) {
+func (a *ByServer) siftQueueDown(x uint32) {
 	for {
 		c := 2*x + 1
 		if c >= uint32(len(a.order)) {
 			return
 		}
-		if c+1 < uint32(len(a.order)) && a.ahead(a.order[c+1], a.order[c]) {
+		if c+1 < uint32(len(a.order)) && a.queueBefore(a.order[c+1], a.order[c]) {
 			c++
 		}
-		if !a.ahead(a.order[c], a.order[x]) {
+		if !a.queueBefore(a.order[c], a.order[x]) {
 			return
 		}
-		a.swap(x, c)
+		a.swapQueues(x, c)
 		x = c
 	}
 }
 
-// leave takes queue i out of the heap.
-func (a *ByServer) leave(i uint32) {
+// removeFromHeap takes queue i out of the heap.
+func (a *ByServer) removeFromHeap(i uint32) {
 	x, last := a.place[i], uint32(len(a.order)-1)
 	if x != last {
-		a.swap(x, last)
+		a.swapQueues(x, last)
 	}
 	a.order = a.order[:last]
 	if x < last {
-		a.up(x)
-		a.down(x)
+		a.siftQueueUp(x)
+		a.siftQueueDown(x)
 	}
 }

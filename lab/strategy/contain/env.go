@@ -57,19 +57,19 @@ func (e *Env) Disk(n int64) error {
 	return nil
 }
 
-// file returns the name of a new file.
-func (e *Env) file(kind string) string {
+// newFileName returns the name of a new file.
+func (e *Env) newFileName(kind string) string {
 	e.files++
 	return filepath.Join(e.Dir, kind+strconv.Itoa(e.files))
 }
 
-// create makes a new file of the environment.
-func (e *Env) create(kind string) (*os.File, error) {
-	return os.OpenFile(e.file(kind), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+// createTempFile makes a new file of the environment.
+func (e *Env) createTempFile(kind string) (*os.File, error) {
+	return os.OpenFile(e.newFileName(kind), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// remove deletes a file and gives its disk space back.
-func (e *Env) remove(path string, bytes int64) error {
+// removeTempFile deletes a file and gives its disk space back.
+func (e *Env) removeTempFile(path string, bytes int64) error {
 	_ = e.Disk(-bytes)
 	return os.Remove(path)
 }

@@ -18,7 +18,7 @@ type Mapped struct {
 
 // NewMapped makes a new mapped file of n zero bytes.
 func NewMapped(env *Env, kind string, n int64) (*Mapped, error) {
-	f, err := env.create(kind)
+	f, err := env.createTempFile(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -70,5 +70,5 @@ func (m *Mapped) Close() error {
 		err = unix.Munmap(m.data)
 		m.data = nil
 	}
-	return errors.Join(err, m.f.Close(), m.env.remove(m.f.Name(), n))
+	return errors.Join(err, m.f.Close(), m.env.removeTempFile(m.f.Name(), n))
 }

@@ -42,21 +42,21 @@ func newBlocks[T Word](env *Env) blocks[T] {
 	return blocks[T]{env, max(1, env.blockBytes/int(unsafe.Sizeof(t)))}
 }
 
-// write puts words into a new file.
-func (b blocks[T]) write(v []T) (block, error) {
+// writeBlock puts words into a new file.
+func (b blocks[T]) writeBlock(v []T) (block, error) {
 	p := bytesOf(v)
 	if err := b.env.Disk(int64(len(p))); err != nil {
 		return block{}, err
 	}
-	path := b.env.file("block")
+	path := b.env.newFileName("block")
 	if err := os.WriteFile(path, p, 0o600); err != nil {
 		return block{}, fmt.Errorf("spill a container: %w", err)
 	}
 	return block{path, len(v)}, nil
 }
 
-// read reads a block into v and removes the file.
-func (b blocks[T]) read(bl block, v []T) ([]T, error) {
+// readBlock reads a block into v and removes the file.
+func (b blocks[T]) readBlock(bl block, v []T) ([]T, error) {
 	v = v[:bl.n]
 	f, err := os.Open(bl.path)
 	if err != nil {
@@ -67,16 +67,16 @@ func (b blocks[T]) read(bl block, v []T) ([]T, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read a spilled container: %w", err)
 	}
-	return v, b.drop(bl)
+	return v, b.dropBlock(bl)
 }
 
-func (b blocks[T]) drop(bl block) error {
+func (b blocks[T]) dropBlock(bl block) error {
 	var t T
-	return b.env.remove(bl.path, int64(bl.n)*int64(unsafe.Sizeof(t)))
+	return b.env.removeTempFile(bl.path, int64(bl.n)*int64(unsafe.Sizeof(t)))
 }
 
-// grow makes room in v: doubled, a block at most.
-func (b blocks[T]) grow(v []T, most int) ([]T, error) {
+// growBuffer makes room in v: doubled, a block at most.
+func (b blocks[T]) growBuffer(v []T, most int) ([]T, error) {
 	var t T
 	n := min(max(16, 2*cap(v)), most)
 	if err := b.env.Memory(int64(n-cap(v)) * int64(unsafe.Sizeof(t))); err != nil {
@@ -87,8 +87,8 @@ func (b blocks[T]) grow(v []T, most int) ([]T, error) {
 	return bigger, nil
 }
 
-// free gives the memory of v back.
-func (b blocks[T]) free(v []T) {
+// releaseBuffer gives the memory of v back.
+func (b blocks[T]) releaseBuffer(v []T) {
 	var t T
 	_ = b.env.Memory(-int64(cap(v)) * int64(unsafe.Sizeof(t)))
 }
@@ -112,7 +112,7 @@ func (q *Queue[T]) Len() int { return q.n }
 // Push implements Sequence.
 func (q *Queue[T]) Push(v int64) error {
 	if len(q.tail) == cap(q.tail) {
-		if err := q.room(); err != nil {
+		if err := q.ensureTailRoom(); err != nil {
 			return err
 		}
 	}
@@ -121,37 +121,37 @@ func (q *Queue[T]) Push(v int64) error {
 	return nil
 }
 
-// room makes room in the tail.
-func (q *Queue[T]) room() (err error) {
+// ensureTailRoom makes room in the tail.
+func (q *Queue[T]) ensureTailRoom() (err error) {
 	switch {
 	case cap(q.tail) < q.size:
-		q.tail, err = q.grow(q.tail, q.size)
+		q.tail, err = q.growBuffer(q.tail, q.size)
 	case q.at == len(q.head) && len(q.files) == 0:
 		q.head, q.tail, q.at = q.tail, q.head[:0], 0
 		if cap(q.tail) == 0 {
-			q.tail, err = q.grow(q.tail, q.size)
+			q.tail, err = q.growBuffer(q.tail, q.size)
 		}
 	default:
 		var b block
-		if b, err = q.write(q.tail); err == nil {
+		if b, err = q.writeBlock(q.tail); err == nil {
 			q.files, q.tail = append(q.files, b), q.tail[:0]
 		}
 	}
 	return err
 }
 
-// refill makes the head hold the next element.
-func (q *Queue[T]) refill() (err error) {
+// refillHead makes the head hold the next element.
+func (q *Queue[T]) refillHead() (err error) {
 	if len(q.files) == 0 {
 		q.head, q.tail, q.at = q.tail, q.head[:0], 0
 		return nil
 	}
 	for cap(q.head) < q.files[0].n {
-		if q.head, err = q.grow(q.head[:0], q.size); err != nil {
+		if q.head, err = q.growBuffer(q.head[:0], q.size); err != nil {
 			return err
 		}
 	}
-	if q.head, err = q.read(q.files[0], q.head); err != nil {
+	if q.head, err = q.readBlock(q.files[0], q.head); err != nil {
 		return err
 	}
 	q.files, q.at = q.files[1:], 0
@@ -161,7 +161,7 @@ func (q *Queue[T]) refill() (err error) {
 // Pop implements Sequence.
 func (q *Queue[T]) Pop() (int64, error) {
 	if q.at == len(q.head) {
-		if err := q.refill(); err != nil {
+		if err := q.refillHead(); err != nil {
 			return 0, err
 		}
 	}
@@ -174,7 +174,7 @@ func (q *Queue[T]) Pop() (int64, error) {
 // Top implements Sequence.
 func (q *Queue[T]) Top() (int64, error) {
 	if q.at == len(q.head) {
-		if err := q.refill(); err != nil {
+		if err := q.refillHead(); err != nil {
 			return 0, err
 		}
 	}
@@ -184,7 +184,7 @@ func (q *Queue[T]) Top() (int64, error) {
 // Clear implements Sequence. Small buffers are kept.
 func (q *Queue[T]) Clear() error {
 	for _, b := range q.files {
-		if err := q.drop(b); err != nil {
+		if err := q.dropBlock(b); err != nil {
 			return err
 		}
 	}
@@ -195,8 +195,8 @@ func (q *Queue[T]) Clear() error {
 // Free gives back what the queue holds; it is empty then.
 func (q *Queue[T]) Free() error {
 	err := q.Clear()
-	q.free(q.head)
-	q.free(q.tail)
+	q.releaseBuffer(q.head)
+	q.releaseBuffer(q.tail)
 	q.head, q.tail = nil, nil
 	return err
 }
@@ -205,7 +205,7 @@ func (q *Queue[T]) Free() error {
 func (q *Queue[T]) PushAll(v []T) error {
 	for len(v) > 0 {
 		if len(q.tail) == cap(q.tail) {
-			if err := q.room(); err != nil {
+			if err := q.ensureTailRoom(); err != nil {
 				return err
 			}
 		}
@@ -225,7 +225,7 @@ func (q *Queue[T]) Each(f func(int64) error) error {
 		}
 	}
 	for _, b := range q.files {
-		if err := q.each(b, f); err != nil {
+		if err := q.forEachWord(b, f); err != nil {
 			return err
 		}
 	}
@@ -237,8 +237,8 @@ func (q *Queue[T]) Each(f func(int64) error) error {
 	return nil
 }
 
-// each calls f with the words of a block, which stays.
-func (b blocks[T]) each(bl block, f func(int64) error) error {
+// forEachWord calls f with the words of a block, which stays.
+func (b blocks[T]) forEachWord(bl block, f func(int64) error) error {
 	p, err := os.ReadFile(bl.path)
 	if err != nil {
 		return err

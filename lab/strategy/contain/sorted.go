@@ -33,9 +33,9 @@ type entry struct{ key, seq, val uint64 }
 
 const entryBytes = int64(unsafe.Sizeof(entry{}))
 
-// before is the order of a sorted queue: the greatest key first, those of one
+// sortsBefore is the order of a sorted queue: the greatest key first, those of one
 // key in the order of their pushes.
-func (a entry) before(b entry) bool { return a.key > b.key || a.key == b.key && a.seq < b.seq }
+func (a entry) sortsBefore(b entry) bool { return a.key > b.key || a.key == b.key && a.seq < b.seq }
 
 // Sorted is a priority queue: the greatest key first, equal keys in the order of
 // their pushes. The newest elements are a heap in memory; when it is full it
@@ -75,16 +75,16 @@ func (s *Sorted) Len() int { return s.n }
 
 // PushKey adds v with a key.
 func (s *Sorted) PushKey(key uint64, v int64) error {
-	if err := s.add(entry{key, s.seq, uint64(v)}); err != nil {
+	if err := s.insertEntry(entry{key, s.seq, uint64(v)}); err != nil {
 		return err
 	}
 	s.seq++
 	return nil
 }
 
-func (s *Sorted) add(e entry) error {
+func (s *Sorted) insertEntry(e entry) error {
 	if len(s.heap) == cap(s.heap) {
-		if err := s.room(); err != nil {
+		if err := s.ensureHeapRoom(); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (s *Sorted) add(e entry) error {
 	h := s.heap
 	for i > 0 {
 		up := (i - 1) / 2
-		if !e.before(h[up]) {
+		if !e.sortsBefore(h[up]) {
 			break
 		}
 		h[i] = h[up]
@@ -104,10 +104,10 @@ func (s *Sorted) add(e entry) error {
 	return nil
 }
 
-// room makes room in the heap.
-func (s *Sorted) room() error {
+// ensureHeapRoom makes room in the heap.
+func (s *Sorted) ensureHeapRoom() error {
 	if cap(s.heap) >= s.env.sortedKept {
-		return s.spill()
+		return s.spillHeap()
 	}
 	n := min(max(16, 2*cap(s.heap)), s.env.sortedKept)
 	if err := s.env.Memory(int64(n-cap(s.heap)) * entryBytes); err != nil {
@@ -119,9 +119,9 @@ func (s *Sorted) room() error {
 	return nil
 }
 
-// top returns the first element and the run that it comes from, nil: the heap.
-func (s *Sorted) top() (entry, *run) {
-	if len(s.runs) == 0 || len(s.heap) > 0 && s.heap[0].before(s.runs[0].first) {
+// topEntry returns the first element and the run that it comes from, nil: the heap.
+func (s *Sorted) topEntry() (entry, *run) {
+	if len(s.runs) == 0 || len(s.heap) > 0 && s.heap[0].sortsBefore(s.runs[0].first) {
 		return s.heap[0], nil
 	}
 	return s.runs[0].first, s.runs[0]
@@ -129,13 +129,13 @@ func (s *Sorted) top() (entry, *run) {
 
 // Top returns the first element; there must be one.
 func (s *Sorted) Top() (int64, error) {
-	e, _ := s.top()
+	e, _ := s.topEntry()
 	return int64(e.val), nil
 }
 
 // Pop removes the first element; there must be one.
 func (s *Sorted) Pop() (int64, error) {
-	e, r := s.top()
+	e, r := s.topEntry()
 	if r == nil {
 		s.popHeap()
 	} else if err := s.popRun(); err != nil {
@@ -150,22 +150,22 @@ func (s *Sorted) popHeap() {
 	e := s.heap[last]
 	s.heap = s.heap[:last]
 	if last > 0 {
-		sink(s.heap, e)
+		replaceTop(s.heap, e)
 	}
 }
 
-// sink puts e into the heap in place of its first element.
-func sink(h []entry, e entry) {
+// replaceTop puts e into the heap in place of its first element.
+func replaceTop(h []entry, e entry) {
 	i := 0
 	for {
 		c := 2*i + 1
 		if c >= len(h) {
 			break
 		}
-		if c+1 < len(h) && h[c+1].before(h[c]) {
+		if c+1 < len(h) && h[c+1].sortsBefore(h[c]) {
 			c++
 		}
-		if !h[c].before(e) {
+		if !h[c].sortsBefore(e) {
 			break
 		}
 		h[i] = h[c]
@@ -177,7 +177,7 @@ func sink(h []entry, e entry) {
 // popRun moves the first run on by one element.
 func (s *Sorted) popRun() error {
 	r := s.runs[0]
-	more, err := r.next()
+	more, err := r.readNextEntry()
 	if err != nil {
 		return err
 	}
@@ -200,10 +200,10 @@ func (s *Sorted) sinkRun(i int) {
 		if c >= len(s.runs) {
 			return
 		}
-		if c+1 < len(s.runs) && s.runs[c+1].first.before(s.runs[c].first) {
+		if c+1 < len(s.runs) && s.runs[c+1].first.sortsBefore(s.runs[c].first) {
 			c++
 		}
-		if !s.runs[c].first.before(s.runs[i].first) {
+		if !s.runs[c].first.sortsBefore(s.runs[i].first) {
 			return
 		}
 		s.runs[i], s.runs[c] = s.runs[c], s.runs[i]
@@ -211,8 +211,8 @@ func (s *Sorted) sinkRun(i int) {
 	}
 }
 
-// next reads the run's next element; false at its end.
-func (r *run) next() (bool, error) {
+// readNextEntry reads the run's next element; false at its end.
+func (r *run) readNextEntry() (bool, error) {
 	if r.left == 0 {
 		return false, nil
 	}
@@ -226,8 +226,8 @@ func (r *run) next() (bool, error) {
 	return true, nil
 }
 
-// spill makes the heap a run.
-func (s *Sorted) spill() error {
+// spillHeap makes the heap a run.
+func (s *Sorted) spillHeap() error {
 	slices.SortFunc(s.heap, func(a, b entry) int { return cmp.Or(cmp.Compare(b.key, a.key), cmp.Compare(a.seq, b.seq)) })
 	i := 0
 	err := s.writeRun(int64(len(s.heap)), func() (entry, error) {
@@ -239,7 +239,7 @@ func (s *Sorted) spill() error {
 	}
 	s.heap = s.heap[:0]
 	if len(s.runs) > maxRuns {
-		return s.merge()
+		return s.mergeSortedRuns()
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (s *Sorted) writeRun(n int64, next func() (entry, error)) (err error) {
 	if err := s.env.Memory(runBuffer); err != nil {
 		return err
 	}
-	f, err := s.env.create("run")
+	f, err := s.env.createTempFile("run")
 	if err != nil {
 		return err
 	}
@@ -273,13 +273,13 @@ func (s *Sorted) writeRun(n int64, next func() (entry, error)) (err error) {
 		return errors.Join(fmt.Errorf("spill a sorted queue: %w", err), s.closeRun(r))
 	}
 	r.r = bufio.NewReaderSize(io.NewSectionReader(f, 0, r.bytes), runBuffer)
-	if _, err := r.next(); err != nil {
+	if _, err := r.readNextEntry(); err != nil {
 		return errors.Join(err, s.closeRun(r))
 	}
 	s.runs = append(s.runs, r)
 	for i := len(s.runs) - 1; i > 0; {
 		up := (i - 1) / 2
-		if !s.runs[i].first.before(s.runs[up].first) {
+		if !s.runs[i].first.sortsBefore(s.runs[up].first) {
 			break
 		}
 		s.runs[i], s.runs[up] = s.runs[up], s.runs[i]
@@ -288,8 +288,8 @@ func (s *Sorted) writeRun(n int64, next func() (entry, error)) (err error) {
 	return nil
 }
 
-// merge makes one run of all.
-func (s *Sorted) merge() error {
+// mergeSortedRuns makes one run of all.
+func (s *Sorted) mergeSortedRuns() error {
 	old := &Sorted{env: s.env, runs: s.runs}
 	s.runs = nil
 	n := int64(0)
@@ -304,7 +304,7 @@ func (s *Sorted) merge() error {
 
 func (s *Sorted) closeRun(r *run) error {
 	_ = s.env.Memory(-runBuffer)
-	return errors.Join(r.f.Close(), s.env.remove(r.f.Name(), r.bytes))
+	return errors.Join(r.f.Close(), s.env.removeTempFile(r.f.Name(), r.bytes))
 }
 
 // Clear removes all elements.
@@ -334,21 +334,21 @@ func (s *Sorted) CopyFrom(o *Sorted) error {
 		return err
 	}
 	for _, e := range o.heap {
-		if err := s.add(e); err != nil {
+		if err := s.insertEntry(e); err != nil {
 			return err
 		}
 	}
 	for _, r := range o.runs {
-		if err := s.add(r.first); err != nil {
+		if err := s.insertEntry(r.first); err != nil {
 			return err
 		}
 		in := bufio.NewReaderSize(io.NewSectionReader(r.f, r.pos, r.bytes-r.pos), runBuffer)
 		c := run{r: in, left: r.left}
 		for c.left > 0 {
-			if _, err := c.next(); err != nil {
+			if _, err := c.readNextEntry(); err != nil {
 				return err
 			}
-			if err := s.add(c.first); err != nil {
+			if err := s.insertEntry(c.first); err != nil {
 				return err
 			}
 		}

@@ -18,7 +18,7 @@ func (s *Stack[T]) Len() int { return s.n }
 // Push implements Sequence.
 func (s *Stack[T]) Push(v int64) error {
 	if len(s.top) == cap(s.top) {
-		if err := s.room(); err != nil {
+		if err := s.ensureStackRoom(); err != nil {
 			return err
 		}
 	}
@@ -27,13 +27,13 @@ func (s *Stack[T]) Push(v int64) error {
 	return nil
 }
 
-// room makes room: a full buffer's lower half becomes a file.
-func (s *Stack[T]) room() (err error) {
+// ensureStackRoom makes room: a full buffer's lower half becomes a file.
+func (s *Stack[T]) ensureStackRoom() (err error) {
 	if cap(s.top) < 2*s.size {
-		s.top, err = s.grow(s.top, 2*s.size)
+		s.top, err = s.growBuffer(s.top, 2*s.size)
 		return err
 	}
-	b, err := s.write(s.top[:s.size])
+	b, err := s.writeBlock(s.top[:s.size])
 	if err != nil {
 		return err
 	}
@@ -42,10 +42,10 @@ func (s *Stack[T]) room() (err error) {
 	return nil
 }
 
-// refill reads the topmost file.
-func (s *Stack[T]) refill() (err error) {
+// readTopFile reads the topmost file.
+func (s *Stack[T]) readTopFile() (err error) {
 	last := len(s.files) - 1
-	if s.top, err = s.read(s.files[last], s.top); err != nil {
+	if s.top, err = s.readBlock(s.files[last], s.top); err != nil {
 		return err
 	}
 	s.files = s.files[:last]
@@ -66,7 +66,7 @@ func (s *Stack[T]) Pop() (int64, error) {
 // Top implements Sequence.
 func (s *Stack[T]) Top() (int64, error) {
 	if len(s.top) == 0 {
-		if err := s.refill(); err != nil {
+		if err := s.readTopFile(); err != nil {
 			return 0, err
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Stack[T]) Top() (int64, error) {
 // Clear implements Sequence.
 func (s *Stack[T]) Clear() error {
 	for _, b := range s.files {
-		if err := s.drop(b); err != nil {
+		if err := s.dropBlock(b); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Stack[T]) Clear() error {
 // Free gives back what the stack holds; it is empty then.
 func (s *Stack[T]) Free() error {
 	err := s.Clear()
-	s.free(s.top)
+	s.releaseBuffer(s.top)
 	s.top = nil
 	return err
 }
@@ -96,7 +96,7 @@ func (s *Stack[T]) Free() error {
 // pushed in this order they make the same stack.
 func (s *Stack[T]) Each(f func(int64) error) error {
 	for _, b := range s.files {
-		if err := s.each(b, f); err != nil {
+		if err := s.forEachWord(b, f); err != nil {
 			return err
 		}
 	}
