@@ -11,26 +11,26 @@ import (
 	"github.com/freshet/freshet/lab/report"
 )
 
-// page lays out report.html.
-func (r *Report) page() *report.Page {
-	p := &report.Page{Title: "Ways of watching: " + r.plan.Name, Intro: r.intro()}
+// reportPage lays out report.html.
+func (r *Report) reportPage() *report.Page {
+	p := &report.Page{Title: "Ways of watching: " + r.plan.Name, Intro: r.introText()}
 	if r.plan.Name == "" {
 		p.Title = "Ways of watching"
 	}
-	p.Sections = append(p.Sections, r.standings(), r.tradeoff(), r.effects())
-	p.Sections = append(p.Sections, r.surfaces()...)
-	if s := r.series(); len(s.Figures) > 0 {
+	p.Sections = append(p.Sections, r.standingsSection(), r.tradeoffSection(), r.effectsSection())
+	p.Sections = append(p.Sections, r.surfaceSections()...)
+	if s := r.seriesSection(); len(s.Figures) > 0 {
 		p.Sections = append(p.Sections, s)
 	}
-	p.Sections = append(p.Sections, r.places())
+	p.Sections = append(p.Sections, r.placesSection())
 	if len(r.paired) > 0 {
-		p.Sections = append(p.Sections, r.pairs())
+		p.Sections = append(p.Sections, r.pairsSection())
 	}
-	p.Sections = append(p.Sections, r.correlations())
+	p.Sections = append(p.Sections, r.correlationsSection())
 	return p
 }
 
-func (r *Report) intro() string {
+func (r *Report) introText() string {
 	var events int64
 	for i := range r.rows {
 		events += r.rows[i].Events
@@ -48,7 +48,7 @@ func (r *Report) intro() string {
 	return s + "\nFreshness F: share of resources whose latest real change is known, in percent, averaged over time. Volume V: bytes downloaded. All variants of a field see the same histories. A unit is 100 ms."
 }
 
-func (r *Report) standings() report.Section {
+func (r *Report) standingsSection() report.Section {
 	t := report.Table{Header: []string{"variant", "mean freshness, %", "mean volume, GB", "not dominated in", "freshest in", "least volume in", "tied in", "fields"}}
 	for _, s := range r.Variants {
 		t.Rows = append(t.Rows, []string{s.Variant, fmt.Sprintf("%.3f", s.Freshness), fmt.Sprintf("%.3f", s.Bytes/1e9), fmt.Sprint(s.Front), fmt.Sprint(s.Freshest), fmt.Sprint(s.Lightest), fmt.Sprint(s.Ties), fmt.Sprint(s.Fields)})
@@ -56,9 +56,9 @@ func (r *Report) standings() report.Section {
 	return report.Section{Title: "Over all fields", Text: "A variant is dominated in a field if another one is fresher for no more volume, or as fresh for less.", Tables: []report.Table{t}}
 }
 
-// tradeoff draws every field's variants as points, the volume relative to the
+// tradeoffSection draws every field's variants as points, the volume relative to the
 // baseline's, and the fronts of the example fields.
-func (r *Report) tradeoff() report.Section {
+func (r *Report) tradeoffSection() report.Section {
 	base := map[int]float64{}
 	for _, p := range r.ranking {
 		if p.Variant == r.plan.Baseline {
@@ -76,16 +76,16 @@ func (r *Report) tradeoff() report.Section {
 		all.Series = append(all.Series, s)
 	}
 	sec := report.Section{Title: "Freshness against volume", Text: "Up and to the left is better. A grey line joins the variants that nothing dominates: what stands below and to the right of one of them is worse in both. Vertical bars are 95 % intervals of the mean over replications."}
-	sec.Figures = drawable(sec.Figures, all)
+	sec.Figures = appendDrawable(sec.Figures, all)
 	for _, e := range r.examples {
-		sec.Figures = drawable(sec.Figures, r.front(e.factors))
+		sec.Figures = appendDrawable(sec.Figures, r.frontFigure(e.factors))
 	}
 	return sec
 }
 
-// front draws one field.
-func (r *Report) front(f Factors) report.Figure {
-	fig := report.Figure{Title: "Field " + describe(f), X: report.Axis{Label: "volume, GB", Log: true}, Y: report.Axis{Label: "mean freshness, %"}}
+// frontFigure draws one field.
+func (r *Report) frontFigure(f Factors) report.Figure {
+	fig := report.Figure{Title: "Field " + describeFactors(f), X: report.Axis{Label: "volume, GB", Log: true}, Y: report.Axis{Label: "mean freshness, %"}}
 	line := report.Series{Style: report.Lines, Faint: true}
 	var best []place
 	for _, p := range r.ranking {
@@ -109,8 +109,8 @@ func (r *Report) front(f Factors) report.Figure {
 	return fig
 }
 
-func describe(f Factors) string {
-	s := fmt.Sprintf("%d: %d pages, %s units, %g changes, %g requests", f.Field, f.Pages, plain(f.Time), f.Changes, f.Requests)
+func describeFactors(f Factors) string {
+	s := fmt.Sprintf("%d: %d pages, %s units, %g changes, %g requests", f.Field, f.Pages, formatPlain(f.Time), f.Changes, f.Requests)
 	if f.File != "" {
 		return s + ", " + f.File
 	}
@@ -122,31 +122,31 @@ func describe(f Factors) string {
 	return s
 }
 
-// plain writes a number without an exponent.
-func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+// formatPlain writes a number without an exponent.
+func formatPlain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// drawable adds a figure that has a point.
-func drawable(to []report.Figure, f report.Figure) []report.Figure {
+// appendDrawable adds a figure that has a point.
+func appendDrawable(to []report.Figure, f report.Figure) []report.Figure {
 	if _, err := f.SVG(); err != nil {
 		return to
 	}
 	return append(to, f)
 }
 
-// effects draws the mean of a response over all runs with a level of a factor.
-func (r *Report) effects() report.Section {
+// effectsSection draws the mean of a response over all runs with a level of a factor.
+func (r *Report) effectsSection() report.Section {
 	sec := report.Section{Title: "Effects of factors", Text: "Each point is the mean over all runs of the variant with that value of the factor. Changes and requests are those of a resource within the time of the run."}
 	for _, f := range factorNames {
 		for _, what := range []struct{ name, label string }{{"freshness_mean", "mean freshness, %"}, {"bytes", "volume, bytes"}} {
 			fig := report.Figure{Title: what.label + " by " + f, X: report.Axis{Label: f, Log: f == "changes" || f == "requests"}, Y: report.Axis{Label: what.label, Log: what.name == "bytes"}}
 			levels := 0
 			for _, v := range r.plan.Variants {
-				x, y := r.levels(v, f, what.name)
+				x, y := r.levelMeans(v, f, what.name)
 				levels = max(levels, len(x))
 				fig.Series = append(fig.Series, report.Series{Name: v, X: x, Y: y})
 			}
 			if levels > 1 {
-				sec.Figures = drawable(sec.Figures, fig)
+				sec.Figures = appendDrawable(sec.Figures, fig)
 			}
 		}
 	}
@@ -156,13 +156,13 @@ func (r *Report) effects() report.Section {
 	return sec
 }
 
-// levels returns the values of a factor and the mean response at each.
-func (r *Report) levels(variant, f, name string) (x, y []float64) {
+// levelMeans returns the values of a factor and the mean response at each.
+func (r *Report) levelMeans(variant, f, name string) (x, y []float64) {
 	sum, n := map[float64]float64{}, map[float64]float64{}
 	for i := range r.rows {
 		if w := &r.rows[i]; w.Variant == variant {
-			sum[factor(w, f)] += response(w, name)
-			n[factor(w, f)]++
+			sum[factorValue(w, f)] += responseValue(w, name)
+			n[factorValue(w, f)]++
 		}
 	}
 	for v := range sum {
@@ -178,12 +178,12 @@ func (r *Report) levels(variant, f, name string) (x, y []float64) {
 // maxPoints bounds a curve of a figure.
 const maxPoints = 400
 
-// series draws freshness and volume over time of the example fields.
-func (r *Report) series() report.Section {
+// seriesSection draws freshness and volume over time of the example fields.
+func (r *Report) seriesSection() report.Section {
 	sec := report.Section{Title: "Over time"}
 	for _, e := range r.examples {
-		fresh := report.Figure{Title: "Freshness, field " + describe(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "freshness, %"}}
-		volume := report.Figure{Title: "Volume, field " + describe(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "volume, GB"}}
+		fresh := report.Figure{Title: "Freshness, field " + describeFactors(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "freshness, %"}}
+		volume := report.Figure{Title: "Volume, field " + describeFactors(e.factors), X: report.Axis{Label: "time, units"}, Y: report.Axis{Label: "volume, GB"}}
 		n := float64(e.factors.Pages)
 		for _, m := range e.runs {
 			f, v := report.Series{Name: m.variant}, report.Series{Name: m.variant}
@@ -197,7 +197,7 @@ func (r *Report) series() report.Section {
 			}
 			fresh.Series, volume.Series = append(fresh.Series, f), append(volume.Series, v)
 		}
-		sec.Figures = drawable(drawable(sec.Figures, fresh), volume)
+		sec.Figures = appendDrawable(appendDrawable(sec.Figures, fresh), volume)
 	}
 	return sec
 }
@@ -205,10 +205,10 @@ func (r *Report) series() report.Section {
 // maxLines bounds tables of the page; the CSV files hold all.
 const maxLines = 600
 
-func (r *Report) places() report.Section {
+func (r *Report) placesSection() report.Section {
 	t := report.Table{Header: []string{"field", "variant", "freshness, %", "volume, GB", "front", "dominated by", "tied with"}}
 	for _, p := range r.ranking[:min(len(r.ranking), maxLines)] {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, p.FreshnessHalf, 1), interval(p.Bytes, p.BytesHalf, 1e9), fmt.Sprint(p.Front), p.DominatedBy, p.Ties})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, formatInterval(p.Freshness, p.FreshnessHalf, 1), formatInterval(p.Bytes, p.BytesHalf, 1e9), fmt.Sprint(p.Front), p.DominatedBy, p.Ties})
 	}
 	sec := report.Section{Title: "Ranking by field", Text: "Front 1 is what nothing dominates, front 2 what only front 1 dominates, and so on. " + r.howTied(), Tables: []report.Table{t}}
 	if len(r.ranking) > maxLines {
@@ -225,22 +225,22 @@ func (r *Report) howTied() string {
 	return fmt.Sprintf("± is half of the 95 %% interval of the mean of %d replications (Student's t). Tied are those whose paired differences, replication by replication on the same histories, have intervals that hold 0 for freshness and for volume: chance alone could have made them.", r.plan.Replications)
 }
 
-func interval(mean float64, half *float64, unit float64) string {
+func formatInterval(mean float64, half *float64, unit float64) string {
 	if half == nil {
 		return fmt.Sprintf("%.3f", mean/unit)
 	}
 	return fmt.Sprintf("%.3f ± %.3f", mean/unit, *half/unit)
 }
 
-func (r *Report) pairs() report.Section {
+func (r *Report) pairsSection() report.Section {
 	t := report.Table{Header: []string{"field", "variant", "freshness difference, %", "volume difference, GB", "verdict"}}
 	for _, p := range r.paired[:min(len(r.paired), maxLines)] {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, interval(p.Freshness, &p.FreshnessHalf, 1), interval(p.Bytes, &p.BytesHalf, 1e9), p.Verdict})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(p.Field), p.Variant, formatInterval(p.Freshness, &p.FreshnessHalf, 1), formatInterval(p.Bytes, &p.BytesHalf, 1e9), p.Verdict})
 	}
 	return report.Section{Title: "Against " + r.plan.Baseline, Text: "Differences to the baseline, replication by replication on the same histories, so that what the histories have in common falls out: mean and 95 % interval (Student's t of the differences). An interval that holds 0 is no difference that could be told from chance. Each line is a test of its own: of a hundred lines without a difference some five show one.", Tables: []report.Table{t}}
 }
 
-func (r *Report) correlations() report.Section {
+func (r *Report) correlationsSection() report.Section {
 	t := report.Table{Header: []string{"variant", "factor", "response", "linear r", "p", "rank r", "p", "significant"}}
 	number := func(v *float64) string {
 		if v == nil {

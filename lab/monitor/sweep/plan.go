@@ -84,17 +84,17 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	if len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%w: %s: not a list of keys and values", ErrInput, name)
 	}
-	if err := p.read(doc.Content[0]); err != nil {
+	if err := p.readKeys(doc.Content[0]); err != nil {
 		return nil, fmt.Errorf("%w: %s:%w", ErrInput, name, err)
 	}
-	if err := p.check(); err != nil {
+	if err := p.checkPlan(); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrInput, name, err)
 	}
 	return p, nil
 }
 
-// read takes the keys.
-func (p *Plan) read(n *yaml.Node) error {
+// readKeys takes the keys.
+func (p *Plan) readKeys(n *yaml.Node) error {
 	keys := map[string]any{
 		"name": &p.Name, "seed": &p.Seed, "files": list[string]{&p.Files}, "pages": list[int]{&p.Pages}, "time": list[float64]{&p.Time},
 		"changes": list[float64]{&p.Changes}, "requests": list[float64]{&p.Requests}, "intensity_time": &p.IntensityTime,
@@ -127,8 +127,8 @@ func (p *Plan) read(n *yaml.Node) error {
 	return nil
 }
 
-// check completes the plan and says what makes no sense in it.
-func (p *Plan) check() error {
+// checkPlan completes the plan and says what makes no sense in it.
+func (p *Plan) checkPlan() error {
 	if p.Replications < 1 {
 		return errors.New("replications: at least one is needed")
 	}
@@ -190,7 +190,7 @@ func (p *Plan) checkFactors() error {
 		return err
 	}
 	for _, c := range p.Fields() {
-		s, err := p.spec(c, 0)
+		s, err := p.fieldSpec(c, 0)
 		if err == nil {
 			err = s.Check()
 		}
@@ -272,7 +272,7 @@ func (p *Plan) Fields() []Factors {
 			}
 			for _, c := range p.Changes {
 				for _, q := range p.Requests {
-					out = p.laws(out, Factors{Pages: n, Time: t, Changes: c * scale, Requests: q * scale})
+					out = p.appendLawFactors(out, Factors{Pages: n, Time: t, Changes: c * scale, Requests: q * scale})
 				}
 			}
 		}
@@ -280,7 +280,7 @@ func (p *Plan) Fields() []Factors {
 	return out
 }
 
-func (p *Plan) laws(out []Factors, f Factors) []Factors {
+func (p *Plan) appendLawFactors(out []Factors, f Factors) []Factors {
 	for _, f.ChangeLaw = range p.ChangeLaw {
 		for _, f.ChangeSpread = range p.ChangeSpread {
 			for _, f.RequestLaw = range p.RequestLaw {
@@ -294,8 +294,8 @@ func (p *Plan) laws(out []Factors, f Factors) []Factors {
 	return out
 }
 
-// spec returns how a field is made.
-func (p *Plan) spec(c Factors, replication int) (field.Spec, error) {
+// fieldSpec returns how a field is made.
+func (p *Plan) fieldSpec(c Factors, replication int) (field.Spec, error) {
 	s := field.Spec{
 		PageCount: c.Pages, Length: c.Time, Changed: c.Changes, Requested: c.Requests, Kinds: p.kinds,
 		Least: p.Sizes.Least, Most: p.Sizes.Most, Seed: p.Seed, Number: c.Field, Replication: replication,

@@ -48,8 +48,8 @@ type watched struct {
 	replications     []int
 }
 
-// group sorts the rows of a field by variant, in the order of the plan.
-func group(variants []string, rows []row) []watched {
+// groupByVariant sorts the rows of a field by variant, in the order of the plan.
+func groupByVariant(variants []string, rows []row) []watched {
 	var out []watched
 	for _, v := range variants {
 		w := watched{variant: v}
@@ -67,8 +67,8 @@ func group(variants []string, rows []row) []watched {
 	return out
 }
 
-// minus returns the estimates of a - b over the replications that both have.
-func (a *watched) minus(b *watched) (freshness, bytes estimate, n int) {
+// pairedDifference returns the estimates of a - b over the replications that both have.
+func (a *watched) pairedDifference(b *watched) (freshness, bytes estimate, n int) {
 	var f, v []float64
 	for i, r := range a.replications {
 		if j := slices.Index(b.replications, r); j >= 0 {
@@ -78,25 +78,25 @@ func (a *watched) minus(b *watched) (freshness, bytes estimate, n int) {
 	return estimateOf(f), estimateOf(v), len(f)
 }
 
-// tied tells whether neither criterion tells a from b.
-func (a *watched) tied(b *watched) bool {
-	f, v, n := a.minus(b)
-	return n > 0 && !f.differs() && !v.differs()
+// isTied tells whether neither criterion tells a from b.
+func (a *watched) isTied(b *watched) bool {
+	f, v, n := a.pairedDifference(b)
+	return n > 0 && !f.differsFromZero() && !v.differsFromZero()
 }
 
-// dominates compares means.
-func (p *place) dominates(q *place) bool {
+// dominatesPlace compares means.
+func (p *place) dominatesPlace(q *place) bool {
 	return p.Freshness >= q.Freshness && p.Bytes <= q.Bytes && (p.Freshness > q.Freshness || p.Bytes < q.Bytes)
 }
 
-// rank places the variants of a field.
-func rank(number int, ws []watched) []place {
+// rankVariants places the variants of a field.
+func rankVariants(number int, ws []watched) []place {
 	out := make([]place, len(ws))
 	for i, w := range ws {
 		f, v := estimateOf(w.freshness), estimateOf(w.bytes)
 		out[i] = place{
 			Field: number, Variant: w.variant, Replications: len(w.freshness),
-			Freshness: f.mean, FreshnessHalf: finite(f.half), Bytes: v.mean, BytesHalf: finite(v.half), FreshnessRank: 1, VolumeRank: 1,
+			Freshness: f.mean, FreshnessHalf: finiteOrNil(f.half), Bytes: v.mean, BytesHalf: finiteOrNil(v.half), FreshnessRank: 1, VolumeRank: 1,
 		}
 	}
 	for i := range out {
@@ -110,21 +110,21 @@ func rank(number int, ws []watched) []place {
 			}
 			switch {
 			case i == j:
-			case ws[i].tied(&ws[j]):
+			case ws[i].isTied(&ws[j]):
 				ties = append(ties, out[j].Variant)
-			case out[j].dominates(&out[i]):
+			case out[j].dominatesPlace(&out[i]):
 				over = append(over, out[j].Variant)
 			}
 		}
 		out[i].DominatedBy, out[i].Ties = strings.Join(over, " "), strings.Join(ties, " ")
 	}
-	fronts(out, ws)
+	assignFronts(out, ws)
 	return out
 }
 
-// fronts peels off what nothing left dominates, ties apart. Dominance has no
+// assignFronts peels off what nothing left dominates, ties apart. Dominance has no
 // cycles, so each turn finds some.
-func fronts(ps []place, ws []watched) {
+func assignFronts(ps []place, ws []watched) {
 	for front, left := 1, len(ps); left > 0; front++ {
 		var peel []int
 		for i := range ps {
@@ -133,7 +133,7 @@ func fronts(ps []place, ws []watched) {
 			}
 			free := true
 			for j := range ps {
-				if ps[j].Front == 0 && ps[j].dominates(&ps[i]) && !ws[i].tied(&ws[j]) {
+				if ps[j].Front == 0 && ps[j].dominatesPlace(&ps[i]) && !ws[i].isTied(&ws[j]) {
 					free = false
 				}
 			}
@@ -148,28 +148,28 @@ func fronts(ps []place, ws []watched) {
 	}
 }
 
-// compare sets every variant of a field against the baseline. Fields with fewer
+// compareToBaseline sets every variant of a field against the baseline. Fields with fewer
 // than two replications have no intervals and no lines.
-func compare(number int, baseline string, ws []watched) []paired {
+func compareToBaseline(number int, baseline string, ws []watched) []paired {
 	at := slices.IndexFunc(ws, func(w watched) bool { return w.variant == baseline })
 	if at < 0 {
 		return nil
 	}
 	var out []paired
 	for i := range ws {
-		f, v, n := ws[i].minus(&ws[at])
+		f, v, n := ws[i].pairedDifference(&ws[at])
 		if i == at || n < 2 {
 			continue
 		}
-		out = append(out, paired{number, ws[i].variant, baseline, n, f.mean, f.half, v.mean, v.half, verdict(f, v)})
+		out = append(out, paired{number, ws[i].variant, baseline, n, f.mean, f.half, v.mean, v.half, verdictText(f, v)})
 	}
 	return out
 }
 
-func verdict(f, v estimate) string {
+func verdictText(f, v estimate) string {
 	say := func(e estimate, more, less, same string) string {
 		switch {
-		case !e.differs():
+		case !e.differsFromZero():
 			return same
 		case e.mean > 0:
 			return more

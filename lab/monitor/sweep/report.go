@@ -63,13 +63,13 @@ func Read(ctx context.Context, dir string) (*Report, error) {
 	}
 	jobs := p.Jobs()
 	r := &Report{plan: p, Runs: len(jobs)}
-	draw := drawn(p.Fields())
+	draw := exampleFields(p.Fields())
 	var damaged []error
 	for _, j := range jobs {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		run, err := load(dir, j)
+		run, err := loadResult(dir, j)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			r.Missing++
@@ -81,9 +81,9 @@ func Read(ctx context.Context, dir string) (*Report, error) {
 			return nil, err
 		}
 		r.Read++
-		r.rows = append(r.rows, rowOf(run))
+		r.rows = append(r.rows, rowOfRun(run))
 		if draw[j.Factors.Field] && j.Replication == 0 {
-			r.example(run)
+			r.addExample(run)
 		}
 	}
 	if len(damaged) > 0 {
@@ -92,12 +92,12 @@ func Read(ctx context.Context, dir string) (*Report, error) {
 	if r.Read == 0 {
 		return nil, fmt.Errorf("%w: %s holds no result yet", ErrInput, dir)
 	}
-	r.evaluate()
+	r.evaluateRows()
 	return r, nil
 }
 
-// drawn chooses fields evenly.
-func drawn(fields []Factors) map[int]bool {
+// exampleFields chooses fields evenly.
+func exampleFields(fields []Factors) map[int]bool {
 	out := map[int]bool{}
 	n := min(len(fields), maxExamples)
 	for i := range n {
@@ -110,7 +110,7 @@ func drawn(fields []Factors) map[int]bool {
 	return out
 }
 
-func (r *Report) example(run *Run) {
+func (r *Report) addExample(run *Run) {
 	if n := len(r.examples); n == 0 || r.examples[n-1].factors != run.Factors {
 		r.examples = append(r.examples, example{factors: run.Factors})
 	}
@@ -118,18 +118,18 @@ func (r *Report) example(run *Run) {
 	e.runs = append(e.runs, monitorRun{run.Variant, run.Series, r.plan.Warmup})
 }
 
-// evaluate ranks, compares and correlates.
-func (r *Report) evaluate() {
+// evaluateRows ranks, compares and correlates.
+func (r *Report) evaluateRows() {
 	byField := map[int][]row{}
 	for _, w := range r.rows {
 		byField[w.Field] = append(byField[w.Field], w)
 	}
 	stand := map[string]*Standing{}
 	for _, f := range r.plan.Fields() {
-		ws := group(r.plan.Variants, byField[f.Field])
-		ps := rank(f.Field, ws)
+		ws := groupByVariant(r.plan.Variants, byField[f.Field])
+		ps := rankVariants(f.Field, ws)
 		r.ranking = append(r.ranking, ps...)
-		r.paired = append(r.paired, compare(f.Field, r.plan.Baseline, ws)...)
+		r.paired = append(r.paired, compareToBaseline(f.Field, r.plan.Baseline, ws)...)
 		for i := range ps {
 			p := &ps[i]
 			s := stand[p.Variant]
@@ -137,7 +137,7 @@ func (r *Report) evaluate() {
 				s = &Standing{Variant: p.Variant}
 				stand[p.Variant] = s
 			}
-			s.add(p)
+			s.addPlace(p)
 		}
 	}
 	for _, v := range r.plan.Variants {
@@ -147,20 +147,20 @@ func (r *Report) evaluate() {
 			r.Variants = append(r.Variants, *s)
 		}
 	}
-	r.links = correlate(r.plan.Variants, r.rows)
+	r.links = correlationTable(r.plan.Variants, r.rows)
 }
 
-func (s *Standing) add(p *place) {
+func (s *Standing) addPlace(p *place) {
 	s.Fields++
 	s.Freshness += p.Freshness
 	s.Bytes += p.Bytes
-	s.Front += one(p.Front == 1)
-	s.Freshest += one(p.FreshnessRank == 1)
-	s.Lightest += one(p.VolumeRank == 1)
-	s.Ties += one(p.Ties != "")
+	s.Front += boolToInt(p.Front == 1)
+	s.Freshest += boolToInt(p.FreshnessRank == 1)
+	s.Lightest += boolToInt(p.VolumeRank == 1)
+	s.Ties += boolToInt(p.Ties != "")
 }
 
-func one(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
@@ -170,7 +170,7 @@ func one(b bool) int {
 // HTML returns the page that Write writes: one document that needs nothing else.
 func (r *Report) HTML() ([]byte, error) {
 	var page bytes.Buffer
-	err := r.page().Write(&page)
+	err := r.reportPage().Write(&page)
 	return page.Bytes(), err
 }
 

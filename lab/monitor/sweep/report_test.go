@@ -23,17 +23,17 @@ func TestCorrelations(t *testing.T) {
 	t.Parallel()
 	x := []float64{1, 2, 3, 4, 5}
 	y := []float64{2, 1, 4, 3, 5}
-	if l := pearson(x, y); math.Abs(l.r-.8) > 1e-12 || math.Abs(l.p-.104088) > 1e-5 {
+	if l := pearsonCorrelation(x, y); math.Abs(l.r-.8) > 1e-12 || math.Abs(l.p-.104088) > 1e-5 {
 		t.Errorf("r %.6f, p %.6f", l.r, l.p)
 	}
-	if l := spearman([]float64{1, 10, 100, 1000}, []float64{1, 2, 3, 4}); math.Abs(l.r-1) > 1e-12 || l.p > 1e-6 {
+	if l := spearmanCorrelation([]float64{1, 10, 100, 1000}, []float64{1, 2, 3, 4}); math.Abs(l.r-1) > 1e-12 || l.p > 1e-6 {
 		t.Errorf("rank r %.6f, p %g", l.r, l.p)
 	}
-	if got := ranks([]float64{5, 1, 5, 0}); !slices.Equal(got, []float64{3.5, 2, 3.5, 1}) {
+	if got := averageRanks([]float64{5, 1, 5, 0}); !slices.Equal(got, []float64{3.5, 2, 3.5, 1}) {
 		t.Errorf("ranks %v", got)
 	}
 	for _, bad := range [][2][]float64{{{1, 1, 1}, {1, 2, 3}}, {{1, 2}, {1, 2}}} {
-		if l := pearson(bad[0], bad[1]); !math.IsNaN(l.r) || !math.IsNaN(l.p) {
+		if l := pearsonCorrelation(bad[0], bad[1]); !math.IsNaN(l.r) || !math.IsNaN(l.p) {
 			t.Errorf("%v: %v", bad, l)
 		}
 	}
@@ -43,12 +43,12 @@ func TestCorrelations(t *testing.T) {
 		v := r.NormFloat64()
 		a, b = append(a, v), append(b, .4*v+r.NormFloat64())
 	}
-	l := pearson(a, b)
+	l := pearsonCorrelation(a, b)
 	const n = 20_000
 	extreme := 0.
 	for range n {
 		r.Shuffle(len(b), func(i, j int) { b[i], b[j] = b[j], b[i] })
-		if math.Abs(pearson(a, b).r) >= math.Abs(l.r) {
+		if math.Abs(pearsonCorrelation(a, b).r) >= math.Abs(l.r) {
 			extreme++
 		}
 	}
@@ -60,13 +60,13 @@ func TestCorrelations(t *testing.T) {
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	e := estimateOf([]float64{1, 2, 3, 4})
-	if math.Abs(e.mean-2.5) > 1e-12 || math.Abs(e.half-3.182446*math.Sqrt(5./3)/2) > 1e-5 || !e.differs() {
+	if math.Abs(e.mean-2.5) > 1e-12 || math.Abs(e.half-3.182446*math.Sqrt(5./3)/2) > 1e-5 || !e.differsFromZero() {
 		t.Errorf("%+v", e)
 	}
-	if e := estimateOf([]float64{-1, 1, 3}); e.differs() {
+	if e := estimateOf([]float64{-1, 1, 3}); e.differsFromZero() {
 		t.Errorf("%+v differs from 0", e)
 	}
-	if e := estimateOf([]float64{7}); e.mean != 7 || !math.IsNaN(e.half) || !e.differs() {
+	if e := estimateOf([]float64{7}); e.mean != 7 || !math.IsNaN(e.half) || !e.differsFromZero() {
 		t.Errorf("%+v", e)
 	}
 }
@@ -76,7 +76,7 @@ func TestRank(t *testing.T) {
 	one := func(name string, f, v float64) watched {
 		return watched{name, []float64{f}, []float64{v}, []int{0}}
 	}
-	ps := rank(7, []watched{one("a", 90, 10), one("b", 80, 5), one("c", 80, 5), one("d", 70, 5), one("e", 95, 20), one("f", 60, 30)})
+	ps := rankVariants(7, []watched{one("a", 90, 10), one("b", 80, 5), one("c", 80, 5), one("d", 70, 5), one("e", 95, 20), one("f", 60, 30)})
 	want := []place{
 		{Variant: "a", Front: 1, FreshnessRank: 2, VolumeRank: 4},
 		{Variant: "b", Front: 1, FreshnessRank: 3, VolumeRank: 1, Ties: "c"},
@@ -97,11 +97,11 @@ func TestRank(t *testing.T) {
 		{"b", []float64{90.1, 90.8, 92.1}, []float64{5.1, 5.9, 7}, []int{0, 1, 2}},
 		{"c", []float64{90.010, 91.011, 92.012}, []float64{5, 6, 7}, []int{0, 1, 2}},
 	}
-	ps = rank(1, noisy)
+	ps = rankVariants(1, noisy)
 	if ps[0].Ties != "b" || !strings.Contains(ps[2].Ties, "b") || ps[0].DominatedBy != "c" || ps[0].Front != 2 {
 		t.Errorf("%+v", ps)
 	}
-	pairs := compare(1, "a", noisy)
+	pairs := compareToBaseline(1, "a", noisy)
 	if len(pairs) != 2 || pairs[0].Verdict != "as fresh, same volume" || pairs[1].Verdict != "fresher, same volume" {
 		t.Errorf("%+v", pairs)
 	}
@@ -169,7 +169,7 @@ func checkSurfaces(t *testing.T, r *Report) {
 		t.Fatal("no two factors vary")
 	}
 	for _, v := range r.plan.Variants {
-		m := r.surface(v, pairs[0], "freshness_mean", 1)
+		m := r.surfaceMap(v, pairs[0], "freshness_mean", 1)
 		got, cells, want, n := 0., 0., 0., 0.
 		for _, line := range m.Values {
 			for _, x := range line {

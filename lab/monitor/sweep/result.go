@@ -44,8 +44,8 @@ func (j Job) Path(dir string) string {
 	return filepath.Join(dir, "runs", fmt.Sprintf("%04d-%s-r%d.json", j.Factors.Field, safe, j.Replication))
 }
 
-// save writes a result so that it appears whole or not at all.
-func save(path string, r *Run) error {
+// saveResult writes a result so that it appears whole or not at all.
+func saveResult(path string, r *Run) error {
 	run, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -59,11 +59,11 @@ func save(path string, r *Run) error {
 }
 
 // writeFile writes a file that takes its name when all of it is on the disk.
-func writeFile(path string, text []byte) error { return replace(path, text, true) }
+func writeFile(path string, text []byte) error { return replaceFile(path, text, true) }
 
-// replace writes a file that takes its name when all of it is there; lasting is
+// replaceFile writes a file that takes its name when all of it is there; lasting is
 // to survive the machine too.
-func replace(path string, text []byte, lasting bool) (err error) {
+func replaceFile(path string, text []byte, lasting bool) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return err
@@ -85,9 +85,9 @@ func replace(path string, text []byte, lasting bool) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// load reads the result of a job. The error is fs.ErrNotExist if it was not run
+// loadResult reads the result of a job. The error is fs.ErrNotExist if it was not run
 // yet, ErrDamaged if the file does not hold what was written for this job.
-func load(dir string, j Job) (*Run, error) {
+func loadResult(dir string, j Job) (*Run, error) {
 	path := j.Path(dir)
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -105,14 +105,14 @@ func load(dir string, j Job) (*Run, error) {
 	if err := json.Unmarshal(s.Run, r); err != nil {
 		return nil, fmt.Errorf("%w %s: %w", ErrDamaged, path, err)
 	}
-	if !r.of(j.Factors) || r.Variant != j.Variant || r.Replication != j.Replication {
+	if !r.isRunOf(j.Factors) || r.Variant != j.Variant || r.Replication != j.Replication {
 		return nil, fmt.Errorf("%w %s: it is of another run: field %d, %s, replication %d", ErrDamaged, path, r.Field, r.Variant, r.Replication)
 	}
 	return r, nil
 }
 
-// of tells whether a run is of a field of the plan.
-func (r *Run) of(f Factors) bool {
+// isRunOf tells whether a run is of a field of the plan.
+func (r *Run) isRunOf(f Factors) bool {
 	if f.File != "" {
 		return r.Field == f.Field && r.File == f.File
 	}
@@ -122,8 +122,8 @@ func (r *Run) of(f Factors) bool {
 // planName is the copy of the plan beside the results.
 const planName = "plan.yaml"
 
-// claim makes dir the home of a plan's results, or finds that it is.
-func claim(dir string, text []byte) error {
+// claimDirectory makes dir the home of a plan's results, or finds that it is.
+func claimDirectory(dir string, text []byte) error {
 	if err := os.MkdirAll(filepath.Join(dir, "runs"), 0o755); err != nil {
 		return err
 	}

@@ -34,8 +34,8 @@ func newShelf(base string, todo []Job) *shelf {
 	return s
 }
 
-// get reads a file, or waits for another worker that does.
-func (s *shelf) get(name string) (*field.History, error) {
+// getHistory reads a file, or waits for another worker that does.
+func (s *shelf) getHistory(name string) (*field.History, error) {
 	s.mu.Lock()
 	v := s.files[name]
 	s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *shelf) get(name string) (*field.History, error) {
 	return v.h, v.err
 }
 
-// done gives a file back; after its last job it is forgotten.
-func (s *shelf) done(name string) {
+// releaseHistory gives a file back; after its last job it is forgotten.
+func (s *shelf) releaseHistory(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if v := s.files[name]; v != nil {

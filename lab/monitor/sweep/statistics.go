@@ -22,19 +22,19 @@ func estimateOf(vs []float64) estimate {
 		return estimate{vs[0], math.NaN()}
 	}
 	n := float64(len(vs))
-	return estimate{mean, student(n-1).Quantile(.975) * sd / math.Sqrt(n)}
+	return estimate{mean, studentsT(n-1).Quantile(.975) * sd / math.Sqrt(n)}
 }
 
-// differs tells whether 0 lies outside the interval; without replications,
+// differsFromZero tells whether 0 lies outside the interval; without replications,
 // whether the difference is not 0.
-func (e estimate) differs() bool {
+func (e estimate) differsFromZero() bool {
 	if math.IsNaN(e.half) {
 		return e.mean != 0
 	}
 	return math.Abs(e.mean) > e.half
 }
 
-func student(freedom float64) distuv.StudentsT {
+func studentsT(freedom float64) distuv.StudentsT {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}
 }
 
@@ -43,11 +43,11 @@ func student(freedom float64) distuv.StudentsT {
 // degrees of freedom).
 type link struct{ r, p float64 }
 
-// pearson returns the linear correlation; NaN where a sample is constant or
+// pearsonCorrelation returns the linear correlation; NaN where a sample is constant or
 // has fewer than three values.
-func pearson(x, y []float64) link {
+func pearsonCorrelation(x, y []float64) link {
 	n := float64(len(x))
-	if n < 3 || constant(x) || constant(y) {
+	if n < 3 || isConstant(x) || isConstant(y) {
 		return link{math.NaN(), math.NaN()}
 	}
 	r := max(-1, min(1, stat.Correlation(x, y, nil)))
@@ -55,17 +55,19 @@ func pearson(x, y []float64) link {
 	if math.IsInf(t, 0) || math.IsNaN(t) {
 		return link{r, 0}
 	}
-	return link{r, 2 * student(n-2).Survival(t)}
+	return link{r, 2 * studentsT(n-2).Survival(t)}
 }
 
-// spearman is pearson of ranks; equal values share the mean of theirs.
-func spearman(x, y []float64) link { return pearson(ranks(x), ranks(y)) }
+// spearmanCorrelation is pearson of ranks; equal values share the mean of theirs.
+func spearmanCorrelation(x, y []float64) link {
+	return pearsonCorrelation(averageRanks(x), averageRanks(y))
+}
 
-func constant(x []float64) bool {
+func isConstant(x []float64) bool {
 	return !slices.ContainsFunc(x, func(v float64) bool { return v != x[0] })
 }
 
-func ranks(x []float64) []float64 {
+func averageRanks(x []float64) []float64 {
 	order := make([]int, len(x))
 	for i := range order {
 		order[i] = i
@@ -91,7 +93,7 @@ var (
 	responses   = []string{"freshness_mean", "freshness_end", "stale_end", "bytes", "delay_mean", "delay_max", "age_mean", "max_in_progress", "downloads"}
 )
 
-func factor(r *row, name string) float64 {
+func factorValue(r *row, name string) float64 {
 	switch name {
 	case "pages":
 		return float64(r.Pages)
@@ -103,7 +105,7 @@ func factor(r *row, name string) float64 {
 	return r.Requests
 }
 
-func response(r *row, name string) float64 {
+func responseValue(r *row, name string) float64 {
 	switch name {
 	case "freshness_mean":
 		return r.FreshnessMean
@@ -139,9 +141,9 @@ type correlation struct {
 	Significant string   `col:"significant"` // by Holm's correction for all lines at 5 %: of Pearson's, Spearman's, both or empty
 }
 
-// correlate makes the table of every factor that varies with every response,
+// correlationTable makes the table of every factor that varies with every response,
 // for all runs and for each variant.
-func correlate(variants []string, rows []row) []correlation {
+func correlationTable(variants []string, rows []row) []correlation {
 	var out []correlation
 	for _, v := range append([]string{"all"}, variants...) {
 		var some []*row
@@ -151,25 +153,25 @@ func correlate(variants []string, rows []row) []correlation {
 			}
 		}
 		for _, f := range factorNames {
-			x := column(some, f, factor)
-			if len(x) == 0 || constant(x) {
+			x := columnValues(some, f, factorValue)
+			if len(x) == 0 || isConstant(x) {
 				continue
 			}
 			for _, name := range responses {
-				y := column(some, name, response)
-				a, b := pearson(x, y), spearman(x, y)
-				out = append(out, correlation{Variant: v, Factor: f, Response: name, N: len(x), Pearson: finite(a.r), PearsonP: finite(a.p), Spearman: finite(b.r), SpearmanP: finite(b.p)})
+				y := columnValues(some, name, responseValue)
+				a, b := pearsonCorrelation(x, y), spearmanCorrelation(x, y)
+				out = append(out, correlation{Variant: v, Factor: f, Response: name, N: len(x), Pearson: finiteOrNil(a.r), PearsonP: finiteOrNil(a.p), Spearman: finiteOrNil(b.r), SpearmanP: finiteOrNil(b.p)})
 			}
 		}
 	}
-	mark(out, "linear", func(c *correlation) *float64 { return c.PearsonP })
-	mark(out, "rank", func(c *correlation) *float64 { return c.SpearmanP })
+	markSignificant(out, "linear", func(c *correlation) *float64 { return c.PearsonP })
+	markSignificant(out, "rank", func(c *correlation) *float64 { return c.SpearmanP })
 	return out
 }
 
-// mark applies Holm's step-down procedure: with m tests, the k-th smallest
+// markSignificant applies Holm's step-down procedure: with m tests, the k-th smallest
 // probability must be below .05/(m-k+1), and so all before it.
-func mark(cs []correlation, what string, p func(*correlation) *float64) {
+func markSignificant(cs []correlation, what string, p func(*correlation) *float64) {
 	var tests []int
 	for i := range cs {
 		if p(&cs[i]) != nil {
@@ -188,7 +190,7 @@ func mark(cs []correlation, what string, p func(*correlation) *float64) {
 	}
 }
 
-func column(rows []*row, name string, get func(*row, string) float64) []float64 {
+func columnValues(rows []*row, name string, get func(*row, string) float64) []float64 {
 	out := make([]float64, len(rows))
 	for i, r := range rows {
 		out[i] = get(r, name)
@@ -196,7 +198,7 @@ func column(rows []*row, name string, get func(*row, string) float64) []float64 
 	return out
 }
 
-func finite(v float64) *float64 {
+func finiteOrNil(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
 	}

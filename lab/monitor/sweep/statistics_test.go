@@ -59,13 +59,13 @@ func TestCorrelationsFromDefinitions(t *testing.T) {
 			}
 			return out
 		}
-		if constant(x) {
+		if isConstant(x) {
 			continue
 		}
 		for name, c := range map[string]struct {
 			got  link
 			want float64
-		}{"pearson": {pearson(x, y), byPairs(x, y)}, "spearman": {spearman(x, y), byPairs(byCount(x), byCount(y))}} {
+		}{"pearson": {pearsonCorrelation(x, y), byPairs(x, y)}, "spearman": {spearmanCorrelation(x, y), byPairs(byCount(x), byCount(y))}} {
 			nu := float64(n - 2)
 			p := tail(math.Abs(c.want)*math.Sqrt(nu/(1-c.want*c.want)), nu)
 			if math.Abs(c.got.r-c.want) > 1e-12 || math.Abs(c.got.p-p) > 1e-6 {
@@ -92,7 +92,7 @@ func TestHolm(t *testing.T) {
 			}
 			cs[i].PearsonP = &p
 		}
-		mark(cs, "linear", func(c *correlation) *float64 { return c.PearsonP })
+		markSignificant(cs, "linear", func(c *correlation) *float64 { return c.PearsonP })
 		any := false
 		for i := range cs {
 			adjusted := 0.
@@ -139,7 +139,7 @@ func TestPairedIntervalsCover(t *testing.T) {
 			a.replications, b.replications = append(a.replications, i), append(b.replications, replications-1-i)
 		}
 		slices.Reverse(b.freshness) // replications are paired by number, not by place
-		e, _, n := a.minus(&b)
+		e, _, n := a.pairedDifference(&b)
 		if n != replications {
 			t.Fatal(n)
 		}
@@ -166,7 +166,7 @@ func TestFrontsAreChains(t *testing.T) {
 		for i := range 2 + r.IntN(12) {
 			ws = append(ws, watched{fmt.Sprint(i), []float64{float64(r.IntN(8))}, []float64{float64(r.IntN(8))}, []int{0}})
 		}
-		ps := rank(1, ws)
+		ps := rankVariants(1, ws)
 		var chain func(i int) int
 		chain = func(i int) int {
 			longest := 0

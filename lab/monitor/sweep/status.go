@@ -181,8 +181,8 @@ func Ask(dir string, o Order) error {
 	return writeFile(filepath.Join(dir, controlName), []byte(o+"\n"))
 }
 
-// asked returns the order of a directory, empty if there is none.
-func asked(dir string) Order {
+// readOrder returns the order of a directory, empty if there is none.
+func readOrder(dir string) Order {
 	text, err := os.ReadFile(filepath.Join(dir, controlName))
 	if err != nil {
 		return ""

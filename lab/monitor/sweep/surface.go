@@ -8,10 +8,10 @@ import (
 	"github.com/freshet/freshet/lab/report"
 )
 
-// surfaces are maps of freshness and of volume over two factors, one a variant,
+// surfaceSections are maps of freshness and of volume over two factors, one a variant,
 // each number the mean over everything else; all maps of a section have the same
 // colours.
-func (r *Report) surfaces() []report.Section {
+func (r *Report) surfaceSections() []report.Section {
 	responses := []struct {
 		title, text, name, format string
 		unit                      float64
@@ -30,7 +30,7 @@ func (r *Report) surfaces() []report.Section {
 			maps := make([]*report.Map, len(r.plan.Variants))
 			low, high := math.Inf(1), math.Inf(-1)
 			for i, v := range r.plan.Variants {
-				maps[i] = r.surface(v, pair, what.name, what.unit)
+				maps[i] = r.surfaceMap(v, pair, what.name, what.unit)
 				maps[i].Log, maps[i].Format = what.log, what.format
 				for _, row := range maps[i].Values {
 					for _, x := range row {
@@ -58,7 +58,7 @@ func (r *Report) surfaces() []report.Section {
 // with each of the others that vary; if changes do not, the first two that do.
 func (r *Report) pairsOfFactors() [][2]string {
 	varies := func(f string) bool {
-		return slices.ContainsFunc(r.rows, func(w row) bool { return factor(&w, f) != factor(&r.rows[0], f) })
+		return slices.ContainsFunc(r.rows, func(w row) bool { return factorValue(&w, f) != factorValue(&r.rows[0], f) })
 	}
 	var others []string
 	for _, f := range []string{"pages", "requests", "time"} {
@@ -79,8 +79,8 @@ func (r *Report) pairsOfFactors() [][2]string {
 	return nil
 }
 
-// surface returns the means of a response of a variant over two factors.
-func (r *Report) surface(variant string, pair [2]string, name string, unit float64) *report.Map {
+// surfaceMap returns the means of a response of a variant over two factors.
+func (r *Report) surfaceMap(variant string, pair [2]string, name string, unit float64) *report.Map {
 	type at struct{ down, across float64 }
 	sum, n := map[at]float64{}, map[at]float64{}
 	var down, over []float64
@@ -89,11 +89,11 @@ func (r *Report) surface(variant string, pair [2]string, name string, unit float
 		if w.Variant != variant {
 			continue
 		}
-		k := at{factor(w, pair[0]), factor(w, pair[1])}
+		k := at{factorValue(w, pair[0]), factorValue(w, pair[1])}
 		if n[k]++; n[k] == 1 {
 			down, over = append(down, k.down), append(over, k.across)
 		}
-		sum[k] += response(w, name) / unit
+		sum[k] += responseValue(w, name) / unit
 	}
 	m := &report.Map{Down: pair[0], Across: pair[1]}
 	levels := func(vs []float64) ([]float64, []string) {
@@ -101,7 +101,7 @@ func (r *Report) surface(variant string, pair [2]string, name string, unit float
 		vs = slices.Compact(vs)
 		var names []string
 		for _, v := range vs {
-			names = append(names, plain(v))
+			names = append(names, formatPlain(v))
 		}
 		return vs, names
 	}

@@ -35,7 +35,7 @@ func ParseCell(s string) (Cell, error) {
 	return c, nil
 }
 
-func (c Cell) holds(j Job) bool { return c.Of == 0 || (j.Number+j.Number/c.Of)%c.Of == c.Index-1 }
+func (c Cell) holdsJob(j Job) bool { return c.Of == 0 || (j.Number+j.Number/c.Of)%c.Of == c.Index-1 }
 
 // Config says how a plan is run.
 type Config struct {
@@ -67,48 +67,48 @@ type Summary struct {
 // Do runs what is not there yet. When the context ends, runs under way are
 // given up, those that ended are kept, and the error is the context's.
 func (p *Plan) Do(ctx context.Context, c Config) (*Summary, error) {
-	if err := claim(c.Dir, c.Text); err != nil {
+	if err := claimDirectory(c.Dir, c.Text); err != nil {
 		return nil, err
 	}
 	if c.Watch == nil {
-		return p.sweep(ctx, c)
+		return p.runSweep(ctx, c)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := c.Watch.begin(c.Dir, p, c.Cell, cancel); err != nil {
+	if err := c.Watch.beginSweep(c.Dir, p, c.Cell, cancel); err != nil {
 		return nil, err
 	}
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.Watch.follow(following)
+		c.Watch.followOrders(following)
 	}()
-	sum, err := p.sweep(ctx, c)
+	sum, err := p.runSweep(ctx, c)
 	stop()
 	<-ended
-	return sum, errors.Join(err, c.Watch.end(err))
+	return sum, errors.Join(err, c.Watch.endSweep(err))
 }
 
-// sweep finds what is there and runs the rest.
-func (p *Plan) sweep(ctx context.Context, c Config) (*Summary, error) {
+// runSweep finds what is there and runs the rest.
+func (p *Plan) runSweep(ctx context.Context, c Config) (*Summary, error) {
 	began := time.Now()
 	sum := &Summary{}
 	var todo []Job
 	var done, total int64
 	for _, j := range p.Jobs() {
-		if !c.Cell.holds(j) {
+		if !c.Cell.holdsJob(j) {
 			continue
 		}
 		sum.Runs++
-		total += j.weight()
-		r, err := load(c.Dir, j)
+		total += j.jobWeight()
+		r, err := loadResult(c.Dir, j)
 		switch {
 		case err == nil:
 			sum.Kept++
-			done += j.weight()
+			done += j.jobWeight()
 			if c.Watch != nil {
-				c.Watch.count(r, false)
+				c.Watch.countRun(r, false)
 			}
 			continue
 		case errors.Is(err, ErrDamaged):
@@ -122,15 +122,15 @@ func (p *Plan) sweep(ctx context.Context, c Config) (*Summary, error) {
 		todo = append(todo, j)
 	}
 	if c.Watch != nil {
-		c.Watch.work(done, total, sum.Runs, true)
+		c.Watch.reportWork(done, total, sum.Runs, true)
 	}
-	err := p.run(ctx, c, todo, sum, done, total)
+	err := p.runJobs(ctx, c, todo, sum, done, total)
 	sum.Seconds = time.Since(began).Seconds()
 	return sum, err
 }
 
-// run works through the jobs on all workers.
-func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done, total int64) error {
+// runJobs works through the jobs on all workers.
+func (p *Plan) runJobs(ctx context.Context, c Config, todo []Job, sum *Summary, done, total int64) error {
 	workers := c.Workers
 	if workers < 1 {
 		workers = runtime.GOMAXPROCS(0)
@@ -154,24 +154,24 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 		g.Go(func() error {
 			for j := range jobs {
 				if c.Watch != nil {
-					if err := c.Watch.wait(ctx); err != nil {
+					if err := c.Watch.waitWhilePaused(ctx); err != nil {
 						return err
 					}
 				}
-				r, err := p.simulate(ctx, j, fields)
+				r, err := p.simulateJob(ctx, j, fields)
 				if err != nil {
 					return fmt.Errorf("field %d, %s, replication %d: %w", j.Factors.Field, j.Variant, j.Replication, err)
 				}
-				if err := save(j.Path(c.Dir), r); err != nil {
+				if err := saveResult(j.Path(c.Dir), r); err != nil {
 					return err
 				}
 				mu.Lock()
 				sum.Ran++
 				sum.Events += r.Events
-				done += j.weight()
+				done += j.jobWeight()
 				if c.Watch != nil {
-					c.Watch.count(r, true)
-					c.Watch.work(done, total, sum.Runs, false)
+					c.Watch.countRun(r, true)
+					c.Watch.reportWork(done, total, sum.Runs, false)
 				}
 				if c.Progress != nil {
 					c.Progress(done, total, fmt.Sprintf("%d of %d runs; field %d %s: %.2f %% fresh", sum.Kept+sum.Ran, sum.Runs, r.Field, r.Variant, r.FreshnessMean))
@@ -184,20 +184,20 @@ func (p *Plan) run(ctx context.Context, c Config, todo []Job, sum *Summary, done
 	return g.Wait()
 }
 
-// weight is about what a job takes, for the time left. Variants differ too, but
+// jobWeight is about what a job takes, for the time left. Variants differ too, but
 // they take turns.
-func (j Job) weight() int64 {
+func (j Job) jobWeight() int64 {
 	n := float64(j.Factors.Pages)
 	return int64(n*(j.Factors.Changes+j.Factors.Requests/8)) + int64(j.Factors.Time/2) + 1
 }
 
-// simulate runs one job.
-func (p *Plan) simulate(ctx context.Context, j Job, fields *shelf) (*Run, error) {
-	f, factors, err := p.field(j, fields)
+// simulateJob runs one job.
+func (p *Plan) simulateJob(ctx context.Context, j Job, fields *shelf) (*Run, error) {
+	f, factors, err := p.jobField(j, fields)
 	if err != nil {
 		return nil, err
 	}
-	defer fields.done(j.Factors.File)
+	defer fields.releaseHistory(j.Factors.File)
 	res, err := monitor.Run(ctx, monitor.Config{
 		Field: f, Variant: j.variant, Warmup: p.Warmup,
 		Seed: p.Seed, Number: j.Factors.Field, Replication: j.Replication,
@@ -208,17 +208,17 @@ func (p *Plan) simulate(ctx context.Context, j Job, fields *shelf) (*Run, error)
 	return &Run{Factors: factors, Variant: j.Variant, Replication: j.Replication, Result: *res, Series: res.Series}, nil
 }
 
-// field makes or reads a job's field and says what its factors are.
-func (p *Plan) field(j Job, fields *shelf) (field.Field, Factors, error) {
+// jobField makes or reads a job's field and says what its factors are.
+func (p *Plan) jobField(j Job, fields *shelf) (field.Field, Factors, error) {
 	if j.Factors.File == "" {
-		s, err := p.spec(j.Factors, j.Replication)
+		s, err := p.fieldSpec(j.Factors, j.Replication)
 		if err != nil {
 			return nil, Factors{}, err
 		}
 		f, err := field.New(s)
 		return f, j.Factors, err
 	}
-	h, err := fields.get(j.Factors.File)
+	h, err := fields.getHistory(j.Factors.File)
 	if err != nil {
 		return nil, Factors{}, err
 	}

@@ -45,7 +45,7 @@ func content(t *testing.T, p *Plan, dir string) []Run {
 	t.Helper()
 	var out []Run
 	for _, j := range p.Jobs() {
-		r, err := load(dir, j)
+		r, err := loadResult(dir, j)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -263,14 +263,14 @@ func FuzzLoad(f *testing.F) {
 		f.Fatal(err)
 	}
 	j := p.Jobs()[0]
-	if err := claim(dir, []byte(small)); err != nil {
+	if err := claimDirectory(dir, []byte(small)); err != nil {
 		f.Fatal(err)
 	}
-	r, err := p.simulate(f.Context(), j, newShelf("", nil))
+	r, err := p.simulateJob(f.Context(), j, newShelf("", nil))
 	if err != nil {
 		f.Fatal(err)
 	}
-	if err := save(j.Path(dir), r); err != nil {
+	if err := saveResult(j.Path(dir), r); err != nil {
 		f.Fatal(err)
 	}
 	good, err := os.ReadFile(j.Path(dir))
@@ -283,13 +283,13 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte(`{"sha256":"","run":null}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
-		must(t, claim(dir, []byte(small)))
+		must(t, claimDirectory(dir, []byte(small)))
 		must(t, os.WriteFile(j.Path(dir), text, 0o600))
-		got, err := load(dir, j)
+		got, err := loadResult(dir, j)
 		switch {
 		case err != nil && !errors.Is(err, ErrDamaged):
 			t.Errorf("neither read nor damaged: %v", err)
-		case err == nil && (got.Variant != j.Variant || !got.of(j.Factors)):
+		case err == nil && (got.Variant != j.Variant || !got.isRunOf(j.Factors)):
 			t.Errorf("read as of another run: %+v", got)
 		}
 	})

@@ -49,7 +49,7 @@ type row struct {
 	File          string  `col:"file" parquet:"file,dict"`
 }
 
-func rowOf(r *Run) row {
+func rowOfRun(r *Run) row {
 	cycles := make([]string, len(r.Cycles))
 	for i, v := range r.Cycles {
 		cycles[i] = strconv.FormatFloat(v, 'f', 4, 64)
@@ -76,7 +76,7 @@ func csvOf[T any](rows []T) ([]byte, error) {
 	for k := range rows {
 		v := reflect.ValueOf(&rows[k]).Elem()
 		for i := range line {
-			line[i] = cell(v.Field(i))
+			line[i] = formatCell(v.Field(i))
 		}
 		_ = w.Write(line)
 	}
@@ -84,8 +84,8 @@ func csvOf[T any](rows []T) ([]byte, error) {
 	return buf.Bytes(), w.Error()
 }
 
-// cell prints a value; nil is empty.
-func cell(v reflect.Value) string {
+// formatCell prints a value; nil is empty.
+func formatCell(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
 			return ""

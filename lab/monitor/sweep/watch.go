@@ -36,11 +36,11 @@ const lately = 30
 func (w *Watch) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.snapshot()
+	return w.copyStatus()
 }
 
-// snapshot copies the status; w is locked.
-func (w *Watch) snapshot() Status {
+// copyStatus copies the status; w is locked.
+func (w *Watch) copyStatus() Status {
 	s := w.status
 	s.Variants, s.Latest = slices.Clone(s.Variants), slices.Clone(s.Latest)
 	s.Updated = time.Now()
@@ -54,15 +54,15 @@ func (w *Watch) snapshot() Status {
 	return s
 }
 
-// begin takes over a sweep whose context can be ended. An order of earlier is
+// beginSweep takes over a sweep whose context can be ended. An order of earlier is
 // forgotten, but for a pause that other cells obey just now.
-func (w *Watch) begin(dir string, p *Plan, cell Cell, cancel context.CancelFunc) error {
+func (w *Watch) beginSweep(dir string, p *Plan, cell Cell, cancel context.CancelFunc) error {
 	others, err := Statuses(dir)
 	if err != nil {
 		return err
 	}
 	obeyed := slices.ContainsFunc(others, func(s Status) bool { return s.State.Live() && s.Cell != cell.String() })
-	if o := asked(dir); o != "" && (o != Pause || !obeyed) {
+	if o := readOrder(dir); o != "" && (o != Pause || !obeyed) {
 		if err := os.Remove(filepath.Join(dir, controlName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -78,8 +78,8 @@ func (w *Watch) begin(dir string, p *Plan, cell Cell, cancel context.CancelFunc)
 	return nil
 }
 
-// count adds a run that was there, or has ended now.
-func (w *Watch) count(r *Run, now bool) {
+// countRun adds a run that was there, or has ended now.
+func (w *Watch) countRun(r *Run, now bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.status.Runs++
@@ -103,9 +103,9 @@ func (w *Watch) count(r *Run, now bool) {
 	}
 }
 
-// work says how much is done, of how many runs; first is the call before any
+// reportWork says how much is done, of how many runs; first is the call before any
 // run is begun.
-func (w *Watch) work(done, total int64, of int, first bool) {
+func (w *Watch) reportWork(done, total int64, of int, first bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.status.Done, w.status.Of = 1, of
@@ -117,15 +117,15 @@ func (w *Watch) work(done, total int64, of int, first bool) {
 	}
 }
 
-// follow obeys the orders of the directory and writes the status there until the
+// followOrders obeys the orders of the directory and writes the status there until the
 // context ends.
-func (w *Watch) follow(ctx context.Context) {
+func (w *Watch) followOrders(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; ; n++ {
-		w.obey(asked(w.dir))
+		w.obeyOrder(readOrder(w.dir))
 		if n%2 == 0 {
-			_ = w.tell() // whoever watches sees that it is old; the results are what counts
+			_ = w.writeStatus() // whoever watches sees that it is old; the results are what counts
 		}
 		select {
 		case <-ctx.Done():
@@ -135,17 +135,17 @@ func (w *Watch) follow(ctx context.Context) {
 	}
 }
 
-// tell writes the status file.
-func (w *Watch) tell() error {
+// writeStatus writes the status file.
+func (w *Watch) writeStatus() error {
 	text, err := json.Marshal(w.Status())
 	if err != nil {
 		return err
 	}
-	return replace(statusPath(w.dir, w.cell), append(text, '\n'), false)
+	return replaceFile(statusPath(w.dir, w.cell), append(text, '\n'), false)
 }
 
-// end tells how it ended.
-func (w *Watch) end(err error) error {
+// endSweep tells how it ended.
+func (w *Watch) endSweep(err error) error {
 	w.mu.Lock()
 	switch {
 	case err == nil:
@@ -156,11 +156,11 @@ func (w *Watch) end(err error) error {
 		w.status.State, w.status.Problem = Failed, err.Error()
 	}
 	w.mu.Unlock()
-	return w.tell()
+	return w.writeStatus()
 }
 
-// obey does what was asked.
-func (w *Watch) obey(o Order) {
+// obeyOrder does what was asked.
+func (w *Watch) obeyOrder(o Order) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -177,13 +177,13 @@ func (w *Watch) obey(o Order) {
 	}
 }
 
-// ask does what is asked in this process, and lets the other cells of the
+// requestOrder does what is asked in this process, and lets the other cells of the
 // directory know.
-func (w *Watch) ask(o Order) error {
+func (w *Watch) requestOrder(o Order) error {
 	w.mu.Lock()
 	dir := w.dir
 	w.mu.Unlock()
-	w.obey(o)
+	w.obeyOrder(o)
 	if dir == "" {
 		return nil
 	}
@@ -197,8 +197,8 @@ func (w *Watch) Stopped() bool {
 	return w.stopped
 }
 
-// wait returns when the sweep is not paused, or with the context's error.
-func (w *Watch) wait(ctx context.Context) error {
+// waitWhilePaused returns when the sweep is not paused, or with the context's error.
+func (w *Watch) waitWhilePaused(ctx context.Context) error {
 	for {
 		w.mu.Lock()
 		paused, resumed := w.status.State == Paused, w.resumed

@@ -21,8 +21,8 @@ func TestWatchPage(t *testing.T) {
 	w := &Watch{}
 	p := mustPlan(t, small)
 	dir := t.TempDir()
-	must(t, claim(dir, []byte(small)))
-	must(t, w.begin(dir, p, Cell{}, cancel))
+	must(t, claimDirectory(dir, []byte(small)))
+	must(t, w.beginSweep(dir, p, Cell{}, cancel))
 	ask := func(method, path string, change func(*http.Request)) (int, string) {
 		r := httptest.NewRequest(method, path, nil)
 		r.RemoteAddr, r.Host = "127.0.0.1:5", "127.0.0.1:8090"
@@ -33,17 +33,17 @@ func TestWatchPage(t *testing.T) {
 		w.ServeHTTP(rec, r)
 		return rec.Code, rec.Body.String()
 	}
-	w.work(1, 4, 4, true)
-	w.count(&Run{Factors: Factors{Field: 3, Pages: 9}, Variant: "plain:1 <b>"}, true)
+	w.reportWork(1, 4, 4, true)
+	w.countRun(&Run{Factors: Factors{Field: 3, Pages: 9}, Variant: "plain:1 <b>"}, true)
 	if code, s := ask("GET", "/", nil); code != 200 || !strings.Contains(s, `value="0.25"`) || !strings.Contains(s, "&lt;b&gt;") {
 		t.Errorf("page: %d %s", code, s)
 	}
-	if err := w.wait(ctx); err != nil {
+	if err := w.waitWhilePaused(ctx); err != nil {
 		t.Error(err)
 	}
 	ask("POST", "/pause", nil)
 	waited := make(chan error, 1)
-	go func() { waited <- w.wait(ctx) }()
+	go func() { waited <- w.waitWhilePaused(ctx) }()
 	select {
 	case <-waited:
 		t.Fatal("went on while paused")
@@ -53,7 +53,7 @@ func TestWatchPage(t *testing.T) {
 	if _, s := ask("GET", "/status", nil); json.Unmarshal([]byte(s), &st) != nil || st.State != Paused || st.Runs != 1 || st.Of != 4 {
 		t.Errorf("status %s", s)
 	}
-	if asked(dir) != Pause {
+	if readOrder(dir) != Pause {
 		t.Error("the other cells are not told")
 	}
 	for name, change := range map[string]func(*http.Request){
@@ -70,7 +70,7 @@ func TestWatchPage(t *testing.T) {
 		t.Error(err)
 	}
 	ask("POST", "/pause", nil)
-	go func() { waited <- w.wait(ctx) }()
+	go func() { waited <- w.waitWhilePaused(ctx) }()
 	ask("POST", "/stop", nil)
 	if err := <-waited; !errors.Is(err, context.Canceled) || !w.Stopped() {
 		t.Errorf("stopped while paused: %v", err)

@@ -23,7 +23,7 @@ var watchPage = template.Must(template.New("watch").Funcs(template.FuncMap{"cloc
 // ServeHTTP shows the sweep to browsers of this machine: GET / is the page, GET
 // /status JSON, POST /pause, /resume and /stop do what they say.
 func (w *Watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	if !local(r) {
+	if !isLocalRequest(r) {
 		http.Error(rw, "from this machine only", http.StatusForbidden)
 		return
 	}
@@ -36,7 +36,7 @@ func (w *Watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(w.Status())
 	case "POST /pause", "POST /resume", "POST /stop":
-		if err := w.ask(Order(r.URL.Path[1:])); err != nil {
+		if err := w.requestOrder(Order(r.URL.Path[1:])); err != nil {
 			http.Error(rw, err.Error(), http.StatusInternalServerError)
 			return
 		}
@@ -46,9 +46,9 @@ func (w *Watch) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// local reports whether a request comes from this machine, by its address and by
+// isLocalRequest reports whether a request comes from this machine, by its address and by
 // the name that was asked for, and not from a foreign page.
-func local(r *http.Request) bool {
+func isLocalRequest(r *http.Request) bool {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !peer.Addr().Unmap().IsLoopback() {
 		return false
