@@ -23,9 +23,9 @@ type answer struct {
 	ended time.Time // when the last bytes of a body were sent; zero without a body
 }
 
-func (a *answer) write() {
+func (a *answer) writeReply() {
 	r := &a.v.r
-	if r.Delay > 0 && !a.sleep(r.Delay) || r.Cut < 0 {
+	if r.Delay > 0 && !a.sleepServer(r.Delay) || r.Cut < 0 {
 		a.reset = true
 		return
 	}
@@ -39,21 +39,21 @@ func (a *answer) write() {
 	if r.Retry > 0 {
 		h.Set("Retry-After", strconv.Itoa(r.Retry))
 	}
-	if r.Status == http.StatusOK && a.unchanged(h) {
+	if r.Status == http.StatusOK && a.isNotModified(h) {
 		a.rec.Status = http.StatusNotModified
 		a.rw.WriteHeader(a.rec.Status)
 		return
 	}
 	a.rec.Status = r.Status
 	if r.Bomb > 0 {
-		a.bomb(h)
+		a.sendBomb(h)
 		return
 	}
-	a.body(h)
+	a.writeBody(h)
 }
 
-// sleep waits for a time of the clock; false if robot or server left.
-func (a *answer) sleep(d time.Duration) bool {
+// sleepServer waits for a time of the clock; false if robot or server left.
+func (a *answer) sleepServer(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -64,9 +64,9 @@ func (a *answer) sleep(d time.Duration) bool {
 	}
 }
 
-// unchanged sets the validators and reports whether the robot's conditions say
+// isNotModified sets the validators and reports whether the robot's conditions say
 // that it has this version (RFC 9110, 13.2.2: If-None-Match goes first).
-func (a *answer) unchanged(h http.Header) bool {
+func (a *answer) isNotModified(h http.Header) bool {
 	val := a.v.r.Validator
 	none, since := a.req.Header["If-None-Match"], a.req.Header["If-Modified-Since"]
 	a.rec.Conditional = len(none) > 0 || len(since) > 0
@@ -76,14 +76,14 @@ func (a *answer) unchanged(h http.Header) bool {
 	}
 	var modified time.Time
 	if val.Dated {
-		modified = a.s.modified(val.Modified)
+		modified = a.s.lastModified(val.Modified)
 		h["Last-Modified"] = []string{modified.Format(http.TimeFormat)}
 	}
 	switch {
 	case val.Deaf:
 		return false
 	case len(none) > 0:
-		return tag != "" && matches(none, tag)
+		return tag != "" && matchesETag(none, tag)
 	case len(since) > 0 && val.Dated:
 		t, err := http.ParseTime(since[0])
 		return err == nil && !modified.After(t)
@@ -91,14 +91,14 @@ func (a *answer) unchanged(h http.Header) bool {
 	return false
 }
 
-// modified returns the Last-Modified date of a time of the web.
-func (s *Server) modified(t float64) time.Time {
+// lastModified returns the Last-Modified date of a time of the web.
+func (s *Server) lastModified(t float64) time.Time {
 	return s.Clock(t).UTC().Truncate(time.Second)
 }
 
-// matches reports whether an If-None-Match field holds a tag, by the weak
+// matchesETag reports whether an If-None-Match field holds a tag, by the weak
 // comparison; the suffix of a coding (see coding) is not part of it.
-func matches(fields []string, tag string) bool {
+func matchesETag(fields []string, tag string) bool {
 	for _, f := range fields {
 		for part := range strings.SplitSeq(f, ",") {
 			part = strings.TrimPrefix(strings.TrimSpace(part), "W/")
@@ -113,40 +113,40 @@ func matches(fields []string, tag string) bool {
 // codedLeast is the least body that is worth a coding.
 const codedLeast = 256
 
-// body sends header and body.
-func (a *answer) body(h http.Header) {
+// writeBody sends header and body.
+func (a *answer) writeBody(h http.Header) {
 	r := &a.v.r
 	if r.Type != "" {
-		h["Content-Type"] = []string{contentType(r)}
+		h["Content-Type"] = []string{contentTypeOf(r)}
 	}
-	body := a.s.body(a.v)
+	body := a.s.replyBody(a.v)
 	if r.Encoding != "" {
-		body = encode(body, r.Encoding)
+		body = encodeCharset(body, r.Encoding)
 	}
 	if r.Status == http.StatusOK {
 		h["Accept-Ranges"] = []string{"bytes"}
-		if rg := a.req.Header.Get("Range"); rg != "" && a.ranged(h, rg, body) {
+		if rg := a.req.Header.Get("Range"); rg != "" && a.writeRange(h, rg, body) {
 			return
 		}
 	}
 	if accept := a.req.Header["Accept-Encoding"]; len(accept) > 0 && len(body) >= codedLeast && strings.HasPrefix(r.Type, "text/") {
 		h["Vary"] = []string{"Accept-Encoding"}
-		if name := coding(accept[0]); name != "" {
-			c := a.s.coders.get(name)
-			defer a.s.coders.put(name, c)
-			body = c.encode(body)
+		if name := negotiateCoding(accept[0]); name != "" {
+			c := a.s.coders.getCoder(name)
+			defer a.s.coders.putCoder(name, c)
+			body = c.encodeBody(body)
 			h["Content-Encoding"] = []string{name}
 			if tag := h["Etag"]; tag != nil {
 				tag[0] = tag[0][:len(tag[0])-1] + "-" + name[:1] + `"` // another representation, another strong tag
 			}
 		}
 	}
-	a.send(h, body)
+	a.sendBody(h, body)
 }
 
-// ranged answers a Range field of one range of bytes with 206 or 416; false for
+// writeRange answers a Range field of one range of bytes with 206 or 416; false for
 // what a server may ignore: several ranges, other units, a stale If-Range.
-func (a *answer) ranged(h http.Header, field string, body []byte) bool {
+func (a *answer) writeRange(h http.Header, field string, body []byte) bool {
 	if cond := a.req.Header.Get("If-Range"); cond != "" && cond != h.Get("Etag") && cond != h.Get("Last-Modified") {
 		return false
 	}
@@ -169,18 +169,18 @@ func (a *answer) ranged(h http.Header, field string, body []byte) bool {
 	if first >= size {
 		a.rec.Status = http.StatusRequestedRangeNotSatisfiable
 		h["Content-Range"] = []string{"bytes */" + strconv.FormatUint(size, 10)}
-		a.send(h, nil)
+		a.sendBody(h, nil)
 		return true
 	}
 	last = min(last, size-1)
 	a.rec.Status = http.StatusPartialContent
 	h["Content-Range"] = []string{"bytes " + strconv.FormatUint(first, 10) + "-" + strconv.FormatUint(last, 10) + "/" + strconv.FormatUint(size, 10)}
-	a.send(h, body[first:last+1])
+	a.sendBody(h, body[first:last+1])
 	return true
 }
 
-// send writes header and body, at the reply's rate and up to its cut.
-func (a *answer) send(h http.Header, body []byte) {
+// sendBody writes header and body, at the reply's rate and up to its cut.
+func (a *answer) sendBody(h http.Header, body []byte) {
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	a.rw.WriteHeader(a.rec.Status)
 	if a.req.Method == http.MethodHead {
@@ -192,9 +192,9 @@ func (a *answer) send(h http.Header, body []byte) {
 		a.reset = true
 	}
 	if r.Rate > 0 {
-		a.drip(body, r.Rate)
+		a.dripBody(body, r.Rate)
 	} else {
-		_ = a.deliver(body)
+		_ = a.deliverPiece(body)
 	}
 	if a.reset {
 		_ = http.NewResponseController(a.rw).Flush() // so that what is not cut arrives
@@ -205,10 +205,10 @@ func (a *answer) send(h http.Header, body []byte) {
 // fits into the server's buffers together with the header.
 const lastBytes = 512
 
-// deliver writes a piece of the body. It notes the time before the last bytes leave: as
+// deliverPiece writes a piece of the body. It notes the time before the last bytes leave: as
 // soon as the robot has them it may send its next request, long before this handler
 // runs again on a busy machine.
-func (a *answer) deliver(b []byte) error {
+func (a *answer) deliverPiece(b []byte) error {
 	split := max(0, len(b)-lastBytes)
 	if split > 0 {
 		n, err := a.rw.Write(b[:split])
@@ -226,29 +226,29 @@ func (a *answer) deliver(b []byte) error {
 // dripPause is the time between two pieces of a slow body.
 const dripPause = 50 * time.Millisecond
 
-// drip writes a body at a rate in bytes per second.
-func (a *answer) drip(body []byte, rate float64) {
+// dripBody writes a body at a rate in bytes per second.
+func (a *answer) dripBody(body []byte, rate float64) {
 	ctl := http.NewResponseController(a.rw)
 	owed := 0.
 	for len(body) > 0 {
 		owed += rate * dripPause.Seconds()
 		if n := min(int(owed), len(body)); n > 0 {
 			owed -= float64(n)
-			if a.deliver(body[:n]) != nil || ctl.Flush() != nil {
+			if a.deliverPiece(body[:n]) != nil || ctl.Flush() != nil {
 				return
 			}
 			body = body[n:]
 		}
-		if len(body) > 0 && !a.sleep(dripPause) {
+		if len(body) > 0 && !a.sleepServer(dripPause) {
 			return
 		}
 	}
 }
 
-// bomb sends a gzip bomb: the same member of zeros again and again, so that it
+// sendBomb sends a gzip bomb: the same member of zeros again and again, so that it
 // costs this side nothing.
-func (a *answer) bomb(h http.Header) {
-	member := a.s.coders.zeros()
+func (a *answer) sendBomb(h http.Header) {
+	member := a.s.coders.gzipZeros()
 	n := (a.v.r.Bomb + zerosSize - 1) / zerosSize
 	h["Content-Type"] = []string{"text/html"}
 	h["Content-Encoding"] = []string{"gzip"}
@@ -258,15 +258,15 @@ func (a *answer) bomb(h http.Header) {
 		return
 	}
 	for range n {
-		if a.deliver(member) != nil {
+		if a.deliverPiece(member) != nil {
 			return
 		}
 	}
 }
 
-// abort breaks the connection: a reset over plain HTTP/1, else as hard as the
+// abortConnection breaks the connection: a reset over plain HTTP/1, else as hard as the
 // protocol allows. It is the last act of a handler.
-func (a *answer) abort() {
+func (a *answer) abortConnection() {
 	conn, _, err := http.NewResponseController(a.rw).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler) // HTTP/2: a reset of the stream
@@ -277,9 +277,9 @@ func (a *answer) abort() {
 	_ = conn.Close()
 }
 
-// encode turns UTF-8 into another charset; letters that it lacks become
+// encodeCharset turns UTF-8 into another charset; letters that it lacks become
 // character references, as browsers do in forms.
-func encode(body []byte, charset string) []byte {
+func encodeCharset(body []byte, charset string) []byte {
 	e, err := htmlindex.Get(charset)
 	if err != nil {
 		return body
@@ -291,7 +291,7 @@ func encode(body []byte, charset string) []byte {
 	return out
 }
 
-func contentType(r *behaviour.Reply) string {
+func contentTypeOf(r *behaviour.Reply) string {
 	if r.Charset == "" {
 		return r.Type
 	}

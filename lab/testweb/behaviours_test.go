@@ -340,7 +340,7 @@ func TestCopies(t *testing.T) {
 		same, all := 0, 0
 		for p := range w.Pages() {
 			host := w.layout.Host(p)
-			v := w.visit(host, w.HostName(host), origin{scheme: "http"}, w.URL(p)[len("http://")+len(w.HostName(host)):], "", 0)
+			v := w.answerVisit(host, w.HostName(host), origin{scheme: "http"}, w.URL(p)[len("http://")+len(w.HostName(host)):], "", 0)
 			if v.r.CopyOf > 0 {
 				base, _ := w.TextKey(uint64(v.r.CopyOf - 1))
 				if v.r.Page.Base != base || v.r.Similarity != want {
@@ -355,7 +355,7 @@ func TestCopies(t *testing.T) {
 					}
 				}
 			}
-			w.release(v)
+			w.releaseVisit(v)
 		}
 		if got := float64(same) / float64(all); all < 2000 || got < want-.05 || got > want+.05 {
 			t.Errorf("%s: %.3f of %d sentences are the original's, want %.2f", yaml, got, all, want)
@@ -467,9 +467,9 @@ func TestBehavioursArePure(t *testing.T) {
 	b.Begin(*a.start.Load())
 	ask := func(w *Web, p uint64, now float64) (behaviour.Reply, string) {
 		host := w.layout.Host(p)
-		v := w.visit(host, w.HostName(host), origin{scheme: "http"}, w.URL(p)[len("http://")+len(w.HostName(host)):], "", now)
-		defer w.release(v)
-		r, body := v.r, string(w.body(v))
+		v := w.answerVisit(host, w.HostName(host), origin{scheme: "http"}, w.URL(p)[len("http://")+len(w.HostName(host)):], "", now)
+		defer w.releaseVisit(v)
+		r, body := v.r, string(w.replyBody(v))
 		r.Page, r.Body = nil, nil
 		return r, body
 	}

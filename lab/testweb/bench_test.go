@@ -156,9 +156,9 @@ func BenchmarkReply(b *testing.B) {
 		page := i * 0x9e3779b97f4a7c15 >> 22
 		host := w.layout.Host(page)
 		first, _ := w.layout.Span(host)
-		v := w.visit(host, "www.example.cz", origin{scheme: "http"}, documentPath(page-first), "", 1)
-		b.SetBytes(int64(len(w.body(v))))
-		w.release(v)
+		v := w.answerVisit(host, "www.example.cz", origin{scheme: "http"}, documentPath(page-first), "", 1)
+		b.SetBytes(int64(len(w.replyBody(v))))
+		w.releaseVisit(v)
 	}
 }
 

@@ -72,14 +72,14 @@ func (a *authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.der})
 }
 
-// certificate returns the certificate of a name with a fault.
-func (a *authority) certificate(k leafKey) (*tls.Certificate, error) {
+// certificateFor returns the certificate of a name with a fault.
+func (a *authority) certificateFor(k leafKey) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.cache[k]; c != nil {
 		return c, nil
 	}
-	c, err := a.mint(k)
+	c, err := a.mintCertificate(k)
 	if err != nil {
 		return nil, fmt.Errorf("test web: certificate of %s: %w", k.name, err)
 	}
@@ -93,7 +93,7 @@ func (a *authority) certificate(k leafKey) (*tls.Certificate, error) {
 	return c, nil
 }
 
-func (a *authority) mint(k leafKey) (*tls.Certificate, error) {
+func (a *authority) mintCertificate(k leafKey) (*tls.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
 	if err != nil {
 		return nil, err
@@ -135,13 +135,13 @@ func (s *Server) tlsConfig() *tls.Config {
 			}
 			host, ok := s.Host(dns)
 			if !ok {
-				return s.ca.certificate(leafKey{name: dns})
+				return s.ca.certificateFor(leafKey{name: dns})
 			}
 			fault := s.tlsFault(host)
 			if fault == behaviour.TLSRefused {
 				return nil, fmt.Errorf("%s refuses TLS, as configured", dns)
 			}
-			return s.ca.certificate(leafKey{dns, fault})
+			return s.ca.certificateFor(leafKey{dns, fault})
 		},
 	}
 }

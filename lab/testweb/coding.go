@@ -11,9 +11,9 @@ import (
 	"golang.org/x/text/encoding"
 )
 
-// coding chooses a content coding from an Accept-Encoding field: br before gzip
+// negotiateCoding chooses a content coding from an Accept-Encoding field: br before gzip
 // before none. Weights matter only where they are 0, as in most servers.
-func coding(accept string) string {
+func negotiateCoding(accept string) string {
 	best := ""
 	for part := range strings.SplitSeq(accept, ",") {
 		name, params, _ := strings.Cut(part, ";")
@@ -39,8 +39,8 @@ type coder struct {
 	out bytes.Buffer
 }
 
-// encode returns the coded body, valid until the next call.
-func (c *coder) encode(body []byte) []byte {
+// encodeBody returns the coded body, valid until the next call.
+func (c *coder) encodeBody(body []byte) []byte {
 	c.out.Reset()
 	c.w.Reset(&c.out)
 	// A bytes.Buffer takes everything.
@@ -56,7 +56,7 @@ type coders struct {
 	member   []byte
 }
 
-func (p *coders) get(name string) *coder {
+func (p *coders) getCoder(name string) *coder {
 	if name == "br" {
 		if c, ok := p.br.Get().(*coder); ok {
 			return c
@@ -70,7 +70,7 @@ func (p *coders) get(name string) *coder {
 	return &coder{w: w}
 }
 
-func (p *coders) put(name string, c *coder) {
+func (p *coders) putCoder(name string, c *coder) {
 	if name == "br" {
 		p.br.Put(c)
 	} else {
@@ -81,8 +81,8 @@ func (p *coders) put(name string, c *coder) {
 // zerosSize is the number of zero bytes in a member of a gzip bomb.
 const zerosSize = 16 << 20
 
-// zeros returns a gzip member of zerosSize zero bytes, a thousandth as long.
-func (p *coders) zeros() []byte {
+// gzipZeros returns a gzip member of zerosSize zero bytes, a thousandth as long.
+func (p *coders) gzipZeros() []byte {
 	p.once.Do(func() {
 		var out bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)

@@ -40,7 +40,7 @@ func ReadEdges(r io.Reader) (*Stored, error) {
 		if text == "" || text[0] == '#' {
 			continue
 		}
-		u, v, err := edge(text)
+		u, v, err := parseEdgeLine(text)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", line, err)
 		}
@@ -68,8 +68,8 @@ func ReadEdges(r io.Reader) (*Stored, error) {
 	return g, nil
 }
 
-// edge reads two page numbers.
-func edge(text string) (u, v uint32, err error) {
+// parseEdgeLine reads two page numbers.
+func parseEdgeLine(text string) (u, v uint32, err error) {
 	f := strings.Fields(text)
 	if len(f) != 2 {
 		return 0, 0, fmt.Errorf("%.60q: want two page numbers", text)

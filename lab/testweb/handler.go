@@ -27,10 +27,10 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// handle answers one request and logs it.
-func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
+// handleRequest answers one request and logs it.
+func (s *Server) handleRequest(rw http.ResponseWriter, req *http.Request) {
 	began := time.Now()
-	host, dns, port, known := s.target(req)
+	host, dns, port, known := s.requestTarget(req)
 	rec := truth.Record{
 		Time: began, Host: dns, Path: req.URL.RequestURI(), Method: req.Method,
 		Agent: req.UserAgent(), Page: truth.NoPage, Kind: truth.Other,
@@ -47,24 +47,24 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 	switch {
 	case !known:
 		rec.Status, rec.Kind = http.StatusNotFound, truth.Missing
-		rec.Bytes = s.plain(rw, req, rec.Status, s.unknown(dns))
+		rec.Bytes = s.sendPlainText(rw, req, rec.Status, s.unknownHostText(dns))
 	case req.Method != http.MethodGet && req.Method != http.MethodHead:
 		rw.Header().Set("Allow", "GET, HEAD")
 		rec.Status = http.StatusMethodNotAllowed
-		rec.Bytes = s.plain(rw, req, rec.Status, req.Method+" is not served here\n")
+		rec.Bytes = s.sendPlainText(rw, req, rec.Status, req.Method+" is not served here\n")
 	default:
 		o := origin{"http", port}
 		if req.TLS != nil {
 			o.scheme = "https"
 		}
-		v := s.visit(host, dns, o, req.URL.Path, req.URL.RawQuery, s.Time(began))
+		v := s.answerVisit(host, dns, o, req.URL.Path, req.URL.RawQuery, s.Time(began))
 		a := answer{s: s, rw: rw, req: req, v: v, rec: &rec}
-		a.write()
+		a.writeReply()
 		ended = a.ended
-		s.describe(&rec, v)
-		s.release(v)
+		s.describeReply(&rec, v)
+		s.releaseVisit(v)
 		if a.reset {
-			defer a.abort() // when the record is in the log
+			defer a.abortConnection() // when the record is in the log
 		}
 	}
 	if s.cfg.Truth != nil {
@@ -76,9 +76,9 @@ func (s *Server) handle(rw http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// target returns the host that the robot means: by the Host header or, where
+// requestTarget returns the host that the robot means: by the Host header or, where
 // that holds an address or nothing, by the address.
-func (s *Server) target(req *http.Request) (host uint64, dns, port string, ok bool) {
+func (s *Server) requestTarget(req *http.Request) (host uint64, dns, port string, ok bool) {
 	dns = req.Host
 	if i := strings.LastIndexByte(dns, ':'); i >= 0 && !strings.HasSuffix(dns, "]") {
 		dns, port = dns[:i], dns[i:]
@@ -86,7 +86,7 @@ func (s *Server) target(req *http.Request) (host uint64, dns, port string, ok bo
 	if host, ok = s.Host(dns); ok {
 		return host, dns, port, true
 	}
-	if host, ok = s.named(dns); ok {
+	if host, ok = s.hostNamed(dns); ok {
 		return host, s.HostName(host), port, true
 	}
 	if dns == "" { // HTTP/1.0 without a Host field
@@ -98,13 +98,13 @@ func (s *Server) target(req *http.Request) (host uint64, dns, port string, ok bo
 	return 0, dns, port, false
 }
 
-// unknown is what a robot is told that asks for a host outside the web.
-func (s *Server) unknown(dns string) string {
+// unknownHostText is what a robot is told that asks for a host outside the web.
+func (s *Server) unknownHostText(dns string) string {
 	return fmt.Sprintf("no host %q in this web of %d hosts; it begins at %s\n", dns, s.Hosts(), s.Seeds(1)[0])
 }
 
-// plain sends a short text.
-func (s *Server) plain(rw http.ResponseWriter, req *http.Request, status int, text string) int64 {
+// sendPlainText sends a short text.
+func (s *Server) sendPlainText(rw http.ResponseWriter, req *http.Request, status int, text string) int64 {
 	h := rw.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("Content-Length", strconv.Itoa(len(text)))
@@ -116,8 +116,8 @@ func (s *Server) plain(rw http.ResponseWriter, req *http.Request, status int, te
 	return int64(n)
 }
 
-// describe puts what the web knows about the answer into the record.
-func (s *Server) describe(rec *truth.Record, v *visit) {
+// describeReply puts what the web knows about the answer into the record.
+func (s *Server) describeReply(rec *truth.Record, v *visit) {
 	rec.Kind = v.r.Kind
 	rec.CopyOf, rec.Similarity, rec.Behaviour = v.r.CopyOf, v.r.Similarity, v.by
 	rec.Disallowed, rec.CrawlDelay = v.r.Disallowed, v.r.CrawlDelay
@@ -129,7 +129,7 @@ func (s *Server) describe(rec *truth.Record, v *visit) {
 	if v.version.Number != 0 {
 		rec.Changed = s.Clock(v.version.Since)
 	}
-	if !v.version.forever() {
+	if !v.version.lastsForever() {
 		rec.FreshUntil = s.Clock(v.version.Until)
 	}
 }

@@ -17,22 +17,22 @@ type Version struct {
 	Size   uint32  // bytes of the body; 0: whatever the text comes to
 }
 
-// forever reports whether a version never ends.
-func (v Version) forever() bool { return math.IsInf(v.Until, 1) }
+// lastsForever reports whether a version never ends.
+func (v Version) lastsForever() bool { return math.IsInf(v.Until, 1) }
 
 // Version returns the version of a page at a time of the web, in seconds. Time
 // before the beginning is the beginning.
 func (w *Web) Version(page uint64, t float64) Version {
 	s := w.history.At(page, max(t, 0)/field.Unit)
-	v := Version{Number: s.Number, Since: s.Since * field.Unit, Until: s.Until * field.Unit, Status: status(s.Kind)}
+	v := Version{Number: s.Number, Since: s.Since * field.Unit, Until: s.Until * field.Unit, Status: statusOfKind(s.Kind)}
 	if w.sized {
 		v.Size = s.Size
 	}
 	return v
 }
 
-// status returns what a resource answers with after an event of a kind.
-func status(k field.Kind) int {
+// statusOfKind returns what a resource answers with after an event of a kind.
+func statusOfKind(k field.Kind) int {
 	switch k {
 	case field.Forbidden:
 		return http.StatusForbidden

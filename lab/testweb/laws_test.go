@@ -33,14 +33,14 @@ func TestLatencyAndBandwidthLaws(t *testing.T) {
 		least, sum := math.Inf(1), 0.
 		var delays [30]float64
 		for i := range delays {
-			v := w.visit(host, w.HostName(host), origin{scheme: "http"}, name.Document(0), "", float64(i))
+			v := w.answerVisit(host, w.HostName(host), origin{scheme: "http"}, name.Document(0), "", float64(i))
 			delays[i] = v.r.Delay.Seconds()
 			if i == 0 {
 				rates = append(rates, v.r.Rate)
 			} else if v.r.Rate != rates[len(rates)-1] {
 				t.Fatal("the bandwidth of a host is not its own")
 			}
-			w.release(v)
+			w.releaseVisit(v)
 			least, sum = min(least, delays[i]), sum+delays[i]
 		}
 		mean := sum / float64(len(delays))

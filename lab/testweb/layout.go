@@ -73,15 +73,15 @@ func NewSites(pages, hosts, seed uint64) (*Sites, error) {
 	s := &Sites{pages: pages, seed: seed, perBlock: (hosts + blocks - 1) / blocks}
 	s.blockPages = (pages + blocks - 1) / blocks
 	for t := range s.starts {
-		s.starts[t] = division(s.blockPages, s.perBlock, rng.Mix(seed, uint64(t)))
+		s.starts[t] = divideAmongHosts(s.blockPages, s.perBlock, rng.Mix(seed, uint64(t)))
 	}
 	s.hosts = s.Host(pages-1) + 1
 	return s, nil
 }
 
-// division divides pages among hosts by the quantiles of the power law, in an
+// divideAmongHosts divides pages among hosts by the quantiles of the power law, in an
 // order drawn by key, each host at least one page.
-func division(pages, hosts, key uint64) []uint64 {
+func divideAmongHosts(pages, hosts, key uint64) []uint64 {
 	weight := make([]float64, hosts)
 	var sum float64
 	for i := range weight {
@@ -108,7 +108,7 @@ func division(pages, hosts, key uint64) []uint64 {
 	return starts
 }
 
-func (s *Sites) block(b uint64) []uint64 {
+func (s *Sites) blockStarts(b uint64) []uint64 {
 	return s.starts[rng.Mix(s.seed, b)%templates]
 }
 
@@ -118,7 +118,7 @@ func (s *Sites) Hosts() uint64 { return s.hosts }
 // Host returns the host of a page.
 func (s *Sites) Host(page uint64) uint64 {
 	b, off := page/s.blockPages, page%s.blockPages
-	starts := s.block(b)
+	starts := s.blockStarts(b)
 	i := sort.Search(len(starts), func(i int) bool { return starts[i] > off }) - 1
 	return b*s.perBlock + uint64(i)
 }
@@ -126,7 +126,7 @@ func (s *Sites) Host(page uint64) uint64 {
 // Span returns the first page of a host and the number of its pages.
 func (s *Sites) Span(host uint64) (first, pages uint64) {
 	b, i := host/s.perBlock, host%s.perBlock
-	starts := s.block(b)
+	starts := s.blockStarts(b)
 	first = b*s.blockPages + starts[i]
 	return first, min(b*s.blockPages+starts[i+1], s.pages) - first
 }

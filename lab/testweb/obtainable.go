@@ -29,7 +29,7 @@ func (w *Web) Obtainable(from []uint64) uint64 {
 		u := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
 		var shown bool
-		if buf, shown = w.obtain(u, buf[:0]); !shown {
+		if buf, shown = w.obtainPage(u, buf[:0]); !shown {
 			continue
 		}
 		pages++
@@ -43,11 +43,11 @@ func (w *Web) Obtainable(from []uint64) uint64 {
 	return pages
 }
 
-// obtain gets a page as the perfect robot does and appends the pages that it may
+// obtainPage gets a page as the perfect robot does and appends the pages that it may
 // follow from there.
-func (w *Web) obtain(page uint64, buf []uint64) (links []uint64, shown bool) {
+func (w *Web) obtainPage(page uint64, buf []uint64) (links []uint64, shown bool) {
 	host := w.layout.Host(page)
-	if !w.resolves(host) {
+	if !w.hostResolves(host) {
 		return buf, false
 	}
 	dns := w.HostName(host)
@@ -56,10 +56,10 @@ func (w *Web) obtain(page uint64, buf []uint64) (links []uint64, shown bool) {
 		now := float64(try*try) * 3601 // errors come in windows; the gaps between tries grow
 		at := path
 		for range maxHops {
-			v := w.visit(host, dns, origin{scheme: "http"}, at, "", now)
+			v := w.answerVisit(host, dns, origin{scheme: "http"}, at, "", now)
 			r := v.r
-			links, next := w.follow(v, page, buf), r.Location
-			w.release(v)
+			links, next := w.appendFollowable(v, page, buf), r.Location
+			w.releaseVisit(v)
 			switch {
 			case r.Disallowed:
 				return buf, false
@@ -77,8 +77,8 @@ func (w *Web) obtain(page uint64, buf []uint64) (links []uint64, shown bool) {
 	return buf, false
 }
 
-// follow appends the successors of a page whose links a reply lets robots follow.
-func (w *Web) follow(v *visit, page uint64, buf []uint64) []uint64 {
+// appendFollowable appends the successors of a page whose links a reply lets robots follow.
+func (w *Web) appendFollowable(v *visit, page uint64, buf []uint64) []uint64 {
 	p := v.r.Page
 	if p == nil || p.Robots != "" {
 		return buf
@@ -95,8 +95,8 @@ func (w *Web) follow(v *visit, page uint64, buf []uint64) []uint64 {
 	return buf[:kept]
 }
 
-// resolves reports whether DNS ever tells a host's address.
-func (w *Web) resolves(host uint64) bool {
+// hostResolves reports whether DNS ever tells a host's address.
+func (w *Web) hostResolves(host uint64) bool {
 	q := behaviour.Request{World: w, Seed: w.seed, Host: host}
 	for _, b := range w.behaviour {
 		if d, ok := b.Behaviour.(behaviour.DNS); ok {

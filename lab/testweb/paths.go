@@ -26,7 +26,7 @@ func newPaths(names []string) paths {
 		if err != nil || !strings.HasPrefix(s, "/") || s == "/robots.txt" {
 			continue
 		}
-		key := joined(u.Path, u.RawQuery)
+		key := joinQuery(u.Path, u.RawQuery)
 		if _, taken := p.page[key]; !taken {
 			p.of[i], p.page[key] = s, uint64(i)
 		}
@@ -34,7 +34,7 @@ func newPaths(names []string) paths {
 	return p
 }
 
-func joined(path, query string) string {
+func joinQuery(path, query string) string {
 	if query == "" {
 		return path
 	}
@@ -49,10 +49,10 @@ func (w *Web) appendPath(b []byte, first, doc uint64) []byte {
 	return name.AppendDocument(b, doc)
 }
 
-// document returns the document of a host that a path and a query name.
-func (w *Web) document(first, pages uint64, path, query string) (doc uint64, ok bool) {
+// documentAt returns the document of a host that a path and a query name.
+func (w *Web) documentAt(first, pages uint64, path, query string) (doc uint64, ok bool) {
 	if len(w.paths.page) > 0 {
-		if page, named := w.paths.page[joined(path, query)]; named && page >= first && page-first < pages {
+		if page, named := w.paths.page[joinQuery(path, query)]; named && page >= first && page-first < pages {
 			return page - first, true
 		}
 	}

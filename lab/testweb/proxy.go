@@ -40,7 +40,7 @@ func (q *queue) Close() error {
 // Addr returns the address of the proxy.
 func (q *queue) Addr() net.Addr { return q.addr }
 
-func (q *queue) push(c net.Conn) error {
+func (q *queue) pushConn(c net.Conn) error {
 	select {
 	case q.conns <- c:
 		return nil
@@ -49,15 +49,15 @@ func (q *queue) push(c net.Conn) error {
 	}
 }
 
-// connect opens a tunnel to a host of the web: TLS for port 443, else plain HTTP.
-func (s *Server) connect(rw http.ResponseWriter, req *http.Request) {
+// tunnelTo opens a tunnel to a host of the web: TLS for port 443, else plain HTTP.
+func (s *Server) tunnelTo(rw http.ResponseWriter, req *http.Request) {
 	host, port, err := net.SplitHostPort(req.Host)
 	if err != nil {
 		http.Error(rw, "CONNECT wants host:port", http.StatusBadRequest)
 		return
 	}
-	if _, known := s.named(host); !known {
-		http.Error(rw, s.unknown(host), http.StatusBadGateway)
+	if _, known := s.hostNamed(host); !known {
+		http.Error(rw, s.unknownHostText(host), http.StatusBadGateway)
 		return
 	}
 	conn, buf, err := http.NewResponseController(rw).Hijack()
@@ -73,7 +73,7 @@ func (s *Server) connect(rw http.ResponseWriter, req *http.Request) {
 	if port == "443" {
 		to = s.tunnelTLS
 	}
-	if err := to.push(&tunnel{conn, buf.Reader}); errors.Is(err, net.ErrClosed) {
+	if err := to.pushConn(&tunnel{conn, buf.Reader}); errors.Is(err, net.ErrClosed) {
 		_ = conn.Close()
 	}
 }

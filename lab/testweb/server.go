@@ -156,18 +156,18 @@ func New(cfg Config) (*Server, error) {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.answers = http.HandlerFunc(s.handle)
+	s.answers = http.HandlerFunc(s.handleRequest)
 	if cfg.Wrap != nil {
 		s.answers = cfg.Wrap(s.answers)
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if err := s.listen(); err != nil {
+	if err := s.startListeners(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Server) listen() (err error) {
+func (s *Server) startListeners() (err error) {
 	if s.ca, err = newAuthority(); err != nil {
 		return err
 	}
@@ -175,31 +175,31 @@ func (s *Server) listen() (err error) {
 		if s.http, err = listenTCP("HTTP", s.cfg.HTTP); err != nil {
 			return err
 		}
-		s.serve(s.httpServer(s.answers), s.http, false)
+		s.serveHTTPOn(s.httpServer(s.answers), s.http, false)
 	}
 	if s.cfg.HTTPS != "" {
 		if s.https, err = listenTCP("HTTPS", s.cfg.HTTPS); err != nil {
 			return err
 		}
-		s.serve(s.httpServer(s.answers), s.https, true)
+		s.serveHTTPOn(s.httpServer(s.answers), s.https, true)
 	}
 	if s.cfg.Proxy != "" {
 		if s.proxy, err = listenTCP("proxy", s.cfg.Proxy); err != nil {
 			return err
 		}
 		s.tunnelHTTP, s.tunnelTLS = newQueue(s.proxy.Addr()), newQueue(s.proxy.Addr())
-		s.serve(s.httpServer(s.answers), s.tunnelHTTP, false)
-		s.serve(s.httpServer(s.answers), s.tunnelTLS, true)
-		s.serve(s.httpServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		s.serveHTTPOn(s.httpServer(s.answers), s.tunnelHTTP, false)
+		s.serveHTTPOn(s.httpServer(s.answers), s.tunnelTLS, true)
+		s.serveHTTPOn(s.httpServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
 			if req.Method == http.MethodConnect {
-				s.connect(rw, req)
+				s.tunnelTo(rw, req)
 				return
 			}
 			s.answers.ServeHTTP(rw, req) // the absolute form of the target names the host
 		})), s.proxy, false)
 	}
 	if s.cfg.DNS != "" {
-		if s.dns, err = dns.Listen(s.cfg.DNS, s.zone()); err != nil {
+		if s.dns, err = dns.Listen(s.cfg.DNS, s.dnsZone()); err != nil {
 			return &ListenError{"DNS", s.cfg.DNS, err}
 		}
 		s.close = append(s.close, s.dns.Close)
@@ -207,8 +207,8 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// zone returns the web as DNS sees it.
-func (s *Server) zone() dns.Zone {
+// dnsZone returns the web as DNS sees it.
+func (s *Server) dnsZone() dns.Zone {
 	return dns.Zone{Names: s.names, Hosts: s.layout.Hosts(), Answer: s.cfg.Answer, Fault: s.dnsFault}
 }
 
@@ -225,8 +225,8 @@ func (s *Server) dnsFault(host uint64) dns.Fault {
 	return dns.Fault{}
 }
 
-// serve runs an HTTP server on a listener until Close.
-func (s *Server) serve(h *http.Server, l net.Listener, secure bool) {
+// serveHTTPOn runs an HTTP server on a listener until Close.
+func (s *Server) serveHTTPOn(h *http.Server, l net.Listener, secure bool) {
 	s.close = append(s.close, h.Close)
 	s.tasks.Go(func() {
 		var err error
@@ -293,7 +293,7 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", addr, err)
 	}
-	if _, known := s.named(host); !known {
+	if _, known := s.hostNamed(host); !known {
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	to := s.HTTPAddr()
@@ -308,8 +308,8 @@ func (s *Server) DialContext(ctx context.Context, network, addr string) (net.Con
 	return d.DialContext(ctx, "tcp", to)
 }
 
-// named returns the host of a DNS name or an address in text.
-func (s *Server) named(host string) (uint64, bool) {
+// hostNamed returns the host of a DNS name or an address in text.
+func (s *Server) hostNamed(host string) (uint64, bool) {
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return s.hostAt(ip)
 	}

@@ -308,11 +308,11 @@ func TestPagesFollowTheField(t *testing.T) {
 		bodies := map[uint64]string{}
 		for i := range 50 {
 			now := float64(i) * 2 // seconds
-			v := w.visit(0, w.HostName(0), origin{scheme: "http"}, name.Document(page), "", now)
+			v := w.answerVisit(0, w.HostName(0), origin{scheme: "http"}, name.Document(page), "", now)
 			s := x.At(page, now/field.Unit)
-			body := string(w.body(v))
+			body := string(w.replyBody(v))
 			met[v.r.Status]++
-			if v.r.Kind != truth.Page || v.version.Number != s.Number || v.r.Status != status(s.Kind) {
+			if v.r.Kind != truth.Page || v.version.Number != s.Number || v.r.Status != statusOfKind(s.Kind) {
 				t.Fatalf("page %d at %g: %+v, field %+v", page, now, v.r, s)
 			}
 			if v.r.Status == 200 {
@@ -328,7 +328,7 @@ func TestPagesFollowTheField(t *testing.T) {
 				t.Fatalf("page %d at %g: version %d is not what it was", page, now, s.Number)
 			}
 			bodies[s.Number] = body
-			w.release(v)
+			w.releaseVisit(v)
 		}
 		different := map[string]bool{}
 		for _, b := range bodies {

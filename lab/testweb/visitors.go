@@ -60,9 +60,9 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 	var next func() (visitor, bool)
 	switch {
 	case v.Requests != nil:
-		next = s.replay(v.Requests)
+		next = s.replayVisits(v.Requests)
 	case v.Rate > 0:
-		next = s.surf(v)
+		next = s.surfVisits(v)
 	default:
 		return Visited{}, fmt.Errorf("test web: %g visits a second", v.Rate)
 	}
@@ -82,12 +82,12 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 	crew.SetLimit(visitorsAtOnce)
 	for ctx.Err() == nil {
 		one, ok := next()
-		if !ok || !wait(ctx, one.due) {
+		if !ok || !waitUntil(ctx, one.due) {
 			break
 		}
 		crew.Go(func() error {
 			delay := time.Since(one.due)
-			err := read(ctx, c, one.url)
+			err := fetchAsVisitor(ctx, c, one.url)
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
@@ -108,8 +108,8 @@ func (s *Server) Visit(ctx context.Context, v Visitors) (Visited, error) {
 	return done, nil
 }
 
-// wait waits for a moment; false if ctx ended before.
-func wait(ctx context.Context, until time.Time) bool {
+// waitUntil waits for a moment; false if ctx ended before.
+func waitUntil(ctx context.Context, until time.Time) bool {
 	t := time.NewTimer(time.Until(until))
 	defer t.Stop()
 	select {
@@ -120,19 +120,19 @@ func wait(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// surf returns visits by random surfers.
-func (s *Server) surf(v Visitors) func() (visitor, bool) {
+// surfVisits returns visits by random surfers.
+func (s *Server) surfVisits(v Visitors) func() (visitor, bool) {
 	r := rng.New(v.Seed, "visitors")
 	surfer := surfer{web: s.Web, rand: r}
 	due := time.Now()
 	return func() (visitor, bool) {
 		due = due.Add(time.Duration(r.ExpFloat64() / v.Rate * float64(time.Second)))
-		return visitor{due, s.URL(surfer.next())}, true
+		return visitor{due, s.URL(surfer.nextPage())}, true
 	}
 }
 
-// replay returns the visits of a request history.
-func (s *Server) replay(r field.RequestReader) func() (visitor, bool) {
+// replayVisits returns the visits of a request history.
+func (s *Server) replayVisits(r field.RequestReader) func() (visitor, bool) {
 	buf := make([]field.Request, 256)
 	rest := buf[:0]
 	return func() (visitor, bool) {
@@ -148,8 +148,8 @@ func (s *Server) replay(r field.RequestReader) func() (visitor, bool) {
 	}
 }
 
-// read fetches a page as a visitor.
-func read(ctx context.Context, c *http.Client, u string) error {
+// fetchAsVisitor fetches a page as a visitor.
+func fetchAsVisitor(ctx context.Context, c *http.Client, u string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ type surfer struct {
 // follow is the probability that a surfer follows a link.
 const follow = .85
 
-func (u *surfer) next() uint64 {
+func (u *surfer) nextPage() uint64 {
 	if u.on {
 		u.buf = u.web.graph.Successors(u.at, u.buf[:0])
 	}

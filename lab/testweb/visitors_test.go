@@ -149,7 +149,7 @@ func TestSurferFollowsPageRank(t *testing.T) {
 	u := surfer{web: w, rand: rng.New(1)}
 	got := make([]float64, 30)
 	for range n {
-		got[u.next()] += 1. / n
+		got[u.nextPage()] += 1. / n
 	}
 	for p := range want {
 		if math.Abs(got[p]-want[p]) > 6*math.Sqrt(want[p]/n)+.001 {

@@ -63,20 +63,20 @@ type visit struct {
 	mem     *scratch
 }
 
-// hostKey seeds what is common to the pages of a host.
-func (w *Web) hostKey(host uint64) uint64 { return rng.Mix(w.seed+saltHost, host) }
+// hostSeed seeds what is common to the pages of a host.
+func (w *Web) hostSeed(host uint64) uint64 { return rng.Mix(w.seed+saltHost, host) }
 
-// pageKey seeds what a page has of its own.
-func (w *Web) pageKey(page uint64) uint64 { return rng.Mix(w.seed+saltPage, page) }
+// pageSeed seeds what a page has of its own.
+func (w *Web) pageSeed(page uint64) uint64 { return rng.Mix(w.seed+saltPage, page) }
 
 // Language returns the language of a host.
 func (w *Web) Language(host uint64) content.Language {
-	return w.languages[w.hostKey(host)>>40%uint64(len(w.languages))]
+	return w.languages[w.hostSeed(host)>>40%uint64(len(w.languages))]
 }
 
 // Title returns the title of a page, without the changes of behaviours.
 func (w *Web) Title(page uint64) string {
-	return string(w.words.AppendTitle(nil, w.Language(w.layout.Host(page)), w.words.Topic(w.pageKey(page))))
+	return string(w.words.AppendTitle(nil, w.Language(w.layout.Host(page)), w.words.Topic(w.pageSeed(page))))
 }
 
 // Pages returns the number of pages.
@@ -112,7 +112,7 @@ func (w *Web) Page(host, path string) (page uint64, ok bool) {
 	}
 	first, pages := w.layout.Span(h)
 	path, query, _ := strings.Cut(path, "?")
-	doc, ok := w.document(first, pages, path, query)
+	doc, ok := w.documentAt(first, pages, path, query)
 	return first + doc, ok
 }
 
@@ -128,7 +128,7 @@ func (w *Web) Span(host uint64) (first, pages uint64) { return w.layout.Span(hos
 
 // TextKey implements behaviour.World.
 func (w *Web) TextKey(page uint64) (uint64, content.Topic) {
-	key := w.pageKey(page)
+	key := w.pageSeed(page)
 	return rng.Mix(key, saltText), w.words.Topic(key)
 }
 
@@ -171,8 +171,8 @@ type origin struct {
 	port   string // ":8080", or empty
 }
 
-// visit answers a request for a path of a host. The reply lives until release.
-func (w *Web) visit(host uint64, dns string, o origin, path, query string, now float64) *visit {
+// answerVisit answers a request for a path of a host. The reply lives until release.
+func (w *Web) answerVisit(host uint64, dns string, o origin, path, query string, now float64) *visit {
 	mem, _ := w.scratch.Get().(*scratch)
 	if mem == nil {
 		mem = new(scratch)
@@ -186,13 +186,13 @@ func (w *Web) visit(host uint64, dns string, o origin, path, query string, now f
 	if len(w.behaviour) > 0 {
 		v.q.Base = o.scheme + "://" + dns + o.port
 	}
-	if doc, ok := w.document(first, pages, path, query); ok {
+	if doc, ok := w.documentAt(first, pages, path, query); ok {
 		v.q.Found, v.q.Doc, v.q.Page = true, doc, first+doc
 	}
 	for _, r := range w.routers {
 		r.Route(&v.q)
 	}
-	w.honest(v, o)
+	w.answerHonestly(v, o)
 	for _, b := range w.behaviour {
 		if b.Apply(&v.q, &v.r) {
 			if v.by != "" {
@@ -204,14 +204,14 @@ func (w *Web) visit(host uint64, dns string, o origin, path, query string, now f
 	return v
 }
 
-// release gives the memory of a reply back.
-func (w *Web) release(v *visit) { w.scratch.Put(v.mem) }
+// releaseVisit gives the memory of a reply back.
+func (w *Web) releaseVisit(v *visit) { w.scratch.Put(v.mem) }
 
-// honest makes the answer of a well-kept server.
-func (w *Web) honest(v *visit, o origin) {
+// answerHonestly makes the answer of a well-kept server.
+func (w *Web) answerHonestly(v *visit, o origin) {
 	switch {
 	case v.q.Found:
-		w.page(v, o)
+		w.answerPage(v, o)
 	case v.q.Path == "/":
 		v.r.Kind, v.r.Status, v.r.Location = truth.Redirect, 301, string(w.appendPath(nil, v.q.First, 0))
 	case v.q.Path == "/robots.txt":
@@ -223,15 +223,15 @@ func (w *Web) honest(v *visit, o origin) {
 	}
 }
 
-// page makes the reply that shows a page of the graph.
-func (w *Web) page(v *visit, o origin) {
+// answerPage makes the reply that shows a page of the graph.
+func (w *Web) answerPage(v *visit, o origin) {
 	q, mem := &v.q, v.mem
 	v.version = w.Version(q.Page, q.Now)
 	if v.version.Status != http.StatusOK {
-		w.gone(v)
+		w.answerGone(v)
 		return
 	}
-	key, hostKey := w.pageKey(q.Page), w.hostKey(q.Host)
+	key, hostKey := w.pageSeed(q.Page), w.hostSeed(q.Host)
 	text, topic := w.TextKey(q.Page)
 	p := &mem.page
 	*p = content.Page{
@@ -246,16 +246,16 @@ func (w *Web) page(v *visit, o origin) {
 	if !p.Habit.NoMeta {
 		p.Meta = "utf-8"
 	}
-	p.Links = w.links(v, o, p.Habit.Links)
+	p.Links = w.writePageLinks(v, o, p.Habit.Links)
 	v.r = behaviour.Reply{
 		Kind: truth.Page, Status: 200, Page: p, Type: "text/html", Charset: "utf-8",
 		Validator: behaviour.Validator{Tag: rng.Mix(key, v.version.Number) | 1, Modified: v.version.Since, Dated: true},
 	}
 }
 
-// gone makes the reply of a page whose history says that it cannot be had. Its
+// answerGone makes the reply of a page whose history says that it cannot be had. Its
 // kind stays that of a page: whoever sees it knows the present version.
-func (w *Web) gone(v *visit) {
+func (w *Web) answerGone(v *visit) {
 	text := strconv.Itoa(v.version.Status) + " " + http.StatusText(v.version.Status)
 	v.r = behaviour.Reply{
 		Kind: truth.Page, Status: v.version.Status, Type: "text/html",
@@ -263,8 +263,8 @@ func (w *Web) gone(v *visit) {
 	}
 }
 
-// links writes the links of the page that is being answered.
-func (w *Web) links(v *visit, o origin, form content.LinkForm) []content.Link {
+// writePageLinks writes the links of the page that is being answered.
+func (w *Web) writePageLinks(v *visit, o origin, form content.LinkForm) []content.Link {
 	mem, q := v.mem, &v.q
 	mem.nodes = w.graph.Successors(q.Page, mem.nodes[:0])
 	mem.links, mem.hrefs = mem.links[:0], mem.hrefs[:0]
@@ -280,7 +280,7 @@ func (w *Web) links(v *visit, o origin, form content.LinkForm) []content.Link {
 		mem.hrefs = w.appendHref(mem.hrefs, o, form, own, host, first, u-first)
 		mem.links = append(mem.links, content.Link{
 			Href: mem.hrefs[start:len(mem.hrefs):len(mem.hrefs)], Own: own,
-			Topic: w.words.Topic(w.pageKey(u)), Lang: w.Language(host),
+			Topic: w.words.Topic(w.pageSeed(u)), Lang: w.Language(host),
 		})
 	}
 	return mem.links
@@ -314,8 +314,8 @@ func (w *Web) appendHref(b []byte, o origin, form content.LinkForm, own bool, ho
 	return w.appendPath(append(b, o.port...), first, doc)
 }
 
-// body returns the bytes of the reply before any coding.
-func (w *Web) body(v *visit) []byte {
+// replyBody returns the bytes of the reply before any coding.
+func (w *Web) replyBody(v *visit) []byte {
 	if v.r.Page == nil {
 		return v.r.Body
 	}
