@@ -2,37 +2,37 @@ package content
 
 import "bytes"
 
-// fit writes a page of exactly p.Size bytes. The text is repeated or cut, and
+// writeToSize writes a page of exactly p.Size bytes. The text is repeated or cut, and
 // what is left of a word is made up by spaces. A page that is too small for a
 // frame has none: its note and links, then text. Only where links and note
 // alone are longer than the size is the page, too.
-func (w *Words) fit(h *writer, p *Page) {
+func (w *Words) writeToSize(h *writer, p *Page) {
 	start := len(h.b)
-	w.top(h, p)
+	w.writePageTop(h, p)
 	top := len(h.b)
-	h.end("p", true)
-	w.foot(h, p, p.Links)
+	h.writeEndTag("p", true)
+	w.writePageFoot(h, p, p.Links)
 	foot := bytes.Clone(h.b[top:])
 	if len(h.b)-start <= p.Size {
 		h.b = h.b[:top]
-		w.fill(h, p, start+p.Size-len(foot))
+		w.fillText(h, p, start+p.Size-len(foot))
 		h.b = append(h.b, foot...)
 		return
 	}
 	h.b = append(append(h.b[:start], p.Note...), ' ')
 	for i := range p.Links {
-		w.anchor(h, &p.Links[i])
+		w.writeAnchor(h, &p.Links[i])
 	}
-	w.fill(h, p, start+p.Size)
+	w.fillText(h, p, start+p.Size)
 }
 
-// fill writes text until so many bytes are written in all.
-func (w *Words) fill(h *writer, p *Page, to int) {
+// fillText writes text until so many bytes are written in all.
+func (w *Words) fillText(h *writer, p *Page, to int) {
 	from := len(h.b)
 	if from >= to {
 		return
 	}
-	w.body(h, p, nil)
+	w.writeSentences(h, p, nil)
 	for once := len(h.b) - from; len(h.b) < to; {
 		h.b = append(h.b, h.b[from:from+min(once, to+1-len(h.b))]...)
 	}

@@ -64,127 +64,127 @@ const paragraph = 5
 func (w *Words) AppendHTML(dst []byte, p *Page) []byte {
 	h := writer{b: dst, habit: p.Habit}
 	if p.Size > 0 {
-		w.fit(&h, p)
+		w.writeToSize(&h, p)
 		return h.b
 	}
-	w.top(&h, p)
+	w.writePageTop(&h, p)
 	next := 0
 	if p.Habit.LinksInText && !p.Scripted {
 		next = min(len(p.Links), p.Sentences)
 	}
-	w.body(&h, p, p.Links[:next])
-	w.foot(&h, p, p.Links[next:])
+	w.writeSentences(&h, p, p.Links[:next])
+	w.writePageFoot(&h, p, p.Links[next:])
 	return h.b
 }
 
-// top writes what stands above the text.
-func (w *Words) top(h *writer, p *Page) {
-	w.head(h, p)
-	h.tag("body")
-	h.tag("h1")
+// writePageTop writes what stands above the text.
+func (w *Words) writePageTop(h *writer, p *Page) {
+	w.writeHead(h, p)
+	h.writeStartTag("body")
+	h.writeStartTag("h1")
 	w.anchorText(h, p.Lang, p.Topic)
-	h.end("h1", false)
+	h.writeEndTag("h1", false)
 }
 
-// body writes the text, with a link behind each of the first sentences.
-func (w *Words) body(h *writer, p *Page, links []Link) {
+// writeSentences writes the text, with a link behind each of the first sentences.
+func (w *Words) writeSentences(h *writer, p *Page, links []Link) {
 	var scratch [512]byte
 	for i := range p.Sentences {
 		if i%paragraph == 0 {
 			if i > 0 {
-				h.end("p", true)
+				h.writeEndTag("p", true)
 			}
-			h.tag("p")
+			h.writeStartTag("p")
 		}
-		h.text(w.AppendSentence(scratch[:0], p.Lang, p.Topic, p.SentenceKey(i)))
+		h.writeEscaped(w.AppendSentence(scratch[:0], p.Lang, p.Topic, p.SentenceKey(i)))
 		h.b = append(h.b, ' ')
 		if i < len(links) {
-			w.anchor(h, &links[i])
+			w.writeAnchor(h, &links[i])
 		}
 	}
-	h.end("p", true)
+	h.writeEndTag("p", true)
 }
 
-// foot writes what stands below the text.
-func (w *Words) foot(h *writer, p *Page, links []Link) {
+// writePageFoot writes what stands below the text.
+func (w *Words) writePageFoot(h *writer, p *Page, links []Link) {
 	switch {
 	case p.Scripted:
-		script(h, p.Links)
+		writeLinkScript(h, p.Links)
 	case len(links) > 0:
-		w.list(h, links)
+		w.writeLinkList(h, links)
 	}
 	if p.Note != "" {
-		h.tag("p")
+		h.writeStartTag("p")
 		h.b = append(h.b, p.Note...)
-		h.end("p", true)
+		h.writeEndTag("p", true)
 	}
-	h.end("body", true)
-	h.end("html", true)
+	h.writeEndTag("body", true)
+	h.writeEndTag("html", true)
 }
 
-func (w *Words) head(h *writer, p *Page) {
+func (w *Words) writeHead(h *writer, p *Page) {
 	if !p.Habit.NoDoctype {
 		h.b = append(h.b, "<!DOCTYPE html>\n"...)
 	}
-	h.open("html")
-	h.attr("lang", p.Lang.Tag())
-	h.close()
-	h.tag("head")
+	h.openTag("html")
+	h.writeAttribute("lang", p.Lang.Tag())
+	h.closeTag()
+	h.writeStartTag("head")
 	if p.Meta != "" {
-		h.open("meta")
-		h.attr("charset", p.Meta)
-		h.close()
+		h.openTag("meta")
+		h.writeAttribute("charset", p.Meta)
+		h.closeTag()
 	}
-	h.tag("title")
+	h.writeStartTag("title")
 	w.anchorText(h, p.Lang, p.Topic)
-	h.end("title", false)
+	h.writeEndTag("title", false)
 	if p.Robots != "" {
-		h.open("meta")
-		h.attr("name", "robots")
-		h.attr("content", p.Robots)
-		h.close()
+		h.openTag("meta")
+		h.writeAttribute("name", "robots")
+		h.writeAttribute("content", p.Robots)
+		h.closeTag()
 	}
 	if len(p.Canonical) > 0 {
-		h.open("link")
-		h.attr("rel", "canonical")
+		h.openTag("link")
+		h.writeAttribute("rel", "canonical")
 		h.attrBytes("href", p.Canonical)
-		h.close()
+		h.closeTag()
 	}
-	h.end("head", false)
+	h.writeEndTag("head", false)
 }
 
-// list writes links as a list.
-func (w *Words) list(h *writer, links []Link) {
-	h.tag("ul")
+// writeLinkList writes links as a list.
+func (w *Words) writeLinkList(h *writer, links []Link) {
+	h.writeStartTag("ul")
 	for i := range links {
-		h.tag("li")
-		w.anchor(h, &links[i])
-		h.end("li", true)
+		h.writeStartTag("li")
+		w.writeAnchor(h, &links[i])
+		h.writeEndTag("li", true)
 	}
-	h.end("ul", false)
+	h.writeEndTag("ul", false)
 }
 
-func (w *Words) anchor(h *writer, l *Link) {
-	h.open("a")
+func (w *Words) writeAnchor(h *writer, l *Link) {
+	h.openTag("a")
 	h.attrBytes("href", l.Href)
 	if l.Rel != "" {
-		h.attr("rel", l.Rel)
+		h.writeAttribute("rel", l.Rel)
 	}
-	h.close()
+	h.closeTag()
 	w.anchorText(h, l.Lang, l.Topic)
-	h.end("a", false)
+	h.writeEndTag("a", false)
 	h.b = append(h.b, '\n')
 }
 
 // anchorText writes the title of a topic.
 func (w *Words) anchorText(h *writer, l Language, t Topic) {
 	var scratch [256]byte
-	h.text(w.AppendTitle(scratch[:0], l, t))
+	h.writeEscaped(w.AppendTitle(scratch[:0], l, t))
 }
 
-// script writes a script that adds the links to the document. The addresses
+// writeLinkScript writes a script that adds the links to the document. The addresses
 // stand in it backwards: only a program that runs it finds them.
-func script(h *writer, links []Link) {
+func writeLinkScript(h *writer, links []Link) {
 	h.b = append(h.b, "<ul id=\"nav\"></ul>\n<script>\n["...)
 	for i := range links {
 		if i > 0 {
@@ -215,7 +215,7 @@ type writer struct {
 	habit Habit
 }
 
-func (h *writer) name(s string) {
+func (h *writer) writeTagName(s string) {
 	if !h.habit.Upper {
 		h.b = append(h.b, s...)
 		return
@@ -228,39 +228,39 @@ func (h *writer) name(s string) {
 	}
 }
 
-func (h *writer) open(tag string) {
+func (h *writer) openTag(tag string) {
 	h.b = append(h.b, '<')
-	h.name(tag)
+	h.writeTagName(tag)
 }
 
-func (h *writer) close() {
+func (h *writer) closeTag() {
 	if h.habit.Spaced {
 		h.b = append(h.b, '\n')
 	}
 	h.b = append(h.b, '>')
 }
 
-// tag writes a start tag without attributes.
-func (h *writer) tag(tag string) {
-	h.open(tag)
+// writeStartTag writes a start tag without attributes.
+func (h *writer) writeStartTag(tag string) {
+	h.openTag(tag)
 	h.b = append(h.b, '>')
 }
 
-// end writes an end tag; optional ones are left out by authors who do so.
-func (h *writer) end(tag string, optional bool) {
+// writeEndTag writes an end tag; optional ones are left out by authors who do so.
+func (h *writer) writeEndTag(tag string, optional bool) {
 	if optional && h.habit.OpenEnds {
 		h.b = append(h.b, '\n')
 		return
 	}
 	h.b = append(h.b, "</"...)
-	h.name(tag)
+	h.writeTagName(tag)
 	h.b = append(h.b, '>')
 	if tag != "a" {
 		h.b = append(h.b, '\n')
 	}
 }
 
-func (h *writer) attr(name, value string) {
+func (h *writer) writeAttribute(name, value string) {
 	var scratch [128]byte
 	h.attrBytes(name, append(scratch[:0], value...))
 }
@@ -270,14 +270,14 @@ func (h *writer) attrBytes(name string, value []byte) {
 		h.b = append(h.b, '\n')
 	}
 	h.b = append(h.b, ' ')
-	h.name(name)
+	h.writeTagName(name)
 	h.b = append(h.b, '=')
 	if h.habit.Spaced {
 		h.b = append(h.b, ' ')
 	}
 	q := byte('"')
 	switch {
-	case h.habit.Quote == Bare && bare(value):
+	case h.habit.Quote == Bare && canStandUnquoted(value):
 		q = 0
 	case h.habit.Quote == Single:
 		q = '\''
@@ -304,9 +304,9 @@ func (h *writer) attrBytes(name string, value []byte) {
 	}
 }
 
-// bare reports whether a value may stand without quotes. A final slash is
+// canStandUnquoted reports whether a value may stand without quotes. A final slash is
 // quoted: before the '>' it would look like the end of an empty element.
-func bare(v []byte) bool {
+func canStandUnquoted(v []byte) bool {
 	if len(v) == 0 || v[len(v)-1] == '/' {
 		return false
 	}
@@ -319,9 +319,9 @@ func bare(v []byte) bool {
 	return true
 }
 
-// text writes text, escaped; authors with the habit write every letter beyond
+// writeEscaped writes text, escaped; authors with the habit write every letter beyond
 // ASCII as a character reference, in decimal or hexadecimal by turns.
-func (h *writer) text(s []byte) {
+func (h *writer) writeEscaped(s []byte) {
 	if !h.habit.Entities {
 		for _, c := range s {
 			switch c {

@@ -25,9 +25,9 @@ type aliasCell struct {
 	other uint32
 }
 
-// zipf builds the alias table of P(rank r) ~ (r+1)^-exponent, r < n
+// zipfAliasTable builds the alias table of P(rank r) ~ (r+1)^-exponent, r < n
 // (Vose, IEEE Trans. Software Engineering 17, 1991).
-func zipf(n int, exponent float64) []aliasCell {
+func zipfAliasTable(n int, exponent float64) []aliasCell {
 	p := make([]float64, n)
 	var sum float64
 	for r := range p {
@@ -60,8 +60,8 @@ func zipf(n int, exponent float64) []aliasCell {
 	return cells
 }
 
-// rank draws a rank from 64 random bits.
-func (w *Words) rank(bits uint64) int {
+// drawWordRank draws a rank from 64 random bits.
+func (w *Words) drawWordRank(bits uint64) int {
 	r := bits >> 32 & (vocabularySize - 1)
 	if c := w.alias[r]; uint32(bits) > c.keep {
 		return int(c.other)
@@ -106,7 +106,7 @@ func (w *Words) AppendSentence(dst []byte, l Language, t Topic, key uint64) []by
 		if i == about || i == about-9 {
 			r = int(t[h>>32%3])
 		} else {
-			r = w.rank(rng.Mix(key, uint64(i+1)))
+			r = w.drawWordRank(rng.Mix(key, uint64(i+1)))
 		}
 		switch {
 		case i == 0:

@@ -62,16 +62,16 @@ type Words struct {
 
 // NewWords builds the vocabularies, the same in every process.
 func NewWords() *Words {
-	w := &Words{alias: zipf(vocabularySize, zipfExponent)}
+	w := &Words{alias: zipfAliasTable(vocabularySize, zipfExponent)}
 	for l, src := range [languages][3]string{
 		English:    {englishCommon, englishStems, englishEndings},
 		Russian:    {russianCommon, russianStems, russianEndings},
 		Lithuanian: {lithuanian, lithuanianStems, lithuanEndings},
 	} {
-		w.words[l] = vocabulary(src[0], src[1], src[2])
+		w.words[l] = buildVocabulary(src[0], src[1], src[2])
 		w.title[l] = make([]string, len(w.words[l]))
 		for i, s := range w.words[l] {
-			w.title[l][i] = capital(s)
+			w.title[l][i] = capitalize(s)
 		}
 	}
 	return w
@@ -80,9 +80,9 @@ func NewWords() *Words {
 // Word returns the word of a language with a rank, 0 the commonest.
 func (w *Words) Word(l Language, rank int) string { return w.words[l][rank] }
 
-// vocabulary lists vocabularySize different words: the common ones in their
+// buildVocabulary lists vocabularySize different words: the common ones in their
 // order, then stems with endings, then compounds of two stems with an ending.
-func vocabulary(common, stems, endings string) []string {
+func buildVocabulary(common, stems, endings string) []string {
 	words := make([]string, 0, vocabularySize)
 	seen := make(map[string]bool, vocabularySize)
 	add := func(s string) {
@@ -107,8 +107,8 @@ func vocabulary(common, stems, endings string) []string {
 	return words
 }
 
-// capital returns s with its first letter in upper case.
-func capital(s string) string {
+// capitalize returns s with its first letter in upper case.
+func capitalize(s string) string {
 	for i := range s {
 		if i > 0 {
 			return strings.ToUpper(s[:i]) + s[i:]
