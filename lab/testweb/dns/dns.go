@@ -68,41 +68,41 @@ func (z *Zone) Reply(dst, query []byte, tcp bool) ([]byte, time.Duration, error)
 	switch {
 	case h.OpCode != 0:
 		resp.RCode = dnsmessage.RCodeNotImplemented
-		return undelayed(pack(dst, resp, nil, nil, false, udpSize))
+		return withoutDelay(packAnswer(dst, resp, nil, nil, false, udpSize))
 	case err != nil:
 		resp.RCode = dnsmessage.RCodeFormatError
-		return undelayed(pack(dst, resp, nil, nil, false, udpSize))
+		return withoutDelay(packAnswer(dst, resp, nil, nil, false, udpSize))
 	}
-	edns, size, err := options(&p)
+	edns, size, err := readOPT(&p)
 	if err != nil {
 		resp.RCode = dnsmessage.RCodeFormatError
-		return undelayed(pack(dst, resp, &q, nil, false, udpSize))
+		return withoutDelay(packAnswer(dst, resp, &q, nil, false, udpSize))
 	}
 	if edns > 0 { // a later version than 0
 		resp.RCode = badVersion
-		return undelayed(pack(dst, resp, &q, nil, true, size))
+		return withoutDelay(packAnswer(dst, resp, &q, nil, true, size))
 	}
 	if tcp {
 		size = 1<<16 - 1
 	}
-	a := z.resolve(&q)
+	a := z.resolveQuestion(&q)
 	if a.fault.Drop {
 		return dst, 0, errIgnore
 	}
 	resp.RCode = a.rcode
-	out, err := pack(dst, resp, &q, &a, edns == 0, size)
+	out, err := packAnswer(dst, resp, &q, &a, edns == 0, size)
 	return out, a.fault.Delay, err
 }
 
-// undelayed is for answers that no fault delays.
-func undelayed(msg []byte, err error) ([]byte, time.Duration, error) { return msg, 0, err }
+// withoutDelay is for answers that no fault delays.
+func withoutDelay(msg []byte, err error) ([]byte, time.Duration, error) { return msg, 0, err }
 
 // badVersion is BADVERS of RFC 6891, 6.1.3: its upper bits stand in the OPT record.
 const badVersion dnsmessage.RCode = 16
 
-// options reads the OPT record of a query: its version, -1 if there is none, and
+// readOPT reads the OPT record of a query: its version, -1 if there is none, and
 // the size of answer that the asker takes.
-func options(p *dnsmessage.Parser) (version, size int, err error) {
+func readOPT(p *dnsmessage.Parser) (version, size int, err error) {
 	version, size = -1, 512
 	if err := p.SkipAllAnswers(); err != nil {
 		return 0, 0, err
@@ -142,7 +142,7 @@ type answer struct {
 	ttl     uint32
 }
 
-func (z *Zone) resolve(q *dnsmessage.Question) answer {
+func (z *Zone) resolveQuestion(q *dnsmessage.Question) answer {
 	a := answer{zone: z.Names.Domain() + ".", ttl: z.TTL}
 	if a.ttl == 0 {
 		a.ttl = DefaultTTL
@@ -155,15 +155,15 @@ func (z *Zone) resolve(q *dnsmessage.Question) answer {
 	host, ok := z.Names.Parse(asked)
 	switch {
 	case ok && host < z.Hosts:
-		z.host(&a, q, host, asked, alias)
+		z.answerHost(&a, q, host, asked, alias)
 	case strings.EqualFold(asked, z.Names.Domain()):
 		a.ns, a.soa = q.Type == dnsmessage.TypeNS, q.Type == dnsmessage.TypeSOA
 	case strings.EqualFold(asked, "ns1."+z.Names.Domain()):
-		z.addresses(&a, q.Type, nameserver, nameserver6)
+		z.answerAddresses(&a, q.Type, nameserver, nameserver6)
 	case strings.EqualFold(asked, "localhost"):
-		z.addresses(&a, q.Type, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
+		z.answerAddresses(&a, q.Type, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
 	default:
-		z.reverse(&a, q, asked)
+		z.answerReverse(&a, q, asked)
 	}
 	return a
 }
@@ -174,8 +174,8 @@ var (
 	nameserver6 = netip.MustParseAddr("2620:fe::9")
 )
 
-// host answers for a host of the web.
-func (z *Zone) host(a *answer, q *dnsmessage.Question, host uint64, asked string, alias bool) {
+// answerHost answers for a host of the web.
+func (z *Zone) answerHost(a *answer, q *dnsmessage.Question, host uint64, asked string, alias bool) {
 	if z.Fault != nil {
 		a.fault = z.Fault(host)
 	}
@@ -192,11 +192,11 @@ func (z *Zone) host(a *answer, q *dnsmessage.Question, host uint64, asked string
 		a.rcode = dnsmessage.RCodeNameError
 		return
 	}
-	z.addresses(a, q.Type, name.Addr(host), name.Addr6(host))
+	z.answerAddresses(a, q.Type, name.Addr(host), name.Addr6(host))
 }
 
-// addresses answers A and AAAA.
-func (z *Zone) addresses(a *answer, t dnsmessage.Type, v4, v6 netip.Addr) {
+// answerAddresses answers A and AAAA.
+func (z *Zone) answerAddresses(a *answer, t dnsmessage.Type, v4, v6 netip.Addr) {
 	if z.Answer.IsValid() {
 		v4, v6 = netip.Addr{}, netip.Addr{}
 		if z.Answer.Is4() {
@@ -213,8 +213,8 @@ func (z *Zone) addresses(a *answer, t dnsmessage.Type, v4, v6 netip.Addr) {
 	}
 }
 
-// reverse answers for in-addr.arpa and ip6.arpa, and NXDOMAIN for the rest.
-func (z *Zone) reverse(a *answer, q *dnsmessage.Question, asked string) {
+// answerReverse answers for in-addr.arpa and ip6.arpa, and NXDOMAIN for the rest.
+func (z *Zone) answerReverse(a *answer, q *dnsmessage.Question, asked string) {
 	a.rcode = dnsmessage.RCodeNameError
 	ip, zone := reverseAddr(strings.ToLower(asked))
 	if !ip.IsValid() {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// pack appends an answer to dst. One longer than size goes out empty with the
+// packAnswer appends an answer to dst. One longer than size goes out empty with the
 // bit that sends the asker to TCP.
-func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool, size int) ([]byte, error) {
-	out, err := build(dst, h, q, a, edns)
+func packAnswer(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool, size int) ([]byte, error) {
+	out, err := buildMessage(dst, h, q, a, edns)
 	if err == nil && len(out)-len(dst) > size {
 		h.Truncated = true
-		out, err = build(dst, h, q, nil, edns)
+		out, err = buildMessage(dst, h, q, nil, edns)
 	}
 	if err != nil {
 		return dst, fmt.Errorf("DNS answer: %w", err)
@@ -20,7 +20,7 @@ func pack(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, ed
 	return out, nil
 }
 
-func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool) ([]byte, error) {
+func buildMessage(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, edns bool) ([]byte, error) {
 	low := h
 	low.RCode &= 15 // the rest stands in the OPT record
 	b := dnsmessage.NewBuilder(dst, low)
@@ -34,7 +34,7 @@ func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, e
 		}
 	}
 	if a != nil {
-		if err := a.build(&b, q); err != nil {
+		if err := a.buildRecords(&b, q); err != nil {
 			return nil, err
 		}
 	}
@@ -53,8 +53,8 @@ func build(dst []byte, h dnsmessage.Header, q *dnsmessage.Question, a *answer, e
 	return b.Finish()
 }
 
-// build writes the answer's records, or the SOA that says there are none.
-func (a *answer) build(b *dnsmessage.Builder, q *dnsmessage.Question) error {
+// buildRecords writes the answer's records, or the SOA that says there are none.
+func (a *answer) buildRecords(b *dnsmessage.Builder, q *dnsmessage.Question) error {
 	if err := b.StartAnswers(); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (a *answer) build(b *dnsmessage.Builder, q *dnsmessage.Question) error {
 			err = b.NSResource(h, dnsmessage.NSResource{NS: to})
 		}
 	case a.soa:
-		err = a.authority(b, h)
+		err = a.buildSOA(b, h)
 	default:
 		if n > 0 || a.rcode == dnsmessage.RCodeServerFailure {
 			return nil
@@ -97,14 +97,14 @@ func (a *answer) build(b *dnsmessage.Builder, q *dnsmessage.Question) error {
 			return err
 		}
 		if h.Name, err = dnsmessage.NewName(a.zone); err == nil {
-			err = a.authority(b, h)
+			err = a.buildSOA(b, h)
 		}
 	}
 	return err
 }
 
-// authority writes the SOA of the answer's zone.
-func (a *answer) authority(b *dnsmessage.Builder, h dnsmessage.ResourceHeader) error {
+// buildSOA writes the SOA of the answer's zone.
+func (a *answer) buildSOA(b *dnsmessage.Builder, h dnsmessage.ResourceHeader) error {
 	ns, err := dnsmessage.NewName("ns1." + a.zone)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func Listen(addr string, zone Zone) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	var err error
 	for range 10 { // a free port of TCP may be taken for UDP
-		if err = s.bind(addr); err == nil {
+		if err = s.bindSockets(addr); err == nil {
 			break
 		}
 	}
@@ -54,7 +54,7 @@ func Listen(addr string, zone Zone) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) bind(addr string) error {
+func (s *Server) bindSockets(addr string) error {
 	tcp, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -100,15 +100,15 @@ func (s *Server) serveUDP() {
 		switch {
 		case err != nil:
 		case delay > 0:
-			s.later(append([]byte(nil), msg...), from, delay)
+			s.sendLater(append([]byte(nil), msg...), from, delay)
 		default:
 			_, _ = s.udp.WriteToUDPAddrPort(msg, from)
 		}
 	}
 }
 
-// later sends an answer after a delay, without holding the socket's readers.
-func (s *Server) later(msg []byte, to netip.AddrPort, delay time.Duration) {
+// sendLater sends an answer after a delay, without holding the socket's readers.
+func (s *Server) sendLater(msg []byte, to netip.AddrPort, delay time.Duration) {
 	select {
 	case s.held <- struct{}{}:
 	default:
@@ -116,13 +116,13 @@ func (s *Server) later(msg []byte, to netip.AddrPort, delay time.Duration) {
 	}
 	s.tasks.Go(func() {
 		defer func() { <-s.held }()
-		if s.sleep(delay) {
+		if s.sleepOrClosed(delay) {
 			_, _ = s.udp.WriteToUDPAddrPort(msg, to)
 		}
 	})
 }
 
-func (s *Server) sleep(d time.Duration) bool {
+func (s *Server) sleepOrClosed(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -137,7 +137,7 @@ func (s *Server) serveTCP() {
 	for {
 		conn, err := s.tcp.Accept()
 		if err != nil {
-			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || !s.sleep(10*time.Millisecond) {
+			if s.ctx.Err() != nil || errors.Is(err, net.ErrClosed) || !s.sleepOrClosed(10*time.Millisecond) {
 				return
 			}
 			continue
@@ -172,7 +172,7 @@ func (s *Server) serveConn(conn net.Conn) {
 		}
 		// The message is built apart: its name pointers count from its start.
 		msg, delay, err := s.zone.Reply(out[:0], q, true)
-		if err != nil || delay > 0 && !s.sleep(delay) {
+		if err != nil || delay > 0 && !s.sleepOrClosed(delay) {
 			return
 		}
 		frame := binary.BigEndian.AppendUint16(nil, uint16(len(msg)))
