@@ -48,7 +48,7 @@ func usableRuns() []run {
 	var runs []run
 	next, base := uint64(0), uint64(0)
 	for _, p := range reserved {
-		first := uint64(bits(p.Addr()))
+		first := uint64(addressBits(p.Addr()))
 		if first > next {
 			runs = append(runs, run{next, first - next, base})
 			base += first - next
@@ -58,7 +58,7 @@ func usableRuns() []run {
 	return runs
 }
 
-func bits(a netip.Addr) uint32 {
+func addressBits(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.BigEndian.Uint32(b[:])
 }
@@ -96,7 +96,7 @@ func Host(a netip.Addr) (host uint64, ok bool) {
 	if !a.Is4() {
 		return 0, false
 	}
-	n := uint64(bits(a))
+	n := uint64(addressBits(a))
 	i := sort.Search(len(usable), func(i int) bool { return usable[i].first > n }) - 1
 	if i < 0 || n-usable[i].first >= usable[i].size {
 		return 0, false
@@ -192,7 +192,7 @@ func (s Scheme) Parse(name string) (host uint64, ok bool) {
 		return 0, false
 	}
 	for k := range b {
-		hi, lo := unhex(label[k*width]), unhex(label[k*width+1])
+		hi, lo := hexDigit(label[k*width]), hexDigit(label[k*width+1])
 		if hi > 15 || lo > 15 || s.Dotted && k < 3 && label[k*width+2] != '.' {
 			return 0, false
 		}
@@ -201,7 +201,7 @@ func (s Scheme) Parse(name string) (host uint64, ok bool) {
 	return Host(netip.AddrFrom4(b))
 }
 
-func unhex(c byte) byte {
+func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
 		return c - '0'
