@@ -53,7 +53,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Start(); err != nil {
-		return 0, explain(proc, "make a user, network and mount namespace", err)
+		return 0, explainNamespaceError(proc, "make a user, network and mount namespace", err)
 	}
 	err := cmd.Wait()
 	var exit *exec.ExitError
@@ -85,10 +85,10 @@ var settings = []struct{ file, value, advice string }{
 // proc is where the kernel shows its settings.
 const proc = "/proc/sys"
 
-// explain turns the error of making namespaces, or of the first privileged act
+// explainNamespaceError turns the error of making namespaces, or of the first privileged act
 // in them, into advice. Some systems let anybody make a user namespace and then
 // deny what it is for.
-func explain(proc, what string, err error) error {
+func explainNamespaceError(proc, what string, err error) error {
 	var why []string
 	for _, s := range settings {
 		b, readErr := os.ReadFile(filepath.Join(proc, s.file))
@@ -102,10 +102,10 @@ func explain(proc, what string, err error) error {
 	return fmt.Errorf("%s: %w: %s; %s", what, err, strings.Join(why, "; "), remaining)
 }
 
-// denied explains an error that says that a right is missing.
-func denied(what string, err error) error {
+// explainDenied explains an error that says that a right is missing.
+func explainDenied(what string, err error) error {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return explain(proc, what, err)
+		return explainNamespaceError(proc, what, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -123,8 +123,8 @@ func Prepare() error {
 	if err := os.Unsetenv(marker); err != nil { // the command may be this program again
 		return fmt.Errorf("prepare the namespace: %w", err)
 	}
-	if err := loopback(); err != nil {
-		return denied("switch lo on in the namespace", err)
+	if err := enableLoopback(); err != nil {
+		return explainDenied("switch lo on in the namespace", err)
 	}
 	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 		err := localDefault(family)
@@ -132,11 +132,11 @@ func Prepare() error {
 			continue // a kernel without IPv6 serves IPv4
 		}
 		if err != nil {
-			return denied("route all addresses to lo", err)
+			return explainDenied("route all addresses to lo", err)
 		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return denied("make the mounts private", err)
+		return explainDenied("make the mounts private", err)
 	}
 	return nil
 }
@@ -150,12 +150,12 @@ var bundles = []string{
 
 // Mount replaces the files of name resolution and trust by bind mounts.
 func (f Files) Mount() error {
-	if err := f.over("/etc/resolv.conf", []byte("nameserver "+f.Resolver+"\noptions timeout:5 attempts:2 edns0\n")); err != nil {
+	if err := f.mountOver("/etc/resolv.conf", []byte("nameserver "+f.Resolver+"\noptions timeout:5 attempts:2 edns0\n")); err != nil {
 		return err
 	}
 	// A resolver daemon of the machine, reached through a socket, would answer
 	// from the real internet.
-	if err := f.over("/etc/nsswitch.conf", []byte("passwd: files\ngroup: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n")); err != nil {
+	if err := f.mountOver("/etc/nsswitch.conf", []byte("passwd: files\ngroup: files\nhosts: files dns\nnetworks: files\nprotocols: files\nservices: files\n")); err != nil {
 		return err
 	}
 	if st, err := os.Stat("/var/run/nscd"); err == nil && st.IsDir() {
@@ -168,15 +168,15 @@ func (f Files) Mount() error {
 		if err != nil || len(f.CA) == 0 {
 			continue
 		}
-		if err := f.over(bundle, append(append(old, '\n'), f.CA...)); err != nil {
+		if err := f.mountOver(bundle, append(append(old, '\n'), f.CA...)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// over mounts a file with other contents over path, where path exists.
-func (f Files) over(path string, contents []byte) error {
+// mountOver mounts a file with other contents over path, where path exists.
+func (f Files) mountOver(path string, contents []byte) error {
 	target, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

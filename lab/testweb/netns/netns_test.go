@@ -26,7 +26,7 @@ func TestRouteMessage(t *testing.T) {
 // Whatever forbids namespaces, the error names the ways that remain.
 func TestErrorNamesTheWaysThatRemain(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{explain(t.TempDir(), "make", unix.EPERM), denied("mount", unix.EPERM)} {
+	for _, err := range []error{explainNamespaceError(t.TempDir(), "make", unix.EPERM), explainDenied("mount", unix.EPERM)} {
 		if !errors.Is(err, unix.EPERM) {
 			t.Errorf("%v hides its cause", err)
 		}
@@ -36,7 +36,7 @@ func TestErrorNamesTheWaysThatRemain(t *testing.T) {
 			}
 		}
 	}
-	if err := denied("mount", unix.ENOENT); strings.Contains(err.Error(), "--proxy") {
+	if err := explainDenied("mount", unix.ENOENT); strings.Contains(err.Error(), "--proxy") {
 		t.Errorf("%v is not for want of a right", err)
 	}
 }
@@ -60,7 +60,7 @@ func TestErrorNamesTheSetting(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		text := explain(dir, "make", unix.EPERM).Error()
+		text := explainNamespaceError(dir, "make", unix.EPERM).Error()
 		for _, s := range settings {
 			if named := strings.Contains(text, s.advice); named != (s == restricting) {
 				t.Errorf("%s restricts, %s is named: %v: %s", restricting.file, s.file, named, text)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loopback switches the interface lo on.
-func loopback() error {
+// enableLoopback switches the interface lo on.
+func enableLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return err
