@@ -103,7 +103,7 @@ func Read(ctx context.Context, r *truth.Reader, opt Options) (*Card, error) {
 		case rec.Agent == truth.Visitor:
 			b.card.Visits++
 		case strings.Contains(rec.Agent, opt.Agent):
-			b.add(&rec)
+			b.addRecord(&rec)
 		}
 	}
 	if b.card.Requests == 0 {
@@ -118,9 +118,9 @@ func Read(ctx context.Context, r *truth.Reader, opt Options) (*Card, error) {
 	if c.Exist == 0 && opt.Graph != nil {
 		c.Exist = opt.Graph.Nodes()
 	}
-	b.close()
+	b.closeBook()
 	if opt.Graph != nil {
-		if err := b.order(ctx, opt); err != nil {
+		if err := b.judgeOrder(ctx, opt); err != nil {
 			return nil, err
 		}
 	}
@@ -178,8 +178,8 @@ func newBook() *book {
 	}
 }
 
-// add enters a record.
-func (b *book) add(r *truth.Record) {
+// addRecord enters a record.
+func (b *book) addRecord(r *truth.Record) {
 	c := &b.card
 	c.Requests++
 	c.Agents[r.Agent]++
@@ -187,32 +187,32 @@ func (b *book) add(r *truth.Record) {
 	c.Statuses[fmt.Sprint(r.Status)]++
 	c.Kinds[string(r.Kind)]++
 	if b.first.IsZero() || r.Time.Before(b.first) {
-		b.shift(r.Time)
+		b.shiftStart(r.Time)
 	}
 	if end := r.Time.Add(time.Duration(r.Duration * float64(time.Second))); end.After(b.last) {
 		b.last = end
 	}
-	h := b.ask(r)
+	h := b.addHostRequest(r)
 	switch r.Kind {
 	case truth.Page:
-		b.page(r, h)
+		b.addPageAnswer(r, h)
 	case truth.Trap:
 		c.TrapPages++
-		b.waste("traps", r)
+		b.countWaste("traps", r)
 	case truth.Soft404:
 		c.Soft404++
-		b.waste("soft404", r)
+		b.countWaste("soft404", r)
 	case truth.Missing:
 		c.DeadLinks++
-		b.waste("dead links", r)
+		b.countWaste("dead links", r)
 	case truth.Forbidden:
-		b.waste("forbidden", r)
+		b.countWaste("forbidden", r)
 	}
 }
 
-// shift moves the beginning of time: a log is in the order in which answers
+// shiftStart moves the beginning of time: a log is in the order in which answers
 // ended, so an earlier request may come later.
-func (b *book) shift(to time.Time) {
+func (b *book) shiftStart(to time.Time) {
 	if !b.first.IsZero() {
 		d := b.first.Sub(to).Seconds()
 		for i := range b.held {
@@ -229,22 +229,22 @@ func (b *book) shift(to time.Time) {
 	b.first = to
 }
 
-func (b *book) since(t time.Time) float64 { return t.Sub(b.first).Seconds() }
+func (b *book) secondsSince(t time.Time) float64 { return t.Sub(b.first).Seconds() }
 
-func (b *book) waste(why string, r *truth.Record) {
+func (b *book) countWaste(why string, r *truth.Record) {
 	b.card.Wasted[why] += r.Bytes
 	b.card.WastedBytes += r.Bytes
 }
 
-// ask enters a request into the account of its host.
-func (b *book) ask(r *truth.Record) *host {
+// addHostRequest enters a request into the account of its host.
+func (b *book) addHostRequest(r *truth.Record) *host {
 	key := strings.ToLower(r.Host)
 	h := b.hosts[key]
 	if h == nil {
 		h = new(host)
 		b.hosts[key] = h
 	}
-	from := b.since(r.Time)
+	from := b.secondsSince(r.Time)
 	h.asked = append(h.asked, span{from, from + r.Duration})
 	h.delay = max(h.delay, r.CrawlDelay)
 	h.mapped = h.mapped || r.Kind == truth.Sitemap
@@ -262,8 +262,8 @@ func (b *book) ask(r *truth.Record) *host {
 	return h
 }
 
-// page enters an answer that showed a page, or said that it had not changed.
-func (b *book) page(r *truth.Record, h *host) {
+// addPageAnswer enters an answer that showed a page, or said that it had not changed.
+func (b *book) addPageAnswer(r *truth.Record, h *host) {
 	c := &b.card
 	if r.Method == "HEAD" {
 		return
@@ -271,7 +271,7 @@ func (b *book) page(r *truth.Record, h *host) {
 	switch r.Status {
 	case 200, 304:
 	case 403, 404, 500:
-		b.gone(r)
+		b.addGoneAnswer(r)
 		return
 	default:
 		return
@@ -287,32 +287,32 @@ func (b *book) page(r *truth.Record, h *host) {
 	if r.Status == 304 {
 		c.NotModified++
 		if p != nil && p.version == r.Version { // else the server's word was false
-			b.hold(p, b.since(r.Time))
+			b.closeHolding(p, b.secondsSince(r.Time))
 			p.at, p.until = r.Time, r.FreshUntil
 		}
 		return
 	}
-	b.repeated(r, p, again)
+	b.countRepeated(r, p, again)
 	if p == nil {
 		p = &holding{firstAt: r.Time, mapped: h.mapped}
 		b.pages[r.Page] = p
 	} else {
-		b.hold(p, b.since(r.Time))
+		b.closeHolding(p, b.secondsSince(r.Time))
 	}
 	p.at, p.version, p.until = r.Time, r.Version, r.FreshUntil
 }
 
-// gone enters the answer that a page, by its history, cannot be had: a robot
+// addGoneAnswer enters the answer that a page, by its history, cannot be had: a robot
 // that had it knows its present state. A page that was never had stays unknown.
-func (b *book) gone(r *truth.Record) {
+func (b *book) addGoneAnswer(r *truth.Record) {
 	if p := b.pages[r.Page]; p != nil && r.Version != 0 {
-		b.hold(p, b.since(r.Time))
+		b.closeHolding(p, b.secondsSince(r.Time))
 		p.at, p.version, p.until = r.Time, r.Version, r.FreshUntil
 	}
 }
 
-// repeated counts what a robot could have spared itself.
-func (b *book) repeated(r *truth.Record, p *holding, again bool) {
+// countRepeated counts what a robot could have spared itself.
+func (b *book) countRepeated(r *truth.Record, p *holding, again bool) {
 	c := &b.card
 	text := r.Page
 	if r.CopyOf > 0 && r.Similarity >= 1 {
@@ -321,23 +321,23 @@ func (b *book) repeated(r *truth.Record, p *holding, again bool) {
 	switch {
 	case p != nil && !again, p == nil && b.copies[text]:
 		c.Duplicates++
-		b.waste("duplicates", r)
+		b.countWaste("duplicates", r)
 	case p != nil && p.version == r.Version:
-		b.waste("unchanged", r)
+		b.countWaste("unchanged", r)
 	case r.CopyOf > 0 && r.Similarity < 1 && !again:
 		c.NearCopies++
 	}
 	b.copies[text] = true
 }
 
-// hold closes the account of a copy: it was current until its version ended or
+// closeHolding closes the account of a copy: it was current until its version ended or
 // the next visit came.
-func (b *book) hold(p *holding, next float64) {
+func (b *book) closeHolding(p *holding, next float64) {
 	to := next
 	if !p.until.IsZero() {
-		to = min(to, b.since(p.until))
+		to = min(to, b.secondsSince(p.until))
 	}
-	if from := b.since(p.at); to > from {
+	if from := b.secondsSince(p.at); to > from {
 		b.held = append(b.held, span{from, to})
 	}
 }

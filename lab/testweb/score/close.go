@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// close works the sums out.
-func (b *book) close() {
+// closeBook works the sums out.
+func (b *book) closeBook() {
 	c := &b.card
 	c.Seconds = b.last.Sub(b.first).Seconds()
 	c.Pages = len(b.pages)
 	if c.Exist > 0 {
 		c.Coverage = float64(c.Pages) / float64(c.Exist)
 	}
-	b.politeness()
-	b.freshness()
+	b.measurePoliteness()
+	b.measureFreshness()
 }
 
-// politeness measures the gaps between requests to each host.
-func (b *book) politeness() {
+// measurePoliteness measures the gaps between requests to each host.
+func (b *book) measurePoliteness() {
 	c := &b.card
 	c.MinInterval = -1
 	var gaps []float64
@@ -64,11 +64,11 @@ func (b *book) politeness() {
 // those of arrival, and the network adds and takes.
 const delayTolerance = .95
 
-// freshness measures, from copies whose spans do not overlap, how much of the web the robot had in its current version.
-func (b *book) freshness() {
+// measureFreshness measures, from copies whose spans do not overlap, how much of the web the robot had in its current version.
+func (b *book) measureFreshness() {
 	c := &b.card
 	for _, p := range b.pages {
-		b.hold(p, c.Seconds)
+		b.closeHolding(p, c.Seconds)
 	}
 	of := float64(c.Exist)
 	if of == 0 {
@@ -80,7 +80,7 @@ func (b *book) freshness() {
 	c.Freshness, c.Found = make([]float64, freshnessSteps+1), make([]float64, freshnessSteps+1)
 	step := c.Seconds / freshnessSteps
 	for _, p := range b.pages {
-		for i := int(math.Ceil(b.since(p.firstAt) / step)); i <= freshnessSteps; i++ {
+		for i := int(math.Ceil(b.secondsSince(p.firstAt) / step)); i <= freshnessSteps; i++ {
 			c.Found[i] += 1 / of
 		}
 	}

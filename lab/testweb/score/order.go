@@ -18,8 +18,8 @@ const MaxOrder = 20_000_000
 // marks are the shares of the web at which the gathered PageRank is read.
 var marks = [...]float64{.01, .05, .1, .25, .5, .75, 1}
 
-// order judges the order of first visits.
-func (b *book) order(ctx context.Context, opt Options) error {
+// judgeOrder judges the order of first visits.
+func (b *book) judgeOrder(ctx context.Context, opt Options) error {
 	c, g := &b.card, opt.Graph
 	n := g.Nodes()
 	if n > MaxOrder {
@@ -39,9 +39,9 @@ func (b *book) order(ctx context.Context, opt Options) error {
 		return int(x - y)
 	})
 	if len(visited) > 0 {
-		seeds := b.seeds(g, visited)
+		seeds := b.findSeeds(g, visited)
 		c.Seeds = len(seeds)
-		c.Reachable = reachable(g, seeds)
+		c.Reachable = countReachable(g, seeds)
 		c.CoverageReachable = float64(len(visited)) / float64(c.Reachable)
 		if opt.Obtainable != nil {
 			c.Obtainable = opt.Obtainable(seeds)
@@ -70,9 +70,9 @@ func (b *book) order(ctx context.Context, opt Options) error {
 	return nil
 }
 
-// seeds returns the pages, of those visited in order, that no page visited before
+// findSeeds returns the pages, of those visited in order, that no page visited before
 // links to: the robot was told of them, and not by a sitemap.
-func (b *book) seeds(g Graph, visited []int64) (seeds []uint64) {
+func (b *book) findSeeds(g Graph, visited []int64) (seeds []uint64) {
 	linked := make([]uint64, (g.Nodes()+63)/64)
 	var buf []uint64
 	for _, p := range visited {
@@ -87,8 +87,8 @@ func (b *book) seeds(g Graph, visited []int64) (seeds []uint64) {
 	return seeds
 }
 
-// reachable counts the pages that links lead to from some, themselves included.
-func reachable(g Graph, from []uint64) uint64 {
+// countReachable counts the pages that links lead to from some, themselves included.
+func countReachable(g Graph, from []uint64) uint64 {
 	seen := make([]uint64, (g.Nodes()+63)/64)
 	n := uint64(0)
 	for _, u := range from {

@@ -32,12 +32,12 @@ type lists struct {
 	links  []uint32
 }
 
-func (r lists) of(u uint32) []uint32 { return r.links[r.starts[u]:r.starts[u+1]] }
+func (r lists) outLinks(u uint32) []uint32 { return r.links[r.starts[u]:r.starts[u+1]] }
 
 // Nodes implements rank.Graph, as do the others.
 func (b *both) Nodes() int            { return len(b.out.starts) - 1 }
-func (b *both) Out(u uint32) []uint32 { return b.out.of(u) }
-func (b *both) In(u uint32) []uint32  { return b.in.of(u) }
+func (b *both) Out(u uint32) []uint32 { return b.out.outLinks(u) }
+func (b *both) In(u uint32) []uint32  { return b.in.outLinks(u) }
 
 // bothWays returns a graph with its links both ways, reading all of it unless it
 // is stored so.

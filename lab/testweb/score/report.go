@@ -41,7 +41,7 @@ func Report(w io.Writer, cards []Named) error {
 	for _, c := range cards {
 		found.Series = append(found.Series, overTime(c, c.Found))
 		fresh.Series = append(fresh.Series, overTime(c, c.Freshness))
-		if s := gathered(c); len(s.X) > 0 {
+		if s := gatheredSeries(c); len(s.X) > 0 {
 			order.Series = append(order.Series, s)
 		}
 	}
@@ -67,7 +67,7 @@ func overTime(c Named, y []float64) report.Series {
 	return s
 }
 
-func gathered(c Named) report.Series {
+func gatheredSeries(c Named) report.Series {
 	s := report.Series{Name: c.Name, Style: report.Lines}
 	for _, m := range marks {
 		if y, ok := c.PageRankAt[strconv.FormatFloat(m, 'g', -1, 64)]; ok {
