@@ -64,11 +64,11 @@ func NewLog(w io.Writer, head Head) (*Log, error) {
 	}
 	l := &Log{w: w, stop: make(chan struct{}), done: make(chan struct{})}
 	l.pool.New = func() any { b := make([]byte, 0, 1024); return &b }
-	go l.run()
+	go l.flushPeriodically()
 	return l, nil
 }
 
-func (l *Log) run() {
+func (l *Log) flushPeriodically() {
 	defer close(l.done)
 	tick := time.NewTicker(flushEvery)
 	defer tick.Stop()
@@ -76,7 +76,7 @@ func (l *Log) run() {
 		select {
 		case <-tick.C:
 			l.mu.Lock()
-			l.flush()
+			l.flushRecords()
 			l.mu.Unlock()
 		case <-l.stop:
 			return
@@ -92,13 +92,13 @@ func (l *Log) Add(r *Record) {
 	l.mu.Lock()
 	l.buf = append(l.buf, *b...)
 	if len(l.buf) >= flushSize {
-		l.flush()
+		l.flushRecords()
 	}
 	l.mu.Unlock()
 	l.pool.Put(b)
 }
 
-func (l *Log) flush() {
+func (l *Log) flushRecords() {
 	if len(l.buf) == 0 {
 		return
 	}
@@ -112,7 +112,7 @@ func (l *Log) flush() {
 func (l *Log) Flush() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flush()
+	l.flushRecords()
 	if l.err != nil {
 		return fmt.Errorf("truth log: %w", l.err)
 	}

@@ -26,7 +26,7 @@ type Reader struct {
 // another program in the same format, is read as well.
 func NewReader(r io.Reader) (*Reader, error) {
 	t := &Reader{r: bufio.NewReaderSize(r, maxLine)}
-	line, err := t.next()
+	line, err := t.nextLine()
 	if errors.Is(err, io.EOF) {
 		return t, nil
 	}
@@ -35,15 +35,15 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	h := Head{Record: Record{Page: NoPage}}
 	if err := json.Unmarshal(line, &h); err != nil {
-		return nil, t.damaged(err)
+		return nil, t.damagedLine(err)
 	}
 	if h.Kind == Web {
 		t.Head = h
 		return t, nil
 	}
 	rec := h.Record
-	if err := rec.complete(line); err != nil {
-		return nil, t.damaged(err)
+	if err := rec.completeRecord(line); err != nil {
+		return nil, t.damagedLine(err)
 	}
 	t.first = &rec
 	return t, nil
@@ -57,16 +57,16 @@ func (t *Reader) Read() (Record, error) {
 		t.first = nil
 		return r, nil
 	}
-	line, err := t.next()
+	line, err := t.nextLine()
 	if err != nil {
 		return Record{}, err
 	}
 	r := Record{Page: NoPage}
 	if err := json.Unmarshal(line, &r); err != nil {
-		return Record{}, t.damaged(err)
+		return Record{}, t.damagedLine(err)
 	}
-	if err := r.complete(line); err != nil {
-		return Record{}, t.damaged(err)
+	if err := r.completeRecord(line); err != nil {
+		return Record{}, t.damagedLine(err)
 	}
 	return r, nil
 }
@@ -74,8 +74,8 @@ func (t *Reader) Read() (Record, error) {
 // Cut reports whether the log ended within a line.
 func (t *Reader) Cut() bool { return t.cut }
 
-// next returns the next line that is not blank.
-func (t *Reader) next() ([]byte, error) {
+// nextLine returns the next line that is not blank.
+func (t *Reader) nextLine() ([]byte, error) {
 	for {
 		line, err := t.r.ReadSlice('\n')
 		t.line++
@@ -85,7 +85,7 @@ func (t *Reader) next() ([]byte, error) {
 				return line, nil
 			}
 		case errors.Is(err, bufio.ErrBufferFull):
-			return nil, t.damaged(fmt.Errorf("longer than %d bytes", maxLine))
+			return nil, t.damagedLine(fmt.Errorf("longer than %d bytes", maxLine))
 		case errors.Is(err, io.EOF):
 			// Only a whole object may stand without the end of its line.
 			if line = bytes.TrimSpace(line); len(line) > 0 && json.Valid(line) {
@@ -99,13 +99,13 @@ func (t *Reader) next() ([]byte, error) {
 	}
 }
 
-func (t *Reader) damaged(err error) error {
+func (t *Reader) damagedLine(err error) error {
 	return fmt.Errorf("truth log, line %d: %w (delete the line, or the log from there on)", t.line, err)
 }
 
-// complete checks what a record cannot do without, and fills in the kind of
+// completeRecord checks what a record cannot do without, and fills in the kind of
 // records that other programs wrote without it.
-func (r *Record) complete(line []byte) error {
+func (r *Record) completeRecord(line []byte) error {
 	if r.Time.IsZero() || r.Host == "" {
 		return fmt.Errorf("no time or no host in %.60q", line)
 	}
@@ -113,12 +113,12 @@ func (r *Record) complete(line []byte) error {
 		r.Page = NoPage
 	}
 	if r.Kind == "" {
-		r.Kind = r.guess()
+		r.Kind = r.guessKind()
 	}
 	return nil
 }
 
-func (r *Record) guess() Kind {
+func (r *Record) guessKind() Kind {
 	switch {
 	case r.Path == "/robots.txt":
 		return Robots

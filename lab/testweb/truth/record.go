@@ -71,23 +71,23 @@ type Record struct {
 func (r *Record) Append(b []byte) []byte {
 	b = append(b, `{"time":"`...)
 	b = r.Time.AppendFormat(b, time.RFC3339Nano)
-	b = appendString(append(b, `","host":`...), r.Host)
-	b = appendString(append(b, `,"path":`...), r.Path)
-	b = appendString(append(b, `,"method":`...), r.Method)
+	b = appendJSONString(append(b, `","host":`...), r.Host)
+	b = appendJSONString(append(b, `,"path":`...), r.Path)
+	b = appendJSONString(append(b, `,"method":`...), r.Method)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(r.Status), 10)
 	b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
-	b = appendString(append(b, `,"agent":`...), r.Agent)
+	b = appendJSONString(append(b, `,"agent":`...), r.Agent)
 	b = strconv.AppendInt(append(b, `,"page":`...), r.Page, 10)
 	b = strconv.AppendBool(append(b, `,"conditional":`...), r.Conditional)
-	b = appendString(append(b, `,"kind":`...), string(r.Kind))
+	b = appendJSONString(append(b, `,"kind":`...), string(r.Kind))
 	if r.Duration != 0 {
 		b = strconv.AppendFloat(append(b, `,"duration":`...), r.Duration, 'f', 6, 64)
 	}
 	if r.Scheme != "" {
-		b = appendString(append(b, `,"scheme":`...), r.Scheme)
+		b = appendJSONString(append(b, `,"scheme":`...), r.Scheme)
 	}
 	if r.Local != "" {
-		b = appendString(append(b, `,"local":`...), r.Local)
+		b = appendJSONString(append(b, `,"local":`...), r.Local)
 	}
 	if r.Version != 0 {
 		b = strconv.AppendUint(append(b, `,"version":`...), r.Version, 10)
@@ -99,7 +99,7 @@ func (r *Record) Append(b []byte) []byte {
 		b = strconv.AppendFloat(append(b, `,"similarity":`...), r.Similarity, 'g', 6, 64)
 	}
 	if r.Behaviour != "" {
-		b = appendString(append(b, `,"behaviour":`...), r.Behaviour)
+		b = appendJSONString(append(b, `,"behaviour":`...), r.Behaviour)
 	}
 	if r.Disallowed {
 		b = append(b, `,"disallowed":true`...)
@@ -119,9 +119,9 @@ func appendTime(b []byte, key string, t time.Time) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString appends s as a JSON string; bytes that are not UTF-8 become
+// appendJSONString appends s as a JSON string; bytes that are not UTF-8 become
 // U+FFFD, as encoding/json has it.
-func appendString(b []byte, s string) []byte {
+func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	for i := 0; i < len(s); {
 		c := s[i]
