@@ -36,27 +36,27 @@ type Kind struct {
 	page  func(s *site, n int) string
 }
 
-func always(bool) bool    { return true }
-func never(bool) bool     { return false }
-func ofLists(l bool) bool { return l }
+func showsAlways(bool) bool { return true }
+func showsNever(bool) bool  { return false }
+func ofLists(l bool) bool   { return l }
 
 // Kinds are all kinds, those that need a browser first.
 var Kinds = []Kind{
-	{"react", "all: an empty root, elements by a bundle", always, always, shell(`<div id="root"></div>`, "react")},
-	{"vue", "all: a cloaked mount point, a template", always, always, shell(`<div id="app" v-cloak></div>`, "vue")},
-	{"angular", "all: a component element", always, always, shell(`<app-root></app-root>`, "angular")},
-	{"svelte", "all: compiled components", always, always, shell(`<div id="svelte"></div>`, "svelte")},
-	{"history", "all: a router over the session history", always, always, shell(`<div id="app"></div>`, "history")},
-	{"noscript", "all: says that it needs JavaScript", always, always, noscript},
-	{"plain", "links of lists; items are static", ofLists, never, plain},
-	{"scroll", "links beyond the first two of a list that grows when scrolled", ofLists, never, scroll},
-	{"hash", "items, by routes behind #/ of one document", ofLists, never, hash},
-	{"timer", "links of lists, some seconds after the page has loaded", ofLists, never, timer},
-	{"hydrated", "nothing: rendered by the server, revived by scripts", never, never, hydrated},
-	{"broken", "nothing: its script fails", never, never, with("broken", `<div id="more"></div>`)},
-	{"widget", "nothing: scripts make ornaments", never, never, with("widget", "")},
-	{"counted", "nothing: a script counts visitors", never, never, with("count", "")},
-	{"static", "nothing: no scripts", never, never, with("", "")},
+	{"react", "all: an empty root, elements by a bundle", showsAlways, showsAlways, shellPage(`<div id="root"></div>`, "react")},
+	{"vue", "all: a cloaked mount point, a template", showsAlways, showsAlways, shellPage(`<div id="app" v-cloak></div>`, "vue")},
+	{"angular", "all: a component element", showsAlways, showsAlways, shellPage(`<app-root></app-root>`, "angular")},
+	{"svelte", "all: compiled components", showsAlways, showsAlways, shellPage(`<div id="svelte"></div>`, "svelte")},
+	{"history", "all: a router over the session history", showsAlways, showsAlways, shellPage(`<div id="app"></div>`, "history")},
+	{"noscript", "all: says that it needs JavaScript", showsAlways, showsAlways, noscriptPage},
+	{"plain", "links of lists; items are static", ofLists, showsNever, plainPage},
+	{"scroll", "links beyond the first two of a list that grows when scrolled", ofLists, showsNever, scrollPage},
+	{"hash", "items, by routes behind #/ of one document", ofLists, showsNever, hashRoutePage},
+	{"timer", "links of lists, some seconds after the page has loaded", ofLists, showsNever, timerPage},
+	{"hydrated", "nothing: rendered by the server, revived by scripts", showsNever, showsNever, hydratedPage},
+	{"broken", "nothing: its script fails", showsNever, showsNever, scriptedPage("broken", `<div id="more"></div>`)},
+	{"widget", "nothing: scripts make ornaments", showsNever, showsNever, scriptedPage("widget", "")},
+	{"counted", "nothing: a script counts visitors", showsNever, showsNever, scriptedPage("count", "")},
+	{"static", "nothing: no scripts", showsNever, showsNever, scriptedPage("", "")},
 }
 
 // branch is how many children a list has.
@@ -69,39 +69,39 @@ type site struct {
 	pages int
 }
 
-// list reports whether a page has children.
-func (s *site) list(n int) bool { return n*branch+1 < s.pages }
+// isList reports whether a page has children.
+func (s *site) isList(n int) bool { return n*branch+1 < s.pages }
 
-func (s *site) path(n int) string {
+func (s *site) pathOfPage(n int) string {
 	switch {
 	case n == 0:
 		return "/"
-	case s.list(n):
+	case s.isList(n):
 		return "/list/" + strconv.Itoa(n)
 	}
 	return "/item/" + strconv.Itoa(n)
 }
 
-// number is the page of a path, -1 for none.
-func (s *site) number(path string) int {
+// pageOfPath is the page of a path, -1 for none.
+func (s *site) pageOfPath(path string) int {
 	if path == "/" {
 		return 0
 	}
 	i := strings.LastIndexByte(path, '/')
 	n, err := strconv.Atoi(path[i+1:])
-	if err != nil || n < 1 || n >= s.pages || s.path(n) != path {
+	if err != nil || n < 1 || n >= s.pages || s.pathOfPage(n) != path {
 		return -1
 	}
 	return n
 }
 
-// children are the pages that a list leads to. On a site with routes by
+// childPages are the pages that a list leads to. On a site with routes by
 // fragment the first page leads to all items.
-func (s *site) children(n int) []int {
+func (s *site) childPages(n int) []int {
 	var out []int
 	if s.kind.Name == "hash" {
 		for i := 1; n == 0 && i < s.pages; i++ {
-			if !s.list(i) {
+			if !s.isList(i) {
 				out = append(out, i)
 			}
 		}
@@ -115,12 +115,12 @@ func (s *site) children(n int) []int {
 
 var words = strings.Fields("river market window paper morning signal garden harbour letter bridge winter copper meadow engine village thunder lantern harvest station valley compass orchard timber canal")
 
-func (s *site) title(n int) string {
+func (s *site) pageTitle(n int) string {
 	x := rng.Mix(uint64(n), uint64(len(s.host))*7919+uint64(s.host[0]))
 	return fmt.Sprintf("%s %s of %s %d", words[x%24], words[x/24%24], s.host, n)
 }
 
-func (s *site) text(n int) string {
+func (s *site) pageText(n int) string {
 	x := rng.Mix(uint64(n)+1, uint64(len(s.host)))
 	var b strings.Builder
 	for i := range 90 {
@@ -140,7 +140,7 @@ type link struct {
 func (s *site) linksTo(pages []int) []link {
 	out := []link{}
 	for _, c := range pages {
-		out = append(out, link{s.path(c), s.title(c)})
+		out = append(out, link{s.pathOfPage(c), s.pageTitle(c)})
 	}
 	return out
 }
@@ -201,11 +201,11 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Cache-Control", "max-age=3600")
 		_, _ = rw.Write(b)
 	case strings.HasPrefix(path, "/api/hash/"):
-		s.route(rw, strings.TrimPrefix(path, "/api/hash/"))
+		s.serveRoute(rw, strings.TrimPrefix(path, "/api/hash/"))
 	case strings.HasPrefix(path, "/api/"):
-		s.api(rw, r)
+		s.serveAPI(rw, r)
 	default:
-		n := s.number(path)
+		n := s.pageOfPath(path)
 		if n < 0 {
 			http.NotFound(rw, r)
 			return
@@ -215,54 +215,54 @@ func (w *Web) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// api answers for a page: title, text and links, of which ?from=&n= takes some.
-func (s *site) api(w http.ResponseWriter, r *http.Request) {
-	n := s.number(strings.TrimPrefix(r.URL.Path, "/api"))
+// serveAPI answers for a page: title, text and links, of which ?from=&n= takes some.
+func (s *site) serveAPI(w http.ResponseWriter, r *http.Request) {
+	n := s.pageOfPath(strings.TrimPrefix(r.URL.Path, "/api"))
 	if n < 0 {
 		http.NotFound(w, r)
 		return
 	}
-	links := s.linksTo(s.children(n))
+	links := s.linksTo(s.childPages(n))
 	if q := r.URL.Query(); q.Has("from") {
 		from, _ := strconv.Atoi(q.Get("from"))
 		count, _ := strconv.Atoi(q.Get("n"))
 		from = min(max(from, 0), len(links))
 		links = links[from:min(from+max(count, 0), len(links))]
 	}
-	answer(w, s.title(n), s.text(n), links)
+	writeJSONPage(w, s.pageTitle(n), s.pageText(n), links)
 }
 
-// route answers for a route of a site with fragments: the start leads to
+// serveRoute answers for a route of a site with fragments: the start leads to
 // routes, each of which shows up to eight items.
-func (s *site) route(w http.ResponseWriter, name string) {
+func (s *site) serveRoute(w http.ResponseWriter, name string) {
 	const each = 8
-	items := s.children(0)
+	items := s.childPages(0)
 	var links []link
 	if name == "start" {
 		for i := 0; i < len(items); i += each {
 			links = append(links, link{"#/part-" + strconv.Itoa(i/each), "part " + strconv.Itoa(i/each)})
 		}
-		answer(w, s.title(0), s.text(0), links)
+		writeJSONPage(w, s.pageTitle(0), s.pageText(0), links)
 		return
 	}
 	i, _ := strconv.Atoi(strings.TrimPrefix(name, "part-"))
 	from := min(max(0, i*each), len(items))
-	answer(w, "part "+name, s.text(i+1), s.linksTo(items[from:min(from+each, len(items))]))
+	writeJSONPage(w, "part "+name, s.pageText(i+1), s.linksTo(items[from:min(from+each, len(items))]))
 }
 
-func answer(w http.ResponseWriter, title, text string, links []link) {
+func writeJSONPage(w http.ResponseWriter, title, text string, links []link) {
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{"title": title, "text": text, "links": links})
 }
 
-func head(title string) string {
+func headHTML(title string) string {
 	return "<head><meta charset=\"utf-8\"><title>" + html.EscapeString(title) + "</title></head>"
 }
 
-// content is a page as a server writes it.
-func (s *site) content(n int, links []link) string {
+// contentHTML is a page as a server writes it.
+func (s *site) contentHTML(n int, links []link) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "<h1>%s</h1><p>%s</p><ul id=\"list\">", html.EscapeString(s.title(n)), s.text(n))
+	fmt.Fprintf(&b, "<h1>%s</h1><p>%s</p><ul id=\"list\">", html.EscapeString(s.pageTitle(n)), s.pageText(n))
 	for _, l := range links {
 		fmt.Fprintf(&b, "<li><a href=\"%s\">%s</a></li>", l.Href, html.EscapeString(l.Title))
 	}
@@ -270,15 +270,15 @@ func (s *site) content(n int, links []link) string {
 	return b.String()
 }
 
-func script(name string) string { return `<script src="/static/` + name + `.js"></script>` }
+func scriptTag(name string) string { return `<script src="/static/` + name + `.js"></script>` }
 
-// shell is a page whose content is all made by a bundle.
-func shell(mount, name string) func(*site, int) string {
-	return func(s *site, _ int) string { return head("App") + "<body>" + mount + script(name) + "</body>" }
+// shellPage is a page whose content is all made by a bundle.
+func shellPage(mount, name string) func(*site, int) string {
+	return func(s *site, _ int) string { return headHTML("App") + "<body>" + mount + scriptTag(name) + "</body>" }
 }
 
-func noscript(*site, int) string {
-	return head("App") + `<body><noscript>You need to enable JavaScript to run this app.</noscript><div class="shell"></div><script>
+func noscriptPage(*site, int) string {
+	return headHTML("App") + `<body><noscript>You need to enable JavaScript to run this app.</noscript><div class="shell"></div><script>
 addEventListener('load', async () => {
   const page = await (await fetch('/api' + location.pathname)).json();
   document.querySelector('.shell').innerHTML = '<h1>' + page.title + '</h1><p>' + page.text + '</p>' + page.links.map((l) => '<a href="' + l.href + '">' + l.title + '</a>').join(' ');
@@ -286,54 +286,54 @@ addEventListener('load', async () => {
 </script></body>`
 }
 
-func plain(s *site, n int) string {
-	if s.list(n) {
-		return head(s.title(n)) + "<body>" + s.content(n, nil) + script("plain") + "</body>"
+func plainPage(s *site, n int) string {
+	if s.isList(n) {
+		return headHTML(s.pageTitle(n)) + "<body>" + s.contentHTML(n, nil) + scriptTag("plain") + "</body>"
 	}
-	body := strings.Replace(s.content(n, []link{{"/", "home"}}), `id="list"`, `id="done"`, 1)
-	return head(s.title(n)) + "<body>" + body + script("plain") + "</body>"
+	body := strings.Replace(s.contentHTML(n, []link{{"/", "home"}}), `id="list"`, `id="done"`, 1)
+	return headHTML(s.pageTitle(n)) + "<body>" + body + scriptTag("plain") + "</body>"
 }
 
-func scroll(s *site, n int) string {
-	links := s.linksTo(s.children(n))
-	body := s.content(n, links[:min(2, len(links))])
-	if s.list(n) {
+func scrollPage(s *site, n int) string {
+	links := s.linksTo(s.childPages(n))
+	body := s.contentHTML(n, links[:min(2, len(links))])
+	if s.isList(n) {
 		body += `<div id="end"></div>`
 	}
-	return head(s.title(n)) + "<body>" + body + script("scroll") + "</body>"
+	return headHTML(s.pageTitle(n)) + "<body>" + body + scriptTag("scroll") + "</body>"
 }
 
-func hash(s *site, n int) string {
+func hashRoutePage(s *site, n int) string {
 	if n == 0 {
-		return head(s.title(0)) + `<body><div id="app"></div>` + script("hash") + "</body>"
+		return headHTML(s.pageTitle(0)) + `<body><div id="app"></div>` + scriptTag("hash") + "</body>"
 	}
-	return head(s.title(n)) + "<body>" + s.content(n, []link{{"/", "home"}}) + "</body>"
+	return headHTML(s.pageTitle(n)) + "<body>" + s.contentHTML(n, []link{{"/", "home"}}) + "</body>"
 }
 
-func timer(s *site, n int) string {
-	b, err := json.Marshal(s.linksTo(s.children(n)))
-	if err != nil || !s.list(n) {
-		return head(s.title(n)) + "<body>" + s.content(n, []link{{"/", "home"}}) + "</body>"
+func timerPage(s *site, n int) string {
+	b, err := json.Marshal(s.linksTo(s.childPages(n)))
+	if err != nil || !s.isList(n) {
+		return headHTML(s.pageTitle(n)) + "<body>" + s.contentHTML(n, []link{{"/", "home"}}) + "</body>"
 	}
-	return head(s.title(n)) + "<body>" + s.content(n, nil) + "<script>setTimeout(() => { for (const l of " + string(b) +
+	return headHTML(s.pageTitle(n)) + "<body>" + s.contentHTML(n, nil) + "<script>setTimeout(() => { for (const l of " + string(b) +
 		") document.getElementById('list').insertAdjacentHTML('beforeend', '<li><a href=\"' + l.href + '\">' + l.title + '</a></li>'); }, 3000);</script></body>"
 }
 
-func hydrated(s *site, n int) string {
-	state, err := json.Marshal(map[string]any{"props": map[string]any{"title": s.title(n), "links": s.linksTo(s.children(n))}})
+func hydratedPage(s *site, n int) string {
+	state, err := json.Marshal(map[string]any{"props": map[string]any{"title": s.pageTitle(n), "links": s.linksTo(s.childPages(n))}})
 	if err != nil {
 		return ""
 	}
-	return head(s.title(n)) + `<body><div id="__next">` + s.content(n, append(s.linksTo(s.children(n)), link{"/", "home"})) + `</div><script id="__NEXT_DATA__" type="application/json">` + string(state) +
-		"</script>" + script("hydrate") + "</body>"
+	return headHTML(s.pageTitle(n)) + `<body><div id="__next">` + s.contentHTML(n, append(s.linksTo(s.childPages(n)), link{"/", "home"})) + `</div><script id="__NEXT_DATA__" type="application/json">` + string(state) +
+		"</script>" + scriptTag("hydrate") + "</body>"
 }
 
-// with is a page written by the server with a script beside it.
-func with(name, extra string) func(*site, int) string {
+// scriptedPage is a page written by the server with a script beside it.
+func scriptedPage(name, extra string) func(*site, int) string {
 	return func(s *site, n int) string {
-		body := head(s.title(n)) + "<body><nav><a href=\"/\">home</a></nav>" + s.content(n, s.linksTo(s.children(n))) + extra
+		body := headHTML(s.pageTitle(n)) + "<body><nav><a href=\"/\">home</a></nav>" + s.contentHTML(n, s.linksTo(s.childPages(n))) + extra
 		if name != "" {
-			body += script(name)
+			body += scriptTag(name)
 		}
 		return body + "</body>"
 	}

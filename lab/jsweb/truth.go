@@ -18,19 +18,19 @@ type Truth struct {
 func (w *Web) Truth() *Truth {
 	t := &Truth{URLs: map[string]bool{}, Only: map[string]bool{}, Links: map[string]bool{}, Needed: map[string]bool{}}
 	for _, s := range w.of {
-		s.truth(t)
+		s.addTruth(t)
 	}
 	return t
 }
 
-// truth adds one site. Without a browser a page is found if all links on the
+// addTruth adds one site. Without a browser a page is found if all links on the
 // way to it stand in HTML: the walk without is done first.
-func (s *site) truth(t *Truth) {
-	url := func(n int) string { return "http://" + s.host + s.path(n) }
+func (s *site) addTruth(t *Truth) {
+	url := func(n int) string { return "http://" + s.host + s.pathOfPage(n) }
 	plain := map[int]bool{0: true}
 	for queue := []int{0}; len(queue) > 0; queue = queue[1:] {
-		for i, c := range s.children(queue[0]) {
-			if !s.dynamic(queue[0], i) && !plain[c] {
+		for i, c := range s.childPages(queue[0]) {
+			if !s.isDynamicLink(queue[0], i) && !plain[c] {
 				plain[c] = true
 				queue = append(queue, c)
 			}
@@ -43,11 +43,11 @@ func (s *site) truth(t *Truth) {
 		if !plain[n] {
 			t.Only[url(n)] = true
 		}
-		if s.kind.text(s.list(n)) {
+		if s.kind.text(s.isList(n)) {
 			t.Needed[url(n)] = true
 		}
-		for i, c := range s.children(n) {
-			if s.dynamic(n, i) {
+		for i, c := range s.childPages(n) {
+			if s.isDynamicLink(n, i) {
 				t.Links[url(n)], t.Needed[url(n)] = true, true
 			}
 			if !seen[c] {
@@ -58,10 +58,10 @@ func (s *site) truth(t *Truth) {
 	}
 }
 
-// dynamic reports whether the i-th link of a page is made by scripts.
-func (s *site) dynamic(n, i int) bool {
+// isDynamicLink reports whether the i-th link of a page is made by scripts.
+func (s *site) isDynamicLink(n, i int) bool {
 	if s.kind.Name == "scroll" && i < 2 {
 		return false
 	}
-	return s.kind.links(s.list(n))
+	return s.kind.links(s.isList(n))
 }
