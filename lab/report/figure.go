@@ -85,7 +85,7 @@ func (f *Figure) SVG() (string, error) {
 	p.Add(grid)
 	drawn, i := 0, 0
 	for _, s := range f.Series {
-		n, err := s.add(p, i, f.X.Log, f.Y.Log)
+		n, err := s.addSeries(p, i, f.X.Log, f.Y.Log)
 		if !s.Faint {
 			i++
 		}
@@ -99,11 +99,11 @@ func (f *Figure) SVG() (string, error) {
 	}
 	logAxis(&p.X, f.X.Log)
 	logAxis(&p.Y, f.Y.Log)
-	return f.draw(p)
+	return f.drawFigure(p)
 }
 
-// draw draws the plot and its legend.
-func (f *Figure) draw(p *plot.Plot) (string, error) {
+// drawFigure draws the plot and its legend.
+func (f *Figure) drawFigure(p *plot.Plot) (string, error) {
 	names := 0
 	for _, s := range f.Series {
 		if s.Name != "" {
@@ -112,23 +112,23 @@ func (f *Figure) draw(p *plot.Plot) (string, error) {
 	}
 	const margin = 4 * vg.Millimeter
 	if names < 2 {
-		return canvas(width, height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
+		return drawSVG(width, height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
 	}
 	legend := p.Legend
 	p.Legend = plot.NewLegend()
 	legend.Left = true // marks first: a reader's font may be wider than ours
 	size := legend.Rectangle(draw.New(vgsvg.New(width, height))).Size()
 	room := 1.2*size.X + 3*vg.Millimeter
-	body, err := canvas(max(width-room, width/2), height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
+	body, err := drawSVG(max(width-room, width/2), height, func(c draw.Canvas) { p.Draw(draw.Crop(c, 0, -margin, 0, -margin/2)) })
 	if err != nil {
 		return "", err
 	}
-	beside, err := canvas(room, size.Y+4*vg.Millimeter, func(c draw.Canvas) { legend.Draw(draw.Crop(c, 0, 0, 0, -2*vg.Millimeter)) })
+	beside, err := drawSVG(room, size.Y+4*vg.Millimeter, func(c draw.Canvas) { legend.Draw(draw.Crop(c, 0, 0, 0, -2*vg.Millimeter)) })
 	return body + beside, err
 }
 
-// canvas returns what is drawn on one as an <svg> element.
-func canvas(width, height vg.Length, paint func(draw.Canvas)) (string, error) {
+// drawSVG returns what is drawn on one as an <svg> element.
+func drawSVG(width, height vg.Length, paint func(draw.Canvas)) (string, error) {
 	c := vgsvg.New(width, height)
 	paint(draw.New(c))
 	var buf bytes.Buffer
@@ -182,14 +182,14 @@ func (t ticks) Ticks(low, high float64) []plot.Tick {
 	out := t.Ticker.Ticks(low, high)
 	for i := range out {
 		if out[i].Label != "" {
-			out[i].Label = short(out[i].Value)
+			out[i].Label = shortNumber(out[i].Value)
 		}
 	}
 	return out
 }
 
-// short writes a number of a tick: 0.25, 1000, 2.5e6.
-func short(v float64) string {
+// shortNumber writes a number of a tick: 0.25, 1000, 2.5e6.
+func shortNumber(v float64) string {
 	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 8, 64), 64) // 0.30000000000000004
 	if a := math.Abs(v); a != 0 && (a >= 1e5 || a < 1e-4) {
 		s := strconv.FormatFloat(v, 'e', -1, 64)
@@ -198,8 +198,8 @@ func short(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-// add draws the i-th series and returns how many of its points were drawn.
-func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
+// addSeries draws the i-th series and returns how many of its points were drawn.
+func (s *Series) addSeries(p *plot.Plot, i int, logX, logY bool) (int, error) {
 	if len(s.X) != len(s.Y) {
 		return 0, fmt.Errorf("%d x values, %d y values", len(s.X), len(s.Y))
 	}
@@ -210,13 +210,13 @@ func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
 	var errs plotter.YErrors
 	for k := range s.X {
 		x, y := s.X[k], s.Y[k]
-		if bad(x, logX) || bad(y, logY) {
+		if isUndrawable(x, logX) || isUndrawable(y, logY) {
 			continue
 		}
 		pts = append(pts, plotter.XY{X: x, Y: y})
 		if s.Low != nil {
 			low, high := s.Low[k], s.High[k]
-			if bad(low, logY) || bad(high, logY) {
+			if isUndrawable(low, logY) || isUndrawable(high, logY) {
 				low, high = y, y
 			}
 			errs = append(errs, struct{ Low, High float64 }{y - low, high - y})
@@ -229,7 +229,7 @@ func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
 	if s.Faint {
 		col = color.RGBA{170, 176, 184, 255}
 	}
-	thumb, err := s.marks(p, pts, col, i)
+	thumb, err := s.addMarks(p, pts, col, i)
 	if err != nil {
 		return 0, err
 	}
@@ -250,8 +250,8 @@ func (s *Series) add(p *plot.Plot, i int, logX, logY bool) (int, error) {
 	return len(pts), nil
 }
 
-// marks adds the series' own drawing and returns what stands in the legend.
-func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (plot.Thumbnailer, error) {
+// addMarks adds the series' own drawing and returns what stands in the legend.
+func (s *Series) addMarks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (plot.Thumbnailer, error) {
 	switch s.Style {
 	case Points:
 		sc, err := plotter.NewScatter(pts)
@@ -263,7 +263,7 @@ func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (pl
 		p.Add(sc)
 		return sc, nil
 	case Bars:
-		h := &plotter.Histogram{FillColor: col, LineStyle: draw.LineStyle{Width: vg.Points(.5), Color: color.White}, Bins: bins(pts)}
+		h := &plotter.Histogram{FillColor: col, LineStyle: draw.LineStyle{Width: vg.Points(.5), Color: color.White}, Bins: barBins(pts)}
 		p.Add(h)
 		return h, nil
 	default:
@@ -285,8 +285,8 @@ func (s *Series) marks(p *plot.Plot, pts plotter.XYs, col color.RGBA, i int) (pl
 	}
 }
 
-// bins makes bars around the points, as wide as the smallest gap between two.
-func bins(pts plotter.XYs) []plotter.HistogramBin {
+// barBins makes bars around the points, as wide as the smallest gap between two.
+func barBins(pts plotter.XYs) []plotter.HistogramBin {
 	gap := 1.0
 	for i := 1; i < len(pts); i++ {
 		if d := math.Abs(pts[i].X - pts[i-1].X); d > 0 && (i == 1 || d < gap) {
@@ -300,6 +300,6 @@ func bins(pts plotter.XYs) []plotter.HistogramBin {
 	return out
 }
 
-func bad(v float64, log bool) bool {
+func isUndrawable(v float64, log bool) bool {
 	return math.IsNaN(v) || math.IsInf(v, 0) || (log && v <= 0)
 }

@@ -41,8 +41,8 @@ var ramp = [...]color.RGBA{
 	{253, 231, 37, 255},
 }
 
-// colour returns the one of a share from 0 to 1, and whether ink on it is white.
-func colour(share float64) (c color.RGBA, white bool) {
+// shareColor returns the one of a share from 0 to 1, and whether ink on it is white.
+func shareColor(share float64) (c color.RGBA, white bool) {
 	at := max(0, min(1, share)) * float64(len(ramp)-1)
 	i := min(int(at), len(ramp)-2)
 	part := at - float64(i)
@@ -51,14 +51,14 @@ func colour(share float64) (c color.RGBA, white bool) {
 	return color.RGBA{mix(a.R, b.R), mix(a.G, b.G), mix(a.B, b.B), 255}, share < .6
 }
 
-// ends returns the values at the ends of the colours.
-func (m *Map) ends() (low, high float64) {
+// colorEnds returns the values at the ends of the colours.
+func (m *Map) colorEnds() (low, high float64) {
 	low, high = m.Low, m.High
 	if low == 0 && high == 0 {
 		low, high = math.Inf(1), math.Inf(-1)
 		for _, row := range m.Values {
 			for _, v := range row {
-				if !bad(v, m.Log) {
+				if !isUndrawable(v, m.Log) {
 					low, high = min(low, v), max(high, v)
 				}
 			}
@@ -67,8 +67,8 @@ func (m *Map) ends() (low, high float64) {
 	return low, high
 }
 
-// share returns where a value lies between the ends.
-func (m *Map) share(v, low, high float64) float64 {
+// shareBetween returns where a value lies between the ends.
+func (m *Map) shareBetween(v, low, high float64) float64 {
 	if m.Log {
 		v, low, high = math.Log(v), math.Log(low), math.Log(high)
 	}
@@ -83,12 +83,12 @@ func (m *Map) SVG() (string, error) {
 	if len(m.Values) != len(m.Y) {
 		return "", fmt.Errorf("map: %d rows for %d values of %s", len(m.Values), len(m.Y), m.Down)
 	}
-	low, high := m.ends()
+	low, high := m.colorEnds()
 	format := m.Format
 	if format == "" {
 		format = "%.3g"
 	}
-	left := 24 + mapLetter*float64(longest(m.Y)+1)
+	left := 24 + mapLetter*float64(longestName(m.Y)+1)
 	width, height := left+float64(mapCell*len(m.X))+4, float64(mapTop+mapRow*len(m.Y)+4)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f" font-family="system-ui, sans-serif" font-size="13" role="img">`, width, height, width, height)
@@ -104,10 +104,10 @@ func (m *Map) SVG() (string, error) {
 		y := mapTop + mapRow*j
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="end">%s</text>`, left-7, y+mapRow/2+5, html.EscapeString(m.Y[j]))
 		for i, v := range row {
-			if bad(v, m.Log) {
+			if isUndrawable(v, m.Log) {
 				continue
 			}
-			c, white := colour(m.share(v, low, high))
+			c, white := shareColor(m.shareBetween(v, low, high))
 			ink := "#111"
 			if white {
 				ink = "#fff"
@@ -121,7 +121,7 @@ func (m *Map) SVG() (string, error) {
 	return b.String(), nil
 }
 
-func longest(names []string) (n int) {
+func longestName(names []string) (n int) {
 	for _, s := range names {
 		n = max(n, len([]rune(s)))
 	}

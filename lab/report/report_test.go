@@ -87,7 +87,7 @@ func TestPageEscapesText(t *testing.T) {
 func TestShort(t *testing.T) {
 	t.Parallel()
 	for v, want := range map[float64]string{0: "0", .1 + .2: "0.3", 99.5: "99.5", 1000: "1000", 1.25e6: "1.25e6", 1e10: "1e10", 3e-7: "3e-7", -2e5: "-2e5"} {
-		if s := short(v); s != want {
+		if s := shortNumber(v); s != want {
 			t.Errorf("%g is written %s, not %s", v, s, want)
 		}
 	}
@@ -130,7 +130,7 @@ func TestMap(t *testing.T) {
 		t.Errorf("texts %q", got)
 	}
 	m.Log, m.Low, m.High = true, 1, 4
-	if s := m.share(2, 1, 4); math.Abs(s-.5) > 1e-12 {
+	if s := m.shareBetween(2, 1, 4); math.Abs(s-.5) > 1e-12 {
 		t.Errorf("2 lies at %g between 1 and 4 by the logarithm", s)
 	}
 	m.Values = m.Values[:1]
