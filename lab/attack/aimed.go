@@ -25,12 +25,12 @@ func aimedAttacks() []attack {
 			name: "to-other-hosts", what: "redirects, robots.txt, sitemaps, frames, base and refresh that lead to a host out of scope",
 			links: []string{"/redirect", "/frame", "/base", "/refresh", "/canonical", "/link-header"}, bystander: atPeace,
 			handle: func(s *site, w http.ResponseWriter, r *http.Request) bool {
-				to := s.bystander.origin()
+				to := s.bystander.originURL()
 				switch r.URL.Path {
 				case "/redirect":
 					http.Redirect(w, r, to+"/admin/delete?all=1", http.StatusTemporaryRedirect)
 				case "/robots.txt":
-					fmt.Fprintf(w, "Sitemap: %s/sitemap.xml\nSitemap: %s/sitemap.xml\n", to, s.origin())
+					fmt.Fprintf(w, "Sitemap: %s/sitemap.xml\nSitemap: %s/sitemap.xml\n", to, s.originURL())
 				case "/sitemap.xml":
 					fmt.Fprintf(w, "<urlset><url><loc>%s/from-sitemap</loc></url></urlset>", to)
 				case "/frame":
@@ -56,7 +56,7 @@ func aimedAttacks() []attack {
 				if r.URL.Path != "/robots.txt" {
 					return false
 				}
-				http.Redirect(w, r, s.bystander.origin()+"/latest/meta-data/", http.StatusFound)
+				http.Redirect(w, r, s.bystander.originURL()+"/latest/meta-data/", http.StatusFound)
 				return true
 			},
 			links: []string{"/a", "/b"},
@@ -75,7 +75,7 @@ func aimedAttacks() []attack {
 				return nil
 			},
 			handle: func(s *site, w http.ResponseWriter, r *http.Request) bool {
-				to := s.bystander.origin()
+				to := s.bystander.originURL()
 				switch r.URL.Path {
 				case "/flood":
 					writePage(w, "Flood", fmt.Sprintf(floodScript, to, strings.Replace(to, "http", "ws", 1)))

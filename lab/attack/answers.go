@@ -128,20 +128,20 @@ func answerAttacks() []attack {
 			handle: func(s *site, w http.ResponseWriter, r *http.Request) bool {
 				switch r.URL.Path {
 				case "/robots.txt":
-					fmt.Fprintf(w, "Sitemap: %[1]s/entities.xml\nSitemap: %[1]s/index.xml\nSitemap: http://[::\nCrawl-delay: NaN\nCrawl-delay: 1e300\nCrawl-delay: -1\n%[2]s", s.origin(), strings.Repeat("Disallow: /*a*a*a*a*a*b$\n", 10_000))
+					fmt.Fprintf(w, "Sitemap: %[1]s/entities.xml\nSitemap: %[1]s/index.xml\nSitemap: http://[::\nCrawl-delay: NaN\nCrawl-delay: 1e300\nCrawl-delay: -1\n%[2]s", s.originURL(), strings.Repeat("Disallow: /*a*a*a*a*a*b$\n", 10_000))
 				case "/entities.xml":
 					_, _ = io.WriteString(w, `<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">`)
 					for i, c := 'b', 'a'; i < 'k'; i, c = i+1, i {
 						fmt.Fprintf(w, `<!ENTITY %c "%s">`, i, strings.Repeat(fmt.Sprintf("&%c;", c), 10))
 					}
-					fmt.Fprintf(w, `<!ENTITY file SYSTEM "file:///etc/passwd">]><urlset><url><loc>%s/&j;&file;</loc><lastmod>9999-99-99</lastmod></url></urlset>`, s.origin())
+					fmt.Fprintf(w, `<!ENTITY file SYSTEM "file:///etc/passwd">]><urlset><url><loc>%s/&j;&file;</loc><lastmod>9999-99-99</lastmod></url></urlset>`, s.originURL())
 				default:
 					if !strings.HasSuffix(r.URL.Path, "index.xml") {
 						return false
 					}
 					_, _ = io.WriteString(w, `<sitemapindex>`)
 					for i := range 50 {
-						fmt.Fprintf(w, `<sitemap><loc>%s/%d%s</loc></sitemap>`, s.origin(), i, strings.TrimPrefix(r.URL.Path, "/"))
+						fmt.Fprintf(w, `<sitemap><loc>%s/%d%s</loc></sitemap>`, s.originURL(), i, strings.TrimPrefix(r.URL.Path, "/"))
 					}
 					_, _ = io.WriteString(w, `</sitemapindex>`)
 				}

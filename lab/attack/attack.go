@@ -71,11 +71,11 @@ type site struct {
 	lost int // hits beyond maxHits
 }
 
-// origin returns the site's scheme, address and port.
-func (s *site) origin() string { return "http://" + s.address.String() }
+// originURL returns the site's scheme, address and port.
+func (s *site) originURL() string { return "http://" + s.address.String() }
 
-// record keeps a request.
-func (s *site) record(r *http.Request) {
+// recordHit keeps a request.
+func (s *site) recordHit(r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.hits) >= maxHits {
@@ -85,8 +85,8 @@ func (s *site) record(r *http.Request) {
 	s.hits = append(s.hits, Hit{time.Now(), r.Method, r.URL.RequestURI(), r.UserAgent()})
 }
 
-// recorded returns the requests so far, and how many.
-func (s *site) recorded() ([]Hit, int) {
+// recordedHits returns the requests so far, and how many.
+func (s *site) recordedHits() ([]Hit, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.hits[:len(s.hits):len(s.hits)], len(s.hits) + s.lost
@@ -94,7 +94,7 @@ func (s *site) recorded() ([]Hit, int) {
 
 // ServeHTTP implements http.Handler.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.record(r)
+	s.recordHit(r)
 	if s.handle != nil && s.handle(s, w, r) {
 		return
 	}
@@ -157,7 +157,7 @@ func Open(ctx context.Context, port uint16) (*Web, error) {
 		w.done.Go(func() { _ = server.Serve(l) })
 		return s, nil
 	}
-	for _, a := range attacks() {
+	for _, a := range allAttacks() {
 		var third *site
 		if a.bystander != nil {
 			var err error
@@ -179,7 +179,7 @@ func Open(ctx context.Context, port uint16) (*Web, error) {
 func (w *Web) Seeds() []string {
 	var out []string
 	for _, s := range w.sites {
-		out = append(out, s.origin()+"/")
+		out = append(out, s.originURL()+"/")
 	}
 	return out
 }
@@ -194,8 +194,8 @@ func (w *Web) Close() error {
 	return errors.Join(errs...)
 }
 
-// attacks lists all attacks; a new one is an entry of one of these files.
-func attacks() []attack {
+// allAttacks lists all attacks; a new one is an entry of one of these files.
+func allAttacks() []attack {
 	var all []attack
 	for _, part := range [][]attack{linkAttacks(), redirectAttacks(), answerAttacks(), fileAttacks(), aimedAttacks()} {
 		all = append(all, part...)

@@ -41,7 +41,7 @@ func (c *Card) Passed() bool { return c.ProcessBad == "" && c.Withstood == len(c
 func (w *Web) Judge(delay time.Duration, runs int) *Card {
 	c := &Card{}
 	for _, s := range w.sites {
-		v := s.judge(delay, max(1, runs))
+		v := s.judgeVisit(delay, max(1, runs))
 		if v.Withstood {
 			c.Withstood++
 		}
@@ -50,8 +50,8 @@ func (w *Web) Judge(delay time.Duration, runs int) *Card {
 	return c
 }
 
-func (s *site) judge(delay time.Duration, runs int) Verdict {
-	hits, n := s.recorded()
+func (s *site) judgeVisit(delay time.Duration, runs int) Verdict {
+	hits, n := s.recordedHits()
 	v := Verdict{Name: s.name, What: s.what, Requests: n}
 	bound := s.maxRequests
 	if bound == 0 {
@@ -65,7 +65,7 @@ func (s *site) judge(delay time.Duration, runs int) Verdict {
 	case n > bound*runs:
 		v.Why = fmt.Sprintf("%d requests; %d are enough", n, bound*runs)
 	case s.bystander != nil:
-		others, _ := s.bystander.recorded()
+		others, _ := s.bystander.recordedHits()
 		if err := s.attack.bystander(others, delay); err != nil {
 			v.Why = err.Error()
 		}

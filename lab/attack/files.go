@@ -58,7 +58,7 @@ func hostilePDFs() map[string]hostileFile {
 		"/size.pdf":   pdf(func() []byte { return xrefStreamPDF("/Size 20000000000/W [1 4 2]", nil) }),
 		"/widths.pdf": pdf(func() []byte { return xrefStreamPDF("/Size 3/W [1000000000 1000000000 1000000000]", nil) }),
 		"/columns.pdf": pdf(func() []byte {
-			return xrefStreamPDF("/Size 3/W [1 4 2]/DecodeParms<</Predictor 12/Columns 200000000000>>/Filter/FlateDecode", deflated(strings.NewReader("x")))
+			return xrefStreamPDF("/Size 3/W [1 4 2]/DecodeParms<</Predictor 12/Columns 200000000000>>/Filter/FlateDecode", deflateAll(strings.NewReader("x")))
 		}),
 		"/own-parent.pdf": pdf(func() []byte {
 			return objectsPDF("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 3 0 R/MediaBox[0 0 9 9]>>")
@@ -78,7 +78,7 @@ func hostilePDFs() map[string]hostileFile {
 			return objectsPDF("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Annots["+all.String()+"]>>")
 		}),
 		"/bomb.pdf": pdf(func() []byte {
-			text := deflated(io.MultiReader(strings.NewReader("BT ("), io.LimitReader(letters{}, 256<<20), strings.NewReader(") Tj ET")))
+			text := deflateAll(io.MultiReader(strings.NewReader("BT ("), io.LimitReader(letters{}, 256<<20), strings.NewReader(") Tj ET")))
 			return objectsPDF("<</Type/Catalog/Pages 2 0 R>>", "<</Type/Pages/Kids[3 0 R]/Count 1>>", "<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>",
 				fmt.Sprintf("<</Length %d/Filter/FlateDecode>>\nstream\n%s\nendstream", len(text), text))
 		}),
@@ -121,7 +121,7 @@ func (letters) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func deflated(content io.Reader) []byte {
+func deflateAll(content io.Reader) []byte {
 	var out bytes.Buffer
 	z := zlib.NewWriter(&out)
 	_, _ = io.Copy(z, content)
@@ -135,12 +135,12 @@ func otherHostileFiles() map[string]hostileFile {
 	return map[string]hostileFile{
 		"/ring.jpg":    {"image/jpeg", ringOfDirectories},
 		"/huge.png":    {"image/png", hugePNG},
-		"/bomb.docx":   {word, func() []byte { return zipped("word/document.xml", `<w:document><w:t>`, "a ", 200<<20) }},
-		"/nested.docx": {word, func() []byte { return zipped("word/document.xml", `<w:document>`, "<w:p>", 50<<20) }},
+		"/bomb.docx":   {word, func() []byte { return zipMember("word/document.xml", `<w:document><w:t>`, "a ", 200<<20) }},
+		"/nested.docx": {word, func() []byte { return zipMember("word/document.xml", `<w:document>`, "<w:p>", 50<<20) }},
 		"/entities.odt": {"application/vnd.oasis.opendocument.text", func() []byte {
-			return zipped("content.xml", `<!DOCTYPE x [<!ENTITY a "&b;&b;"><!ENTITY b "&a;&a;">]><x>`, "&a;", 1<<20)
+			return zipMember("content.xml", `<!DOCTYPE x [<!ENTITY a "&b;&b;"><!ENTITY b "&a;&a;">]><x>`, "&a;", 1<<20)
 		}},
-		"/bomb.zip":   {"application/zip", func() []byte { return zipped("zeros", "", strings.Repeat("\x00", 1024), 256<<20) }},
+		"/bomb.zip":   {"application/zip", func() []byte { return zipMember("zeros", "", strings.Repeat("\x00", 1024), 256<<20) }},
 		"/deep.xml":   {"application/xml", func() []byte { return bytes.Repeat([]byte("<a>"), 2_000_000) }},
 		"/feed.atom":  {"application/atom+xml", func() []byte { return bytes.Repeat([]byte("<feed><entry><link href='..;sid=1'/>"), 100_000) }},
 		"/deep.json":  {"application/json", func() []byte { return bytes.Repeat([]byte("["), 5_000_000) }},
@@ -172,9 +172,9 @@ func hugePNG() []byte {
 	return append(out, 8, 6, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// zipped is an archive of one member that begins with head and repeats a piece
+// zipMember is an archive of one member that begins with head and repeats a piece
 // up to a size.
-func zipped(name, head, piece string, size int) []byte {
+func zipMember(name, head, piece string, size int) []byte {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	w, err := z.Create(name)
