@@ -119,7 +119,7 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 			return nil, err
 		}
 		r = &render.Renderer{Chooser: render.NewChooser(st, render.Rules{All: a.All, LinksOnly: a.LinksOnly}), Pool: pool}
-		if err := warm(ctx, pool); err != nil {
+		if err := warmBrowser(ctx, pool); err != nil {
 			return nil, err
 		}
 		config.Render = r
@@ -144,14 +144,14 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 		return nil, err
 	}
 	row.Visited, row.Found, row.Hosts, row.Rendered, row.Only, row.Bytes = s.Pages, stats.URLs, stats.Hosts, s.Rendered, s.Gained, s.Bytes
-	row.PerSecond, row.RenderedShare, row.OnlyShare = float64(row.Visited)/row.Seconds, share(row.Rendered, row.Visited), share(row.Only, row.Found)
+	row.PerSecond, row.RenderedShare, row.OnlyShare = float64(row.Visited)/row.Seconds, shareOf(row.Rendered, row.Visited), shareOf(row.Only, row.Found)
 	if r != nil {
 		row.Scripts, row.Examined = r.Scripts()
 		used := r.Pool.Stats()
 		row.Memory, row.CPU = used.Memory, (used.CPU - browser).Seconds()
 	}
 	row.CPU += pgload.Own() - cpu
-	row.Memory += resident()
+	row.Memory += residentMemory()
 	row.Pages, row.Why = map[string]bool{}, map[string]string{}
 	return row, st.Pages(ctx, func(p *store.Page) error {
 		row.Pages[p.URL], row.Why[p.URL] = p.Rendered, p.Why
@@ -159,8 +159,8 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 	})
 }
 
-// warm starts the browser before the clock starts.
-func warm(ctx context.Context, p *render.Pool) error {
+// warmBrowser starts the browser before the clock starts.
+func warmBrowser(ctx context.Context, p *render.Pool) error {
 	u, err := weburl.Parse("http://warm.test/")
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func warm(ctx context.Context, p *render.Pool) error {
 	return err
 }
 
-func share(n, of int64) float64 {
+func shareOf(n, of int64) float64 {
 	if of == 0 {
 		return 0
 	}
@@ -188,8 +188,8 @@ func serveWeb(h http.Handler) (address string, stop func(), err error) {
 	return l.Addr().String(), func() { _ = srv.Close(); done.Wait() }, nil
 }
 
-// resident is the memory of this process, in bytes.
-func resident() int64 {
+// residentMemory is the memory of this process, in bytes.
+func residentMemory() int64 {
 	b, err := os.ReadFile("/proc/self/statm")
 	f := strings.Fields(string(b))
 	if err != nil || len(f) < 2 {
@@ -233,7 +233,7 @@ func Judge(row *AgentsRow, t *jsweb.Truth, linksOnly bool) Decision {
 			got++
 		}
 	}
-	d.Precision, d.Recall = share(right, rendered), share(right, d.Oracle)
-	d.URLs, d.Ratio = share(got, int64(len(t.Only))), share(d.Renders, d.Oracle)
+	d.Precision, d.Recall = shareOf(right, rendered), shareOf(right, d.Oracle)
+	d.URLs, d.Ratio = shareOf(got, int64(len(t.Only))), shareOf(d.Renders, d.Oracle)
 	return d
 }

@@ -40,9 +40,9 @@ func TestRun(t *testing.T) {
 	if res := Run(context.Background(), "idle", track.Address(), []string{"true"}, &out); res.Error != "" || res.Pages != 0 || res.Memory == 0 {
 		t.Errorf("%+v", res)
 	}
-	a, b := track.Site.page(3), NewSite(10, 1, 3, 1000)
+	a, b := track.Site.sitePage(3), NewSite(10, 1, 3, 1000)
 	b.Port = track.Site.Port
-	if string(a) != string(b.page(3)) {
+	if string(a) != string(b.sitePage(3)) {
 		t.Error("the same site is served differently")
 	}
 }

@@ -63,8 +63,8 @@ func machineTime() (s sample, ok bool) {
 	return s, true
 }
 
-// busy is the share of CPU time that was used between two moments.
-func busy(all []sample, from, to time.Time) float64 {
+// busyShare is the share of CPU time that was used between two moments.
+func busyShare(all []sample, from, to time.Time) float64 {
 	var first, last *sample
 	for i := range all {
 		if all[i].at.Before(from) || all[i].at.After(to) {

@@ -46,12 +46,12 @@ func RenderPool(ctx context.Context, web *jsweb.Web, pages []string, tabs int, c
 	defer client.Close()
 	pool := render.NewPool(render.Config{Client: client, Path: chromium, Tabs: tabs, NoSandbox: os.Geteuid() == 0})
 	defer pool.Close()
-	if err := warm(ctx, pool); err != nil {
+	if err := warmBrowser(ctx, pool); err != nil {
 		return nil, err
 	}
 	var links atomic.Int64
 	usage := func() time.Duration { return pool.Stats().CPU }
-	return timed("pool", usage, pages, tabs, &links, func(page string) error {
+	return timeRendering("pool", usage, pages, tabs, &links, func(page string) error {
 		u, err := weburl.Parse(page)
 		if err != nil {
 			return err
@@ -101,7 +101,7 @@ func RenderNaive(ctx context.Context, web *jsweb.Web, pages []string, tabs int, 
 	pid := chromedp.FromContext(ctx).Browser.Process().Pid
 	var links atomic.Int64
 	usage := func() time.Duration { _, cpu := render.Usage(pid); return cpu }
-	return timed("naive", usage, pages, tabs, &links, func(page string) error {
+	return timeRendering("naive", usage, pages, tabs, &links, func(page string) error {
 		tab, cancel := chromedp.NewContext(ctx)
 		defer cancel()
 		if err := chromedp.Do(tab, chromedp.Navigate(page), chromedp.Sleep(naiveWait)); err != nil {
@@ -113,8 +113,8 @@ func RenderNaive(ctx context.Context, web *jsweb.Web, pages []string, tabs int, 
 	})
 }
 
-// timed does the pages in so many goroutines.
-func timed(name string, usage func() time.Duration, pages []string, tabs int, links *atomic.Int64, do func(string) error) (*Rendering, error) {
+// timeRendering does the pages in so many goroutines.
+func timeRendering(name string, usage func() time.Duration, pages []string, tabs int, links *atomic.Int64, do func(string) error) (*Rendering, error) {
 	start, before := time.Now(), usage()
 	todo := make(chan string)
 	errs := make(chan error, tabs)

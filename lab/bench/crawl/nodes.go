@@ -80,7 +80,7 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	defer file.Close()
-	web, log, err := n.serve(file)
+	web, log, err := n.serveWeb(file)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 	}
 	watch := watchMachine()
 	own, start := pgload.Own(), time.Now()
-	robots, err := n.crawl(ctx, dir, db.Address, web)
+	robots, err := n.crawlWithNodes(ctx, dir, db.Address, web)
 	took, own := time.Since(start), pgload.Own()-own
 	machine := watch()
 	if err != nil {
@@ -105,7 +105,7 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 		return nil, err
 	}
 	row = &NodesRow{Nodes: n.Nodes, Agents: n.Agents, Seconds: took.Seconds()}
-	if err := row.count(file.Name(), machine); err != nil {
+	if err := row.countTruth(file.Name(), machine); err != nil {
 		return nil, err
 	}
 	pages := float64(max(row.Pages, 1))
@@ -118,8 +118,8 @@ func (n *Nodes) Run(ctx context.Context) (row *NodesRow, err error) {
 	return row, nil
 }
 
-// serve starts the web.
-func (n *Nodes) serve(file *os.File) (*testweb.Server, *truth.Log, error) {
+// serveWeb starts the web.
+func (n *Nodes) serveWeb(file *os.File) (*testweb.Server, *truth.Log, error) {
 	pages, sites := uint64(n.Sites*n.Pages), uint64(n.Sites)
 	log, err := truth.NewLog(file, truth.Head{Record: truth.Record{Time: time.Now()}, Pages: pages, Hosts: sites, Seed: 5, Sites: sites})
 	if err != nil {
@@ -133,8 +133,8 @@ func (n *Nodes) serve(file *os.File) (*testweb.Server, *truth.Log, error) {
 	return web, log, err
 }
 
-// crawl runs the processes and returns what CPU they used, in seconds.
-func (n *Nodes) crawl(ctx context.Context, dir, database string, web *testweb.Server) (cpu float64, err error) {
+// crawlWithNodes runs the processes and returns what CPU they used, in seconds.
+func (n *Nodes) crawlWithNodes(ctx context.Context, dir, database string, web *testweb.Server) (cpu float64, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	seeds := filepath.Join(dir, "seeds")
@@ -171,8 +171,8 @@ func (n *Nodes) crawl(ctx context.Context, dir, database string, web *testweb.Se
 	return cpu, err
 }
 
-// count reads the truth.
-func (row *NodesRow) count(path string, machine []sample) error {
+// countTruth reads the truth.
+func (row *NodesRow) countTruth(path string, machine []sample) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -217,22 +217,22 @@ func (row *NodesRow) count(path string, machine []sample) error {
 	middle := end.Sub(first).Seconds()
 	row.PerSecond = float64(len(all)) * .75 / middle
 	for _, s := range all {
-		if from, to := later(s.from, first), earlier(s.to, end); from.Before(to) {
+		if from, to := laterTime(s.from, first), earlierTime(s.to, end); from.Before(to) {
 			row.AtOnce += to.Sub(from).Seconds() / middle
 		}
 	}
-	row.Busy = busy(machine, first, end)
+	row.Busy = busyShare(machine, first, end)
 	return nil
 }
 
-func later(a, b time.Time) time.Time {
+func laterTime(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierTime(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}

@@ -81,7 +81,7 @@ func Run(ctx context.Context, robot, address string, argv []string, stderr io.Wr
 		res.Error = err.Error()
 		return res
 	}
-	if _, err := call(ctx, address+"/reset"); err != nil {
+	if _, err := postTo(ctx, address+"/reset"); err != nil {
 		return fail(err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -94,7 +94,7 @@ func Run(ctx context.Context, robot, address string, argv []string, stderr io.Wr
 	if err != nil {
 		return fail(fmt.Errorf("%s: %w: %s", robot, err, strings.TrimSpace(tail.String())))
 	}
-	b, err := call(ctx, address+"/stats")
+	b, err := postTo(ctx, address+"/stats")
 	if err != nil {
 		return fail(err)
 	}
@@ -114,7 +114,7 @@ func Run(ctx context.Context, robot, address string, argv []string, stderr io.Wr
 	return res
 }
 
-func call(ctx context.Context, url string) ([]byte, error) {
+func postTo(ctx context.Context, url string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		return nil, err

@@ -72,7 +72,7 @@ func (b *Seen) Run(ctx context.Context, row func(SeenRow) error) (SeenReopen, er
 		return SeenReopen{}, err
 	}
 	for at, next := 0, min(10_000, b.URLs); at < b.URLs; next = min(next*10, b.URLs) {
-		r, err := b.step(ctx, s, at, next)
+		r, err := b.measureSeenStep(ctx, s, at, next)
 		if err == nil {
 			err = row(r)
 		}
@@ -85,11 +85,11 @@ func (b *Seen) Run(ctx context.Context, row func(SeenRow) error) (SeenReopen, er
 	if err := s.Close(); err != nil {
 		return SeenReopen{}, err
 	}
-	return b.reopen(ctx)
+	return b.measureReopen(ctx)
 }
 
-// url returns the i-th URL: 64 hosts take turns until each has HostPages.
-func (b *Seen) url(i int) (weburl.URL, error) {
+// numberedURL returns the i-th URL: 64 hosts take turns until each has HostPages.
+func (b *Seen) numberedURL(i int) (weburl.URL, error) {
 	round := seenHosts * b.HostPages
 	host, page := i/round*seenHosts+i%seenHosts, i%round/seenHosts
 	buf := append(make([]byte, 0, 64), "http://host"...)
@@ -99,15 +99,15 @@ func (b *Seen) url(i int) (weburl.URL, error) {
 	return weburl.Parse(string(append(buf, ".html"...)))
 }
 
-// add adds URLs and returns how many were new.
-func (b *Seen) add(ctx context.Context, s *local.Store, n int, which func(j int) int) (int, error) {
+// addURLs adds URLs and returns how many were new.
+func (b *Seen) addURLs(ctx context.Context, s *local.Store, n int, which func(j int) int) (int, error) {
 	added := 0
 	found := make([]store.Found, 0, seenBatch)
 	for j := 0; j < n; {
 		found = found[:0]
 		for ; j < n && len(found) < seenBatch; j++ {
 			i := which(j)
-			u, err := b.url(i)
+			u, err := b.numberedURL(i)
 			if err != nil {
 				return added, err
 			}
@@ -128,7 +128,7 @@ func (b *Seen) add(ctx context.Context, s *local.Store, n int, which func(j int)
 	return added, nil
 }
 
-func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow, error) {
+func (b *Seen) measureSeenStep(ctx context.Context, s *local.Store, at, next int) (SeenRow, error) {
 	r := SeenRow{URLs: next}
 	looks := s.Memory().Looks
 	share := func(n int) float64 {
@@ -137,7 +137,7 @@ func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow,
 		return float64(looks-was) / float64(n)
 	}
 	start, cpu := time.Now(), pgload.Own()
-	added, err := b.add(ctx, s, next-at, func(j int) int { return at + j })
+	added, err := b.addURLs(ctx, s, next-at, func(j int) int { return at + j })
 	if err != nil {
 		return r, err
 	}
@@ -151,7 +151,7 @@ func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow,
 	n := min(b.Asked, next)
 	ask := func(pick func(*rand.Rand) int) (rate float64, err error) {
 		start := time.Now()
-		added, err := b.add(ctx, s, n, func(int) int { return pick(random) })
+		added, err := b.addURLs(ctx, s, n, func(int) int { return pick(random) })
 		r.FalseNew += added
 		return float64(n) / time.Since(start).Seconds(), err
 	}
@@ -172,7 +172,7 @@ func (b *Seen) step(ctx context.Context, s *local.Store, at, next int) (SeenRow,
 	return r, err
 }
 
-func (b *Seen) reopen(ctx context.Context) (r SeenReopen, err error) {
+func (b *Seen) measureReopen(ctx context.Context) (r SeenReopen, err error) {
 	start, cpu := time.Now(), pgload.Own()
 	s, err := local.Open(b.Dir, b.Config)
 	if err != nil {
@@ -187,7 +187,7 @@ func (b *Seen) reopen(ctx context.Context) (r SeenReopen, err error) {
 	r.Resident, _ = ownMemory()
 	start = time.Now()
 	r.Checked = b.URLs
-	r.FalseNew, err = b.add(ctx, s, b.URLs, func(j int) int { return j })
+	r.FalseNew, err = b.addURLs(ctx, s, b.URLs, func(j int) int { return j })
 	r.Rate = float64(b.URLs) / time.Since(start).Seconds()
 	return r, err
 }

@@ -104,15 +104,15 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body := s.page(n)
+	body := s.sitePage(n)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body)
 }
 
-// page writes a page: a tree (so that all pages are reached, each host's first
+// sitePage writes a page: a tree (so that all pages are reached, each host's first
 // page being a root) and random links, between words.
-func (s *Site) page(n int) []byte {
+func (s *Site) sitePage(n int) []byte {
 	links := make([]int, 0, s.Links)
 	for _, k := range []int{2*n + s.Hosts, 2*n + s.Hosts + 1} {
 		if k < s.Pages {
