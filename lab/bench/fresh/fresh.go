@@ -139,8 +139,8 @@ func (e *Experiment) Run(ctx context.Context, name string) (row Row, err error) 
 		}
 		defer func() { err = errors.Join(err, drop()) }()
 	}
-	e.site.reset()
-	robots, err := e.robots(ctx, dir, database, policy)
+	e.site.restartHistory()
+	robots, err := e.startRobots(ctx, dir, database, policy)
 	if err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
@@ -148,9 +148,9 @@ func (e *Experiment) Run(ctx context.Context, name string) (row Row, err error) 
 	asking, stopAsking := context.WithCancel(ctx)
 	defer stopAsking()
 	if told {
-		beside.Go(func() { e.signal(asking, robots[0].Node) })
+		beside.Go(func() { e.sendSignals(asking, robots[0].Node) })
 	}
-	beside.Go(func() { row.Estimated, row.EstimatedAge = e.ask(asking, robots[0].Node) })
+	beside.Go(func() { row.Estimated, row.EstimatedAge = e.averageEstimates(asking, robots[0].Node) })
 	t := time.NewTimer(time.Until(e.site.began.Add(e.config.Warm + e.config.Measure)))
 	defer t.Stop()
 	var stopped error
@@ -166,16 +166,16 @@ func (e *Experiment) Run(ctx context.Context, name string) (row Row, err error) 
 	if err := errors.Join(stopped, stopAll(robots)); err != nil {
 		return row, fmt.Errorf("%s: %w", name, err)
 	}
-	e.result(&row)
-	row.Theory = e.predict(policy, told)
-	row.Simulated, err = e.simulate(context.WithoutCancel(ctx), policy, told)
+	e.measureRow(&row)
+	row.Theory = e.predictOutcome(policy, told)
+	row.Simulated, err = e.simulatePolicy(context.WithoutCancel(ctx), policy, told)
 	return row, err
 }
 
-// robots starts so many as there are to be.
-func (e *Experiment) robots(ctx context.Context, dir, database, policy string) (robots []*Robot, err error) {
+// startRobots starts so many as there are to be.
+func (e *Experiment) startRobots(ctx context.Context, dir, database, policy string) (robots []*Robot, err error) {
 	for i := range e.config.Nodes {
-		c := e.robot(dir, policy)
+		c := e.policyConfig(dir, policy)
 		if database != "" {
 			c.Database, c.Name = database, fmt.Sprint("node", i)
 			c.Dir = filepath.Join(dir, c.Name)
@@ -212,11 +212,11 @@ func stopAll(robots []*Robot) (err error) {
 	return err
 }
 
-// robot is the one of a policy.
-func (e *Experiment) robot(dir, policy string) RobotConfig {
+// policyConfig is the one of a policy.
+func (e *Experiment) policyConfig(dir, policy string) RobotConfig {
 	c := RobotConfig{Dir: dir, Policy: policy, Budget: e.config.Budget, Agents: e.config.Hosts, Log: e.config.Log}
 	if e.config.Known {
-		c.Rates = e.site.rate
+		c.Rates = e.site.pageChangeRate
 	}
 	for h := range e.config.Hosts {
 		c.Sources = append(c.Sources, fmt.Sprintf("http://127.0.0.%d:%d/", h+1, e.site.port))
@@ -228,22 +228,22 @@ func (e *Experiment) robot(dir, policy string) RobotConfig {
 // robot that learns comes on.
 const parts = 4
 
-// result measures what the robot knew.
-func (e *Experiment) result(row *Row) {
+// measureRow measures what the robot knew.
+func (e *Experiment) measureRow(row *Row) {
 	warm, end := e.config.Warm.Seconds(), (e.config.Warm + e.config.Measure).Seconds()
 	var requests int
-	row.Freshness, row.Age, requests = e.site.measure(warm, end)
+	row.Freshness, row.Age, requests = e.site.measureKnowledge(warm, end)
 	row.Requests = float64(requests) / (end - warm)
 	for i := range parts {
 		from := warm + (end-warm)*float64(i)/parts
-		f, _, _ := e.site.measure(from, from+(end-warm)/parts)
+		f, _, _ := e.site.measureKnowledge(from, from+(end-warm)/parts)
 		row.Parts = append(row.Parts, f)
 	}
 }
 
-// ask takes the mean of what the robot says of itself, over the time that is
+// averageEstimates takes the mean of what the robot says of itself, over the time that is
 // measured.
-func (e *Experiment) ask(ctx context.Context, n *app.Node) (freshness, age float64) {
+func (e *Experiment) averageEstimates(ctx context.Context, n *app.Node) (freshness, age float64) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	count := 0.
@@ -265,8 +265,8 @@ func (e *Experiment) ask(ctx context.Context, n *app.Node) (freshness, age float
 	}
 }
 
-// signal tells the robot of changes as they happen.
-func (e *Experiment) signal(ctx context.Context, n *app.Node) {
+// sendSignals tells the robot of changes as they happen.
+func (e *Experiment) sendSignals(ctx context.Context, n *app.Node) {
 	next := make([]int, len(e.site.rates))
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -279,9 +279,9 @@ func (e *Experiment) signal(ctx context.Context, n *app.Node) {
 		now := time.Since(e.site.began).Seconds()
 		var events []signal.Event
 		for page := range next {
-			if v := e.site.version(page, now); v > next[page] {
+			if v := e.site.versionAt(page, now); v > next[page] {
 				next[page] = v
-				events = append(events, signal.Event{URL: e.site.address(page)})
+				events = append(events, signal.Event{URL: e.site.pageAddress(page)})
 			}
 		}
 		if len(events) == 0 {
@@ -293,8 +293,8 @@ func (e *Experiment) signal(ctx context.Context, n *app.Node) {
 	}
 }
 
-// predict is what theory gives a policy that knows the rates.
-func (e *Experiment) predict(policy string, told bool) *Outcome {
+// predictOutcome is what theory gives a policy that knows the rates.
+func (e *Experiment) predictOutcome(policy string, told bool) *Outcome {
 	switch policy { // what they come to
 	case "greedy":
 		policy = "fixed-optimal"

@@ -23,10 +23,10 @@ func TestMeasure(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 20 {
 		s := newSite(Config{Pages: 3, Hosts: 1, Slowest: .01, Warm: 5 * time.Second, Measure: 20 * time.Second, Seed: r.Uint64()})
-		s.reset()
+		s.restartHistory()
 		for page := range s.told {
 			for at := r.ExpFloat64() * 3; at < 30; at += r.ExpFloat64() * 3 {
-				s.told[page] = append(s.told[page], delivery{at, s.version(page, at)})
+				s.told[page] = append(s.told[page], delivery{at, s.versionAt(page, at)})
 			}
 		}
 		const from, to, step = 5., 25., .001
@@ -40,7 +40,7 @@ func TestMeasure(t *testing.T) {
 					}
 				}
 				switch {
-				case known == s.version(page, now):
+				case known == s.versionAt(page, now):
 					fresh += step
 				case known < 0:
 					age += step * now
@@ -49,7 +49,7 @@ func TestMeasure(t *testing.T) {
 				}
 			}
 		}
-		gotFresh, gotAge, _ := s.measure(from, to)
+		gotFresh, gotAge, _ := s.measureKnowledge(from, to)
 		n := 3 * (to - from)
 		if math.Abs(gotFresh-fresh/n) > .002 || math.Abs(gotAge-age/n) > .01 {
 			t.Errorf("freshness %.4f, age %.3f; by steps %.4f, %.3f", gotFresh, gotAge, fresh/n, age/n)
@@ -156,11 +156,11 @@ func TestSimulate(t *testing.T) {
 	last := 0.
 	for _, name := range Names() {
 		policy, told := strings.CutSuffix(name, Told)
-		got, err := e.simulate(t.Context(), policy, told)
+		got, err := e.simulatePolicy(t.Context(), policy, told)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := e.predict(policy, told)
+		want := e.predictOutcome(policy, told)
 		if want == nil || got == nil {
 			continue
 		}

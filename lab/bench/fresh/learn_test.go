@@ -55,7 +55,7 @@ func (l *learner) belief(page int, now float64) change.Belief {
 
 // visit learns from what a page is now.
 func (l *learner) visit(page int, now float64) {
-	v := l.site.version(page, now)
+	v := l.site.versionAt(page, now)
 	l.site.told[page] = append(l.site.told[page], delivery{now, v})
 	changed, first := v != l.version[page], l.history[page].Last.IsZero()
 	seconds := l.clock(now).Sub(l.history[page].Last).Seconds()
@@ -98,7 +98,7 @@ func must(err error) {
 func (l *learner) run(t *testing.T, budget, from, to float64) float64 {
 	t.Helper()
 	n := len(l.site.rates)
-	l.site.reset()
+	l.site.restartHistory()
 	l.history, l.heard, l.version = make([]change.History, n), make([]float64, n), make([]int, n)
 	rule, err := revisit.RuleOf(l.rule)
 	must(err)
@@ -114,7 +114,7 @@ func (l *learner) run(t *testing.T, budget, from, to float64) float64 {
 		now := float64(i) / budget
 		for page := range told {
 			signals := 0
-			for v := l.site.version(page, now-.05); told[page] < v; told[page]++ { // signals take a while
+			for v := l.site.versionAt(page, now-.05); told[page] < v; told[page]++ { // signals take a while
 				if l.r.Float64() < l.recall {
 					signals++
 				}
@@ -144,7 +144,7 @@ func (l *learner) run(t *testing.T, budget, from, to float64) float64 {
 			l.visit(int(id), now)
 		}
 	}
-	f, _, _ := l.site.measure(from, to)
+	f, _, _ := l.site.measureKnowledge(from, to)
 	return f
 }
 

@@ -41,8 +41,8 @@ type RobotConfig struct {
 
 // StartRobot starts a robot that runs until Stop or the end of ctx.
 func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
-	settings := c.settings()
-	if err := c.seed(ctx, settings); err != nil {
+	settings := c.robotSettings()
+	if err := c.seedStore(ctx, settings); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -69,8 +69,8 @@ func (r *Robot) Stop() error {
 	return r.err
 }
 
-// settings are those of the robot.
-func (c *RobotConfig) settings() *config.Config {
+// robotSettings are those of the robot.
+func (c *RobotConfig) robotSettings() *config.Config {
 	s := config.Default()
 	s.Console.Listen = "127.0.0.1:0"
 	s.Crawl.Policy, s.Crawl.Budget = c.Policy, c.Budget
@@ -89,8 +89,8 @@ func (c *RobotConfig) settings() *config.Config {
 	return s
 }
 
-// seed puts the pages that are known from the start into the store.
-func (c *RobotConfig) seed(ctx context.Context, settings *config.Config) (err error) {
+// seedStore puts the pages that are known from the start into the store.
+func (c *RobotConfig) seedStore(ctx context.Context, settings *config.Config) (err error) {
 	if len(c.Seeds) == 0 {
 		return nil
 	}

@@ -59,9 +59,9 @@ type silence struct{}
 
 func (silence) Read([]field.Request) int { return 0 }
 
-// simulate runs a policy that knows the rates in the simulator, on the site's
+// simulatePolicy runs a policy that knows the rates in the simulator, on the site's
 // own history, and returns what it kept over the time that is measured.
-func (e *Experiment) simulate(ctx context.Context, policy string, told bool) (*Outcome, error) {
+func (e *Experiment) simulatePolicy(ctx context.Context, policy string, told bool) (*Outcome, error) {
 	kind := "plan"
 	if told {
 		kind = "told"
@@ -80,7 +80,7 @@ func (e *Experiment) simulate(ctx context.Context, policy string, told bool) (*O
 		return nil, fmt.Errorf("simulate %s: %w", policy, err)
 	}
 	o := &Outcome{Age: new(float64)}
-	o.Freshness, *o.Age, _ = log.site.measure(warm, end)
+	o.Freshness, *o.Age, _ = log.site.measureKnowledge(warm, end)
 	return o, nil
 }
 
@@ -91,7 +91,7 @@ type deliveries struct{ site *site }
 // Fetched implements monitor.Log: a request brought a page that had changed.
 func (d *deliveries) Fetched(t float64, page, _ uint32, _ int64) {
 	at := t * field.Unit
-	d.site.told[page] = append(d.site.told[page], delivery{at, d.site.version(int(page), at)})
+	d.site.told[page] = append(d.site.told[page], delivery{at, d.site.versionAt(int(page), at)})
 }
 
 // Changed implements monitor.Log.

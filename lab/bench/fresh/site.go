@@ -53,20 +53,20 @@ func newSite(c Config) *site {
 	return s
 }
 
-// reset begins the history anew.
-func (s *site) reset() {
+// restartHistory begins the history anew.
+func (s *site) restartHistory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.began, s.told, s.requests, s.bodies = time.Now(), make([][]delivery, len(s.rates)), 0, 0
 }
 
-// address of a page; hosts are 127.0.0.1, 127.0.0.2 ...
-func (s *site) address(page int) string {
+// pageAddress of a page; hosts are 127.0.0.1, 127.0.0.2 ...
+func (s *site) pageAddress(page int) string {
 	return fmt.Sprintf("http://127.0.0.%d:%d/%d", 1+page%s.hosts, s.port, page)
 }
 
-// rate is the change rate of a page; the lists of pages never change.
-func (s *site) rate(u weburl.URL) (float64, bool) {
+// pageChangeRate is the change rate of a page; the lists of pages never change.
+func (s *site) pageChangeRate(u weburl.URL) (float64, bool) {
 	page, err := strconv.Atoi(strings.TrimPrefix(u.Target(), "/"))
 	if err != nil || page < 0 || page >= len(s.rates) {
 		return 1e-9, true
@@ -74,8 +74,8 @@ func (s *site) rate(u weburl.URL) (float64, bool) {
 	return s.rates[page], true
 }
 
-// version counts the changes of a page up to a time.
-func (s *site) version(page int, at float64) int { return sort.SearchFloat64s(s.changes[page], at) }
+// versionAt counts the changes of a page up to a time.
+func (s *site) versionAt(page int, at float64) int { return sort.SearchFloat64s(s.changes[page], at) }
 
 // ServeHTTP implements http.Handler.
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -86,7 +86,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	page, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
 	if r.URL.Path == "/" {
-		s.index(w, r)
+		s.serveIndex(w, r)
 		return
 	}
 	if err != nil || page < 0 || page >= len(s.rates) {
@@ -94,7 +94,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	at := time.Since(s.began).Seconds()
-	version := s.version(page, at)
+	version := s.versionAt(page, at)
 	s.mu.Lock()
 	s.told[page] = append(s.told[page], delivery{at, version})
 	s.requests++
@@ -112,8 +112,8 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 }
 
-// index lists the pages of the host that is asked.
-func (s *site) index(w http.ResponseWriter, r *http.Request) {
+// serveIndex lists the pages of the host that is asked.
+func (s *site) serveIndex(w http.ResponseWriter, r *http.Request) {
 	name, _, _ := net.SplitHostPort(r.Host)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("ETag", `"index"`)
@@ -128,14 +128,14 @@ func (s *site) index(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// measure returns the mean share of pages whose newest version the robot knew,
+// measureKnowledge returns the mean share of pages whose newest version the robot knew,
 // and their mean age (time since the first change it did not know), between two
 // moments.
-func (s *site) measure(from, to float64) (freshness, age float64, requests int) {
+func (s *site) measureKnowledge(from, to float64) (freshness, age float64, requests int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for page := range s.rates {
-		f, a := s.page(page, from, to)
+		f, a := s.integratePage(page, from, to)
 		freshness += f
 		age += a
 		for _, d := range s.told[page] {
@@ -148,10 +148,10 @@ func (s *site) measure(from, to float64) (freshness, age float64, requests int) 
 	return freshness / n, age / n, requests
 }
 
-// page integrates one page. Between two deliveries what the robot knows stays;
+// integratePage integrates one page. Between two deliveries what the robot knows stays;
 // it is fresh until the first change after that version, and then its age
 // grows.
-func (s *site) page(page int, from, to float64) (freshness, age float64) {
+func (s *site) integratePage(page int, from, to float64) (freshness, age float64) {
 	told := s.told[page]
 	for i := 0; i <= len(told); i++ {
 		begin, end, version := 0.0, to, -1 // before the first delivery nothing is known
