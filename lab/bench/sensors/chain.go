@@ -88,16 +88,16 @@ func Run(ctx context.Context, c Config) (r Result, err error) {
 		return r, err
 	}
 	for page := range c.Pages {
-		if err := ch.write(page, ""); err != nil {
+		if err := ch.writeWordPage(page, ""); err != nil {
 			return r, err
 		}
 	}
-	stop, err := ch.start(ctx)
+	stop, err := ch.startChain(ctx)
 	defer stop()
 	if err != nil {
 		return r, err
 	}
-	if err := ch.until(ctx, "all pages are found", func() bool { return ch.hits("ancientword") >= c.Pages }); err != nil {
+	if err := ch.pollUntil(ctx, "all pages are found", func() bool { return ch.searchHits("ancientword") >= c.Pages }); err != nil {
 		return r, err
 	}
 	var visitors sync.WaitGroup
@@ -105,10 +105,10 @@ func Run(ctx context.Context, c Config) (r Result, err error) {
 	defer visitors.Wait()
 	defer quit()
 	for i := range c.Visitors {
-		visitors.Go(func() { ch.visit(visiting, i) })
+		visitors.Go(func() { ch.visitPages(visiting, i) })
 	}
 	time.Sleep(2 * time.Second) // the sensor has seen all pages
-	delays, before, err := ch.change(ctx)
+	delays, before, err := ch.changePages(ctx)
 	r.Changes, r.Found, r.Lost = c.Changes, len(delays), c.Changes-len(delays)
 	r.Requests, r.Failed = ch.asked.Load(), ch.failed.Load()
 	if len(before) > 0 {
@@ -119,8 +119,8 @@ func Run(ctx context.Context, c Config) (r Result, err error) {
 	return r, err
 }
 
-// write makes a page with a word that no other version of any page has.
-func (c *chain) write(page int, word string) error {
+// writeWordPage makes a page with a word that no other version of any page has.
+func (c *chain) writeWordPage(page int, word string) error {
 	name := filepath.Join(c.root, fmt.Sprintf("%d.html", page))
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!DOCTYPE html><title>Page %d</title><p>ancientword %s\n", page, word)
@@ -138,10 +138,10 @@ func (c *chain) write(page int, word string) error {
 	return os.Rename(name+".new", name)
 }
 
-// change makes the changes, each of another page, kills the receiver in the
+// changePages makes the changes, each of another page, kills the receiver in the
 // middle of them, and returns how long each took to be found, of all and of those
 // before the receiver was killed.
-func (c *chain) change(ctx context.Context) (delays, before []time.Duration, err error) {
+func (c *chain) changePages(ctx context.Context) (delays, before []time.Duration, err error) {
 	type one struct {
 		word  string
 		at    time.Time
@@ -155,18 +155,18 @@ func (c *chain) change(ctx context.Context) (delays, before []time.Duration, err
 		order := r.Perm(c.Pages)
 		for i := range c.Changes {
 			word := fmt.Sprintf("w%dx%x", i, r.Uint32())
-			if err := c.write(order[i%len(order)], word); err != nil {
+			if err := c.writeWordPage(order[i%len(order)], word); err != nil {
 				failed <- err
 				return
 			}
 			made <- one{word, time.Now(), !c.Kill || i < c.Changes/2-c.Changes/10}
 			if c.Kill && i == c.Changes/2 {
-				if err := c.restart(ctx); err != nil {
+				if err := c.restartServe(ctx); err != nil {
 					failed <- err
 					return
 				}
 			}
-			if !sleep(ctx, c.Every) {
+			if !sleepContext(ctx, c.Every) {
 				return
 			}
 		}
@@ -190,7 +190,7 @@ func (c *chain) change(ctx context.Context) (delays, before []time.Duration, err
 		kept := open[:0]
 		for i, m := range open {
 			switch {
-			case i < 64 && c.hits(m.word) > 0:
+			case i < 64 && c.searchHits(m.word) > 0:
 				d := time.Since(m.at)
 				if delays = append(delays, d); m.early {
 					before = append(before, d)
@@ -204,18 +204,18 @@ func (c *chain) change(ctx context.Context) (delays, before []time.Duration, err
 	return delays, before, nil
 }
 
-// restart kills serve without a warning, leaves it dead for a moment and starts
+// restartServe kills serve without a warning, leaves it dead for a moment and starts
 // it again.
-func (c *chain) restart(ctx context.Context) error {
-	c.serve.kill()
-	if !sleep(ctx, 2*time.Second) {
+func (c *chain) restartServe(ctx context.Context) error {
+	c.serve.killProcess()
+	if !sleepContext(ctx, 2*time.Second) {
 		return ctx.Err()
 	}
-	return c.begin(ctx)
+	return c.beginServe(ctx)
 }
 
-// hits is how many pages a search finds; 0 while nobody answers.
-func (c *chain) hits(word string) int {
+// searchHits is how many pages a search finds; 0 while nobody answers.
+func (c *chain) searchHits(word string) int {
 	res, err := http.Get(c.console + "/api/search?n=1&q=" + url.QueryEscape(word))
 	if err != nil {
 		return 0
@@ -230,18 +230,18 @@ func (c *chain) hits(word string) int {
 	return answer.Total
 }
 
-// visit is one visitor, who looks at one page after the other.
-func (c *chain) visit(ctx context.Context, number int) {
+// visitPages is one visitor, who looks at one page after the other.
+func (c *chain) visitPages(ctx context.Context, number int) {
 	r := rng.New(c.Seed, "visitor", number)
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
-		c.look(ctx, client, r)
-		sleep(ctx, time.Duration(r.IntN(10))*time.Millisecond)
+		c.requestPage(ctx, client, r)
+		sleepContext(ctx, time.Duration(r.IntN(10))*time.Millisecond)
 	}
 }
 
-func (c *chain) look(ctx context.Context, client *http.Client, r *rand.Rand) {
+func (c *chain) requestPage(ctx context.Context, client *http.Client, r *rand.Rand) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%d.html", c.site, r.IntN(c.Pages)), nil)
 	if err != nil {
 		return
@@ -260,19 +260,19 @@ func (c *chain) look(ctx context.Context, client *http.Client, r *rand.Rand) {
 	}
 }
 
-func (c *chain) until(ctx context.Context, what string, f func() bool) error {
+func (c *chain) pollUntil(ctx context.Context, what string, f func() bool) error {
 	for end := time.Now().Add(2 * time.Minute); !f(); {
 		if time.Now().After(end) {
 			return fmt.Errorf("not within 2 min: %s", what)
 		}
-		if !sleep(ctx, 50*time.Millisecond) {
+		if !sleepContext(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
 	return nil
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -283,8 +283,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// free returns a loopback address that nobody listens at.
-func free() (string, error) {
+// freeAddress returns a loopback address that nobody listens at.
+func freeAddress() (string, error) {
 	n, err := testport.Free()
 	return fmt.Sprintf("127.0.0.1:%d", n), err
 }

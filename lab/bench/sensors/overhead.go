@@ -43,7 +43,7 @@ func Overhead(ctx context.Context, self, work, kind string, requests, pairs int)
 	var plain, with []float64
 	for range pairs {
 		for _, mute := range []bool{false, true} {
-			t, err := once(ctx, self, kind, root, requests, mute)
+			t, err := measureServer(ctx, self, kind, root, requests, mute)
 			if err != nil {
 				return Cost{}, err
 			}
@@ -61,9 +61,9 @@ func Overhead(ctx context.Context, self, work, kind string, requests, pairs int)
 	return c, nil
 }
 
-// once runs a server for so many requests and returns its CPU microseconds for
+// measureServer runs a server for so many requests and returns its CPU microseconds for
 // each.
-func once(ctx context.Context, self, kind, root string, requests int, mute bool) (float64, error) {
+func measureServer(ctx context.Context, self, kind, root string, requests int, mute bool) (float64, error) {
 	args := []string{"lab", "bench", "sensor", "--server", kind, "--listen", "127.0.0.1:0", "--root", root, "--hold"}
 	if mute {
 		args = append(args, "--mute")
@@ -83,7 +83,7 @@ func once(ctx context.Context, self, kind, root string, requests int, mute bool)
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err == nil {
-		err = load(strings.TrimSpace(address), requests)
+		err = loadServer(strings.TrimSpace(address), requests)
 	}
 	_ = hold.Close()
 	if werr := cmd.Wait(); err == nil {
@@ -96,15 +96,15 @@ func once(ctx context.Context, self, kind, root string, requests int, mute bool)
 	return float64(cpu.Microseconds()) / float64(requests), nil
 }
 
-// load asks for one page again and again over a few connections, with as little
+// loadServer asks for one page again and again over a few connections, with as little
 // work of its own as it can.
-func load(address string, requests int) error {
+func loadServer(address string, requests int) error {
 	const connections = 4
 	errs := make(chan error, connections)
 	var all sync.WaitGroup
 	for range connections {
 		all.Go(func() {
-			if err := ask(address, requests/connections); err != nil {
+			if err := requestRepeatedly(address, requests/connections); err != nil {
 				errs <- err
 			}
 		})
@@ -114,7 +114,7 @@ func load(address string, requests int) error {
 	return <-errs
 }
 
-func ask(address string, requests int) error {
+func requestRepeatedly(address string, requests int) error {
 	c, err := net.Dial("tcp4", address)
 	if err != nil {
 		return err
@@ -126,15 +126,15 @@ func ask(address string, requests int) error {
 		if _, err := c.Write(request); err != nil {
 			return err
 		}
-		if err := answer(r); err != nil {
+		if err := readAnswer(r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// answer reads one answer: of a length that is told, or in chunks.
-func answer(r *bufio.Reader) error {
+// readAnswer reads one answer: of a length that is told, or in chunks.
+func readAnswer(r *bufio.Reader) error {
 	length := int64(-1)
 	for {
 		line, err := r.ReadSlice('\n')

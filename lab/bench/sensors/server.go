@@ -33,7 +33,7 @@ type ServerConfig struct {
 // executes a template of forty rows.
 func Kinds() []string { return []string{"copy", "files", "template"} }
 
-func handler(c ServerConfig) (http.Handler, error) {
+func sensorHandler(c ServerConfig) (http.Handler, error) {
 	switch c.Kind {
 	case "copy":
 		page := []byte("<!DOCTYPE html><title>Copy</title>" + strings.Repeat("<p>some text that is always the same\n", 330))
@@ -41,13 +41,13 @@ func handler(c ServerConfig) (http.Handler, error) {
 	case "files":
 		return http.FileServer(http.Dir(c.Root)), nil
 	case "template":
-		return list(), nil
+		return listHandler(), nil
 	}
 	return nil, fmt.Errorf("no server %q; there are %s", c.Kind, strings.Join(Kinds(), ", "))
 }
 
-// list is a page of forty rows, about 12 KB.
-func list() http.Handler {
+// listHandler is a page of forty rows, about 12 KB.
+func listHandler() http.Handler {
 	type row struct {
 		Name, Text string
 		Price      float64
@@ -68,7 +68,7 @@ func list() http.Handler {
 // Serve runs the server until the context ends or nobody holds the other end of
 // hold any more. told is called with its address.
 func Serve(ctx context.Context, c ServerConfig, hold io.Reader, told func(address string)) error {
-	h, err := handler(c)
+	h, err := sensorHandler(c)
 	if err != nil {
 		return err
 	}

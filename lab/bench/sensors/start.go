@@ -21,8 +21,8 @@ type process struct {
 	once sync.Once
 }
 
-// launch starts a program; what it says goes to a file.
-func (c *chain) launch(name, program string, args ...string) (*process, error) {
+// launchProcess starts a program; what it says goes to a file.
+func (c *chain) launchProcess(name, program string, args ...string) (*process, error) {
 	out, err := os.OpenFile(filepath.Join(c.Work, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -37,45 +37,45 @@ func (c *chain) launch(name, program string, args ...string) (*process, error) {
 	return &process{cmd: cmd, name: name}, nil
 }
 
-// stop asks a program to end, and waits.
-func (p *process) stop() {
+// terminateProcess asks a program to end, and waits.
+func (p *process) terminateProcess() {
 	p.once.Do(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
 		_ = p.cmd.Wait()
 	})
 }
 
-// kill ends it at once.
-func (p *process) kill() {
+// killProcess ends it at once.
+func (p *process) killProcess() {
 	p.once.Do(func() {
 		_ = p.cmd.Process.Kill()
 		_ = p.cmd.Wait()
 	})
 }
 
-// start launches the server, the sensor and serve.
-func (c *chain) start(ctx context.Context) (stop func(), err error) {
+// startChain launches the server, the sensor and serve.
+func (c *chain) startChain(ctx context.Context) (stop func(), err error) {
 	var running []*process
 	stop = func() {
 		for i := range running {
-			running[len(running)-1-i].stop()
+			running[len(running)-1-i].terminateProcess()
 		}
 		if c.serve != nil {
-			c.serve.stop()
+			c.serve.terminateProcess()
 		}
 	}
-	console, err := free()
+	console, err := freeAddress()
 	if err != nil {
 		return stop, err
 	}
 	c.console = "http://" + console
-	server, err := free()
+	server, err := freeAddress()
 	if err != nil {
 		return stop, err
 	}
 	c.site = "http://" + server
 	run := func(name, program string, args ...string) error {
-		p, err := c.launch(name, program, args...)
+		p, err := c.launchProcess(name, program, args...)
 		if err == nil {
 			running = append(running, p)
 		}
@@ -88,17 +88,17 @@ func (c *chain) start(ctx context.Context) (stop func(), err error) {
 	if c.Sensor == "middleware" {
 		err = run("server", c.Self, "lab", "bench", "sensor", "--server", "files", "--listen", server, "--root", c.root, "--to", c.console+"/api/signals", "--spool", filepath.Join(c.Work, "spool"))
 	} else {
-		err = c.nginx(server, run)
+		err = c.startNginx(server, run)
 	}
 	if err == nil {
-		err = c.answers(ctx, c.site+"/0.html")
+		err = c.awaitAnswer(ctx, c.site+"/0.html")
 	}
 	if err != nil {
 		return stop, err
 	}
 	switch c.Sensor {
 	case "proxy":
-		front, ferr := free()
+		front, ferr := freeAddress()
 		if ferr != nil {
 			return stop, ferr
 		}
@@ -111,31 +111,31 @@ func (c *chain) start(ctx context.Context) (stop func(), err error) {
 		err = sensor("watch", c.root)
 	}
 	if err == nil {
-		err = c.answers(ctx, c.site+"/0.html")
+		err = c.awaitAnswer(ctx, c.site+"/0.html")
 	}
 	if err == nil {
-		err = c.begin(ctx)
+		err = c.beginServe(ctx)
 	}
 	return stop, err
 }
 
-// begin starts serve and waits for its console. Pages are visited again for
+// beginServe starts serve and waits for its console. Pages are visited again for
 // signals alone: half-change would come after days.
-func (c *chain) begin(ctx context.Context) error {
+func (c *chain) beginServe(ctx context.Context) error {
 	settings := filepath.Join(c.Work, "serve.yaml")
 	text := fmt.Sprintf("data: %s\nsources:\n  - url: %s/0.html\n    allow_private: true\nsignals:\n  secrets: {www: %q}\nconsole:\n  listen: %s\ncrawl:\n  min_revisit: 24h\n", filepath.Join(c.Work, "data"), c.site, secret, c.console[len("http://"):])
 	if err := os.WriteFile(settings, []byte(text), 0o600); err != nil {
 		return err
 	}
 	var err error
-	if c.serve, err = c.launch("serve", c.Self, "serve", "--config", settings); err != nil {
+	if c.serve, err = c.launchProcess("serve", c.Self, "serve", "--config", settings); err != nil {
 		return err
 	}
-	return c.answers(ctx, c.console+"/healthz")
+	return c.awaitAnswer(ctx, c.console+"/healthz")
 }
 
-func (c *chain) answers(ctx context.Context, address string) error {
-	return c.until(ctx, address+" answers", func() bool {
+func (c *chain) awaitAnswer(ctx context.Context, address string) error {
+	return c.pollUntil(ctx, address+" answers", func() bool {
 		res, err := http.Get(address)
 		if err != nil {
 			return false
@@ -147,9 +147,9 @@ func (c *chain) answers(ctx context.Context, address string) error {
 // ErrNginx is the error of a machine without nginx.
 var ErrNginx = errors.New("nginx is not installed")
 
-// nginx starts one that serves the documents and writes the log that a sensor
+// startNginx starts one that serves the documents and writes the log that a sensor
 // follows.
-func (c *chain) nginx(address string, run func(name, program string, args ...string) error) error {
+func (c *chain) startNginx(address string, run func(name, program string, args ...string) error) error {
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		return ErrNginx
