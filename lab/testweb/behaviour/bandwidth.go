@@ -12,11 +12,11 @@ type bandwidth struct {
 }
 
 func newBandwidth() *bandwidth {
-	return &bandwidth{Scope: everywhere(), Median: 1 << 20, Spread: 3}
+	return &bandwidth{Scope: everywhereScope(), Median: 1 << 20, Spread: 3}
 }
 
-func (b *bandwidth) check() error {
-	return errors.Join(b.Scope.check(), positive("median", b.Median), positive("spread", b.Spread))
+func (b *bandwidth) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("median", b.Median), requirePositive("spread", b.Spread))
 }
 
 // Apply implements Behaviour.
@@ -24,6 +24,6 @@ func (b *bandwidth) Apply(q *Request, r *Reply) bool {
 	if !b.ofHost(q) {
 		return false
 	}
-	r.Rate = lognormal(b.draw(q, q.Host), b.Median, b.Spread)
+	r.Rate = lognormalOf(b.drawBits(q, q.Host), b.Median, b.Spread)
 	return true
 }

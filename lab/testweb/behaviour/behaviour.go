@@ -53,8 +53,8 @@ type Request struct {
 	Now   float64 // seconds since the web began, of the web's own time
 }
 
-// show makes the request one for a document of its host; false if there is none.
-func (q *Request) show(doc uint64) bool {
+// showDocument makes the request one for a document of its host; false if there is none.
+func (q *Request) showDocument(doc uint64) bool {
 	if doc >= q.Docs {
 		return false
 	}
@@ -122,10 +122,10 @@ type Scope struct {
 	salt uint64 // keeps the choices of two behaviours apart
 }
 
-// everywhere is the scope of behaviours that touch all unless told otherwise.
-func everywhere() Scope { return Scope{Hosts: 1, Pages: 1} }
+// everywhereScope is the scope of behaviours that touch all unless told otherwise.
+func everywhereScope() Scope { return Scope{Hosts: 1, Pages: 1} }
 
-func (s *Scope) check() error {
+func (s *Scope) checkOptions() error {
 	for name, v := range map[string]float64{"hosts": s.Hosts, "pages": s.Pages} {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("%s: %g is no share: give a number from 0 to 1", name, v)
@@ -134,28 +134,28 @@ func (s *Scope) check() error {
 	return nil
 }
 
-func (s *Scope) salted(salt uint64) { s.salt = salt }
+func (s *Scope) setSalt(salt uint64) { s.salt = salt }
 
-// draw returns 64 bits that hang on the behaviour and x alone.
-func (s *Scope) draw(q *Request, x uint64) uint64 { return rng.Mix(q.Seed^s.salt, x) }
+// drawBits returns 64 bits that hang on the behaviour and x alone.
+func (s *Scope) drawBits(q *Request, x uint64) uint64 { return rng.Mix(q.Seed^s.salt, x) }
 
 // ofHost returns whether the behaviour touches the host.
-func (s *Scope) ofHost(q *Request) bool { return s.touches(q, q.Host) }
+func (s *Scope) ofHost(q *Request) bool { return s.touchesHost(q, q.Host) }
 
-func (s *Scope) touches(q *Request, host uint64) bool {
-	return s.Hosts > 0 && rng.Unit(s.draw(q, host)) < s.Hosts
+func (s *Scope) touchesHost(q *Request, host uint64) bool {
+	return s.Hosts > 0 && rng.Unit(s.drawBits(q, host)) < s.Hosts
 }
 
 // ofPage returns whether the behaviour touches the page that q asks for.
 func (s *Scope) ofPage(q *Request) bool {
-	return q.Found && s.ofHost(q) && (s.Pages >= 1 || rng.Unit(rng.Mix(s.draw(q, 1), q.Page)) < s.Pages)
+	return q.Found && s.ofHost(q) && (s.Pages >= 1 || rng.Unit(rng.Mix(s.drawBits(q, 1), q.Page)) < s.Pages)
 }
 
 // pathKey draws from the path, page of the graph or not.
-func (s *Scope) pathKey(q *Request) uint64 { return rng.Mix(s.draw(q, q.Host), hash(q.Path)) }
+func (s *Scope) pathKey(q *Request) uint64 { return rng.Mix(s.drawBits(q, q.Host), fnv1a(q.Path)) }
 
-// hash is FNV-1a.
-func hash(s string) uint64 {
+// fnv1a is FNV-1a.
+func fnv1a(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {
 		h = (h ^ uint64(s[i])) * 1099511628211
@@ -163,16 +163,16 @@ func hash(s string) uint64 {
 	return h
 }
 
-// link adds a link to a reply that shows a page.
-func (r *Reply) link(q *Request, href, rel string) {
-	_, topic := q.World.TextKey(hash(href))
+// addLink adds a link to a reply that shows a page.
+func (r *Reply) addLink(q *Request, href, rel string) {
+	_, topic := q.World.TextKey(fnv1a(href))
 	r.Page.Links = append(r.Page.Links, content.Link{
 		Href: []byte(href), Rel: rel, Topic: topic, Lang: r.Page.Lang,
 	})
 }
 
-// extra makes the reply a page outside the graph, with the host's looks.
-func (r *Reply) extra(q *Request, kind truth.Kind, key uint64, links ...string) {
+// setExtraPage makes the reply a page outside the graph, with the host's looks.
+func (r *Reply) setExtraPage(q *Request, kind truth.Kind, key uint64, links ...string) {
 	_, topic := q.World.TextKey(key)
 	p := &content.Page{
 		Lang: q.World.HostLanguage(q.Host), Topic: topic, Base: key, Sentences: 6,
@@ -180,17 +180,17 @@ func (r *Reply) extra(q *Request, kind truth.Kind, key uint64, links ...string) 
 	}
 	*r = Reply{Kind: kind, Status: 200, Page: p, Type: "text/html", Charset: "utf-8"}
 	for _, l := range links {
-		r.link(q, l, "")
+		r.addLink(q, l, "")
 	}
 }
 
-// redirect makes the reply a redirect.
-func (r *Reply) redirect(status int, to string) {
+// setRedirect makes the reply a redirect.
+func (r *Reply) setRedirect(status int, to string) {
 	*r = Reply{Kind: truth.Redirect, Status: status, Location: to}
 }
 
-// fail makes the reply an error page.
-func (r *Reply) fail(kind truth.Kind, status int) {
+// setErrorPage makes the reply an error page.
+func (r *Reply) setErrorPage(kind truth.Kind, status int) {
 	text := strconv.Itoa(status) + " " + http.StatusText(status)
 	*r = Reply{
 		Kind: kind, Status: status, Type: "text/html", Disallowed: r.Disallowed,
@@ -198,14 +198,14 @@ func (r *Reply) fail(kind truth.Kind, status int) {
 	}
 }
 
-// lognormal draws a positive number with the given median from 64 bits; spread
+// lognormalOf draws a positive number with the given median from 64 bits; spread
 // is the factor of one standard deviation.
-func lognormal(bits uint64, median, spread float64) float64 {
-	return median * math.Exp(math.Log(spread)*normal(bits))
+func lognormalOf(bits uint64, median, spread float64) float64 {
+	return median * math.Exp(math.Log(spread)*standardNormal(bits))
 }
 
-// normal draws a standard normal number (Box and Muller).
-func normal(bits uint64) float64 {
+// standardNormal draws a standard normal number (Box and Muller).
+func standardNormal(bits uint64) float64 {
 	u, v := rng.Unit(rng.Mix(bits, 1)), rng.Unit(rng.Mix(bits, 2))
 	return math.Sqrt(-2*math.Log(1-u)) * math.Cos(2*math.Pi*v)
 }

@@ -16,7 +16,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: twice, or without a description", k.Name)
 		}
 		seen[k.Name] = true
-		if err := k.make().check(); err != nil {
+		if err := k.make().checkOptions(); err != nil {
 			t.Errorf("%s: its defaults: %v", k.Name, err)
 		}
 		if _, err := os.Stat(k.Name + ".go"); err != nil {
@@ -75,7 +75,7 @@ func TestFileOverPreset(t *testing.T) {
 	}
 	want := newLatency()
 	want.Median, want.Spread = 20e6, 9
-	want.salted(hash("latency"))
+	want.setSalt(fnv1a("latency"))
 	for _, a := range set {
 		if l, ok := a.Behaviour.(*latency); ok && !reflect.DeepEqual(l, want) {
 			t.Errorf("options %+v, want %+v", l, want)
@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 			t.Error("an error without words")
 		}
 		for _, a := range set {
-			if err := a.Behaviour.(module).check(); err != nil {
+			if err := a.Behaviour.(module).checkOptions(); err != nil {
 				t.Errorf("%q let %s pass: %v", doc, a.Name, err)
 			}
 		}

@@ -14,7 +14,9 @@ type bomb struct {
 
 func newBomb() *bomb { return &bomb{Scope: Scope{Hosts: .02, Pages: .1}, Size: 1 << 30} }
 
-func (b *bomb) check() error { return errors.Join(b.Scope.check(), positive("size", float64(b.Size))) }
+func (b *bomb) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("size", float64(b.Size)))
+}
 
 const bombPath = "/archive/all.html"
 
@@ -26,7 +28,7 @@ func (b *bomb) Apply(q *Request, r *Reply) bool {
 	case q.Path == bombPath:
 		*r = Reply{Kind: truth.Trap, Status: 200, Bomb: b.Size}
 	case r.Page != nil && b.ofPage(q):
-		r.link(q, bombPath, "")
+		r.addLink(q, bombPath, "")
 	default:
 		return false
 	}

@@ -24,13 +24,13 @@ func (b *calendar) Apply(q *Request, r *Reply) bool {
 	}
 	if year, month, ok := calendarMonth(q.Path); ok {
 		n := year*12 + month - 1
-		r.extra(q, truth.Trap, b.pathKey(q), monthPath(n-1), monthPath(n+1), monthPath(n+12), "/")
+		r.setExtraPage(q, truth.Trap, b.pathKey(q), monthPath(n-1), monthPath(n+1), monthPath(n+12), "/")
 		return true
 	}
 	if r.Page == nil || !b.ofPage(q) {
 		return false
 	}
-	r.link(q, monthPath(2026*12), "")
+	r.addLink(q, monthPath(2026*12), "")
 	return true
 }
 

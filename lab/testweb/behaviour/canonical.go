@@ -21,8 +21,8 @@ func newCanonical() *canonical {
 	return &canonical{Scope: Scope{Hosts: .3, Pages: 1}, Parameters: .1, Wrong: .01}
 }
 
-func (b *canonical) check() error {
-	return errors.Join(b.Scope.check(), share("parameters", b.Parameters), share("wrong", b.Wrong))
+func (b *canonical) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("parameters", b.Parameters), requireShare("wrong", b.Wrong))
 }
 
 // Apply implements Behaviour.
@@ -31,12 +31,12 @@ func (b *canonical) Apply(q *Request, r *Reply) bool {
 		return false
 	}
 	doc := q.Doc
-	if rng.Unit(rng.Mix(b.draw(q, 3), q.Page)) < b.Wrong {
+	if rng.Unit(rng.Mix(b.drawBits(q, 3), q.Page)) < b.Wrong {
 		doc = 0
 	}
 	r.Page.Canonical = name.AppendDocument([]byte(q.Base), doc)
 	for i := range r.Page.Links {
-		key := rng.Mix(rng.Mix(b.draw(q, 4), q.Page), uint64(i))
+		key := rng.Mix(rng.Mix(b.drawBits(q, 4), q.Page), uint64(i))
 		if l := &r.Page.Links[i]; l.Own && rng.Unit(key) < b.Parameters && !bytes.ContainsRune(l.Href, '?') {
 			l.Href = strconv.AppendUint(append(l.Href, "?ref="...), key%1000, 10)
 		}

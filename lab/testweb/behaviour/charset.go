@@ -26,8 +26,8 @@ func newCharset() *charset {
 	return &charset{Scope{Hosts: .15, Pages: 1}, []string{charsetLegacy, charsetHeaderOnly, charsetMetaOnly, charsetMetaLies, charsetHeaderLies, charsetSilent}}
 }
 
-func (b *charset) check() error {
-	return errors.Join(b.Scope.check(), variants(b.Variants, newCharset().Variants))
+func (b *charset) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireKnown(b.Variants, newCharset().Variants))
 }
 
 // Apply implements Behaviour.
@@ -37,7 +37,7 @@ func (b *charset) Apply(q *Request, r *Reply) bool {
 	}
 	legacy := [...]string{content.English: "iso-8859-1", content.Russian: "windows-1251", content.Lithuanian: "windows-1257"}[r.Page.Lang]
 	r.Encoding, r.Charset, r.Page.Meta = legacy, "", ""
-	switch b.Variants[b.draw(q, q.Host)>>32%uint64(len(b.Variants))] {
+	switch b.Variants[b.drawBits(q, q.Host)>>32%uint64(len(b.Variants))] {
 	case charsetLegacy:
 		r.Charset, r.Page.Meta = legacy, legacy
 	case charsetHeaderOnly:

@@ -53,13 +53,13 @@ func Preset(preset string) (Set, error) {
 // name the line of every unknown key and the nearest known one.
 func Parse(path string, b []byte) (Set, error) {
 	options := map[string]module{}
-	if err := read(path, b, options, 0); err != nil {
+	if err := readConfiguration(path, b, options, 0); err != nil {
 		return nil, err
 	}
 	var set Set
 	for _, k := range Kinds() {
 		if m := options[k.Name]; m != nil {
-			m.salted(hash(k.Name))
+			m.setSalt(fnv1a(k.Name))
 			set = append(set, Active{k.Name, m})
 		}
 	}
@@ -68,11 +68,11 @@ func Parse(path string, b []byte) (Set, error) {
 
 const presetKey = "preset"
 
-// read adds a configuration to options.
-func read(path string, b []byte, options map[string]module, level int) error {
+// readConfiguration adds a configuration to options.
+func readConfiguration(path string, b []byte, options map[string]module, level int) error {
 	var root yaml.Node
 	if err := yaml.Unmarshal(b, &root); err != nil {
-		return fmt.Errorf("%s%s", at(path, 0), strings.TrimPrefix(err.Error(), "yaml: "))
+		return fmt.Errorf("%s%s", errorPlace(path, 0), strings.TrimPrefix(err.Error(), "yaml: "))
 	}
 	if root.Kind == 0 { // an empty file
 		return nil
@@ -82,7 +82,7 @@ func read(path string, b []byte, options map[string]module, level int) error {
 		return nil
 	}
 	if top.Kind != yaml.MappingNode {
-		return fmt.Errorf("%swant a mapping from behaviours to options, like `latency: {median: 50ms}`", at(path, top.Line))
+		return fmt.Errorf("%swant a mapping from behaviours to options, like `latency: {median: 50ms}`", errorPlace(path, top.Line))
 	}
 	var errs []error
 	for i := 0; i+1 < len(top.Content); i += 2 { // the preset goes first, wherever it stands
@@ -101,7 +101,7 @@ func read(path string, b []byte, options map[string]module, level int) error {
 			for _, k := range kinds {
 				names = append(names, k.Name)
 			}
-			errs = append(errs, fmt.Errorf("%sunknown behaviour %q%s", at(path, key.Line), key.Value, spell.Suggest(key.Value, names)))
+			errs = append(errs, fmt.Errorf("%sunknown behaviour %q%s", errorPlace(path, key.Line), key.Value, spell.Suggest(key.Value, names)))
 		default:
 			errs = append(errs, readOptions(path, kinds[k], value, options))
 		}
@@ -112,12 +112,12 @@ func read(path string, b []byte, options map[string]module, level int) error {
 func readPreset(path string, value *yaml.Node, options map[string]module, level int) error {
 	b, err := presets.ReadFile("presets/" + value.Value + ".yaml")
 	if err != nil || value.Kind != yaml.ScalarNode {
-		return fmt.Errorf("%sunknown preset %q%s", at(path, value.Line), value.Value, spell.Suggest(value.Value, Presets()))
+		return fmt.Errorf("%sunknown preset %q%s", errorPlace(path, value.Line), value.Value, spell.Suggest(value.Value, Presets()))
 	}
 	if level > 0 {
-		return fmt.Errorf("%sa preset of a preset", at(path, value.Line))
+		return fmt.Errorf("%sa preset of a preset", errorPlace(path, value.Line))
 	}
-	return read("preset "+value.Value, b, options, level+1)
+	return readConfiguration("preset "+value.Value, b, options, level+1)
 }
 
 // readOptions reads the options of one behaviour over those it has so far.
@@ -135,34 +135,34 @@ func readOptions(path string, k Kind, value *yaml.Node, options map[string]modul
 		}
 	}
 	if value.Kind != yaml.MappingNode {
-		return fmt.Errorf("%s%s: want options like {hosts: 0.1}, on, or off", at(path, value.Line), k.Name)
+		return fmt.Errorf("%s%s: want options like {hosts: 0.1}, on, or off", errorPlace(path, value.Line), k.Name)
 	}
 	m := options[k.Name]
 	if m == nil {
 		m = k.make()
 		options[k.Name] = m
 	}
-	known := keys(reflect.TypeOf(m).Elem())
+	known := yamlKeys(reflect.TypeOf(m).Elem())
 	var errs []error
 	for i := 0; i+1 < len(value.Content); i += 2 {
 		if key := value.Content[i]; !slices.Contains(known, key.Value) {
-			errs = append(errs, fmt.Errorf("%sunknown key %q of %s%s", at(path, key.Line), key.Value, k.Name, spell.Suggest(key.Value, known)))
+			errs = append(errs, fmt.Errorf("%sunknown key %q of %s%s", errorPlace(path, key.Line), key.Value, k.Name, spell.Suggest(key.Value, known)))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
 	if err := value.Decode(m); err != nil {
-		return fmt.Errorf("%s%s: %s", at(path, 0), k.Name, strings.TrimPrefix(err.Error(), "yaml: "))
+		return fmt.Errorf("%s%s: %s", errorPlace(path, 0), k.Name, strings.TrimPrefix(err.Error(), "yaml: "))
 	}
-	if err := m.check(); err != nil {
-		return fmt.Errorf("%s%s: %w", at(path, value.Line), k.Name, err)
+	if err := m.checkOptions(); err != nil {
+		return fmt.Errorf("%s%s: %w", errorPlace(path, value.Line), k.Name, err)
 	}
 	return nil
 }
 
-// at is the place of an error.
-func at(path string, line int) string {
+// errorPlace is the place of an error.
+func errorPlace(path string, line int) string {
 	switch {
 	case path == "" && line == 0:
 		return "behaviours: "
@@ -174,8 +174,8 @@ func at(path string, line int) string {
 	return fmt.Sprintf("%s:%d: ", path, line)
 }
 
-// keys returns the YAML keys of a struct.
-func keys(t reflect.Type) []string {
+// yamlKeys returns the YAML keys of a struct.
+func yamlKeys(t reflect.Type) []string {
 	var names []string
 	for _, f := range reflect.VisibleFields(t) {
 		if tag := f.Tag.Get("yaml"); tag != "" && !strings.HasPrefix(tag, ",") {
@@ -198,16 +198,16 @@ func (d *duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// window returns the number of the window of this length that a time of the web
+// windowNumber returns the number of the window of this length that a time of the web
 // is in; of length 0, there is one.
-func (d duration) window(now float64) uint64 {
+func (d duration) windowNumber(now float64) uint64 {
 	if d <= 0 {
 		return 0
 	}
 	return uint64(now / time.Duration(d).Seconds())
 }
 
-func positive(key string, v float64) error {
+func requirePositive(key string, v float64) error {
 	if !(v > 0) || math.IsInf(v, 1) {
 		return fmt.Errorf("%s: %g is not positive", key, v)
 	}
@@ -221,14 +221,14 @@ func notNegative(key string, v float64) error {
 	return nil
 }
 
-func share(key string, v float64) error {
+func requireShare(key string, v float64) error {
 	if !(v >= 0 && v <= 1) {
 		return fmt.Errorf("%s: %g is no share: give a number from 0 to 1", key, v)
 	}
 	return nil
 }
 
-func statuses(list []int, least, most int) error {
+func requireStatuses(list []int, least, most int) error {
 	if len(list) == 0 {
 		return errors.New("statuses: none given")
 	}
@@ -240,8 +240,8 @@ func statuses(list []int, least, most int) error {
 	return nil
 }
 
-// variants checks a list of names against the known ones.
-func variants(list, known []string) error {
+// requireKnown checks a list of names against the known ones.
+func requireKnown(list, known []string) error {
 	if len(list) == 0 {
 		return fmt.Errorf("no variants given (known here: %s)", strings.Join(known, ", "))
 	}

@@ -15,8 +15,8 @@ type deadLinks struct {
 
 func newDeadLinks() *deadLinks { return &deadLinks{Scope: Scope{Hosts: 1, Pages: .1}, Links: 1} }
 
-func (b *deadLinks) check() error {
-	return errors.Join(b.Scope.check(), positive("links", float64(b.Links)))
+func (b *deadLinks) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("links", float64(b.Links)))
 }
 
 // Apply implements Behaviour.
@@ -25,7 +25,7 @@ func (b *deadLinks) Apply(q *Request, r *Reply) bool {
 		return false
 	}
 	for i := range b.Links {
-		r.link(q, fmt.Sprintf("/old/%x.html", rng.Mix(b.draw(q, 2), q.Page)>>40+uint64(i)), "")
+		r.addLink(q, fmt.Sprintf("/old/%x.html", rng.Mix(b.drawBits(q, 2), q.Page)>>40+uint64(i)), "")
 	}
 	return true
 }

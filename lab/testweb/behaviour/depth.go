@@ -22,9 +22,9 @@ func (b *depth) Apply(q *Request, r *Reply) bool {
 		return false
 	case strings.HasPrefix(q.Path, depthPath) && strings.HasSuffix(q.Path, "/"):
 		key := b.pathKey(q)
-		r.extra(q, truth.Trap, key, string('a'+rune(key%26))+"/", string('a'+rune(key>>8%26))+"/x/")
+		r.setExtraPage(q, truth.Trap, key, string('a'+rune(key%26))+"/", string('a'+rune(key>>8%26))+"/x/")
 	case r.Page != nil && b.ofPage(q):
-		r.link(q, depthPath, "")
+		r.addLink(q, depthPath, "")
 	default:
 		return false
 	}

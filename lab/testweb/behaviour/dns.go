@@ -25,8 +25,8 @@ func newBadDNS() *badDNS {
 	return &badDNS{Scope{Hosts: .05, Pages: 1}, []string{"nxdomain", "servfail", "slow", "cname", "drop"}, duration(2 * time.Second)}
 }
 
-func (b *badDNS) check() error {
-	return errors.Join(b.Scope.check(), variants(b.Faults, newBadDNS().Faults), notNegative("delay", float64(b.Delay)))
+func (b *badDNS) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireKnown(b.Faults, newBadDNS().Faults), notNegative("delay", float64(b.Delay)))
 }
 
 // Apply implements Behaviour: the pages are in order.
@@ -37,7 +37,7 @@ func (b *badDNS) DNS(q *Request) dns.Fault {
 	if !b.ofHost(q) {
 		return dns.Fault{}
 	}
-	switch b.Faults[b.draw(q, q.Host)>>32%uint64(len(b.Faults))] {
+	switch b.Faults[b.drawBits(q, q.Host)>>32%uint64(len(b.Faults))] {
 	case "nxdomain":
 		return dns.Fault{NXDomain: true}
 	case "servfail":

@@ -13,7 +13,9 @@ type drip struct {
 
 func newDrip() *drip { return &drip{Scope: Scope{Hosts: 1, Pages: .005}, Rate: 100} }
 
-func (b *drip) check() error { return errors.Join(b.Scope.check(), positive("rate", b.Rate)) }
+func (b *drip) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("rate", b.Rate))
+}
 
 // Apply implements Behaviour.
 func (b *drip) Apply(q *Request, r *Reply) bool {

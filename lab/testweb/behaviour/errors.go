@@ -19,8 +19,8 @@ func newFailures() *failures {
 	return &failures{Scope: Scope{Hosts: 1, Pages: .02}, Statuses: []int{500, 502, 503, 404, 410}, Window: duration(time.Hour)}
 }
 
-func (b *failures) check() error {
-	return errors.Join(b.Scope.check(), statuses(b.Statuses, 400, 599), notNegative("window", float64(b.Window)))
+func (b *failures) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireStatuses(b.Statuses, 400, 599), notNegative("window", float64(b.Window)))
 }
 
 // Apply implements Behaviour.
@@ -28,7 +28,7 @@ func (b *failures) Apply(q *Request, r *Reply) bool {
 	if !q.Found || r.Kind != truth.Page || !b.ofHost(q) {
 		return false
 	}
-	key := rng.Mix(rng.Mix(b.draw(q, 1), q.Page), b.Window.window(q.Now))
+	key := rng.Mix(rng.Mix(b.drawBits(q, 1), q.Page), b.Window.windowNumber(q.Now))
 	if rng.Unit(key) >= b.Pages {
 		return false
 	}
@@ -37,6 +37,6 @@ func (b *failures) Apply(q *Request, r *Reply) bool {
 	if status == 404 || status == 410 {
 		kind = truth.Missing
 	}
-	r.fail(kind, status)
+	r.setErrorPage(kind, status)
 	return true
 }

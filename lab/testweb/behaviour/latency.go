@@ -17,11 +17,11 @@ type latency struct {
 }
 
 func newLatency() *latency {
-	return &latency{Scope: everywhere(), Median: duration(50 * time.Millisecond), Spread: 2}
+	return &latency{Scope: everywhereScope(), Median: duration(50 * time.Millisecond), Spread: 2}
 }
 
-func (b *latency) check() error {
-	return errors.Join(b.Scope.check(), positive("median", float64(b.Median)), positive("spread", b.Spread))
+func (b *latency) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("median", float64(b.Median)), requirePositive("spread", b.Spread))
 }
 
 // Apply implements Behaviour.
@@ -29,7 +29,7 @@ func (b *latency) Apply(q *Request, r *Reply) bool {
 	if !b.ofHost(q) {
 		return false
 	}
-	mean := lognormal(b.draw(q, q.Host), float64(b.Median), b.Spread)
+	mean := lognormalOf(b.drawBits(q, q.Host), float64(b.Median), b.Spread)
 	// Half of the mean is the distance, half the server's work, which varies.
 	u := rng.Unit(rng.Mix(b.pathKey(q), math.Float64bits(q.Now)))
 	r.Delay += time.Duration(mean/2 - mean/2*math.Log(1-u))

@@ -15,8 +15,8 @@ type mirror struct {
 
 func newMirror() *mirror { return &mirror{Scope: Scope{Hosts: .05, Pages: 1}, Similarity: 1} }
 
-func (b *mirror) check() error {
-	return errors.Join(b.Scope.check(), share("similarity", b.Similarity))
+func (b *mirror) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("similarity", b.Similarity))
 }
 
 // Apply implements Behaviour.
@@ -24,18 +24,18 @@ func (b *mirror) Apply(q *Request, r *Reply) bool {
 	if r.Page == nil || q.Host == 0 || !b.ofPage(q) {
 		return false
 	}
-	of := q.Host - 1 - b.draw(q, q.Host)>>32%min(q.Host, 16)
-	if b.touches(q, of) {
+	of := q.Host - 1 - b.drawBits(q, q.Host)>>32%min(q.Host, 16)
+	if b.touchesHost(q, of) {
 		return false // no mirrors of mirrors: the original must exist
 	}
 	first, pages := q.World.Span(of)
-	repeat(q, r, first+q.Doc%pages, b.Similarity)
+	repeatText(q, r, first+q.Doc%pages, b.Similarity)
 	r.Page.Lang = q.World.HostLanguage(of)
 	return true
 }
 
-// repeat gives the reply the text of another page, to a degree of similarity.
-func repeat(q *Request, r *Reply, of uint64, similarity float64) {
+// repeatText gives the reply the text of another page, to a degree of similarity.
+func repeatText(q *Request, r *Reply, of uint64, similarity float64) {
 	r.Page.Base, r.Page.Topic = q.World.TextKey(of)
 	r.Page.Version, r.Page.Drift = 0, 0
 	if similarity < 1 {

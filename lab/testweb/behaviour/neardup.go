@@ -14,8 +14,8 @@ func newNearDuplicate() *nearDuplicate {
 	return &nearDuplicate{Scope: Scope{Hosts: 1, Pages: .05}, Similarity: .8}
 }
 
-func (b *nearDuplicate) check() error {
-	return errors.Join(b.Scope.check(), share("similarity", b.Similarity))
+func (b *nearDuplicate) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("similarity", b.Similarity))
 }
 
 // Apply implements Behaviour.
@@ -23,6 +23,6 @@ func (b *nearDuplicate) Apply(q *Request, r *Reply) bool {
 	if r.Page == nil || q.Doc == 0 || !b.ofPage(q) {
 		return false
 	}
-	repeat(q, r, q.First+q.Doc/2, b.Similarity)
+	repeatText(q, r, q.First+q.Doc/2, b.Similarity)
 	return true
 }

@@ -17,8 +17,8 @@ func newNoFollow() *noFollow {
 	return &noFollow{Scope: Scope{Hosts: .2, Pages: .2}, Links: .2, Meta: .05}
 }
 
-func (b *noFollow) check() error {
-	return errors.Join(b.Scope.check(), share("links", b.Links), share("meta", b.Meta))
+func (b *noFollow) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("links", b.Links), requireShare("meta", b.Meta))
 }
 
 // Apply implements Behaviour.
@@ -26,7 +26,7 @@ func (b *noFollow) Apply(q *Request, r *Reply) bool {
 	if r.Page == nil || !b.ofPage(q) {
 		return false
 	}
-	key := rng.Mix(b.draw(q, 2), q.Page)
+	key := rng.Mix(b.drawBits(q, 2), q.Page)
 	if rng.Unit(key) < b.Meta {
 		r.Page.Robots = "noindex,nofollow"
 	}

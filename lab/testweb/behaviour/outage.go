@@ -20,16 +20,16 @@ func newOutage() *outage {
 	return &outage{Scope: Scope{Hosts: .1, Pages: 1}, Down: .05, Length: duration(10 * time.Minute), Reset: true}
 }
 
-func (b *outage) check() error {
-	return errors.Join(b.Scope.check(), share("down", b.Down), positive("length", float64(b.Length)))
+func (b *outage) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("down", b.Down), requirePositive("length", float64(b.Length)))
 }
 
 // Apply implements Behaviour.
 func (b *outage) Apply(q *Request, r *Reply) bool {
-	if !b.ofHost(q) || rng.Unit(rng.Mix(b.draw(q, q.Host), b.Length.window(q.Now))) >= b.Down {
+	if !b.ofHost(q) || rng.Unit(rng.Mix(b.drawBits(q, q.Host), b.Length.windowNumber(q.Now))) >= b.Down {
 		return false
 	}
-	r.fail(truth.Failure, 503)
+	r.setErrorPage(truth.Failure, 503)
 	if b.Reset {
 		r.Cut = -1
 	}

@@ -22,8 +22,8 @@ func newRateLimit() *rateLimit {
 	return &rateLimit{Scope: Scope{Hosts: .1, Pages: 1}, Busy: .2, Window: duration(30 * time.Second), Status: 429}
 }
 
-func (b *rateLimit) check() error {
-	return errors.Join(b.Scope.check(), share("busy", b.Busy), positive("window", float64(b.Window)), statuses([]int{b.Status}, 400, 599))
+func (b *rateLimit) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireShare("busy", b.Busy), requirePositive("window", float64(b.Window)), requireStatuses([]int{b.Status}, 400, 599))
 }
 
 // Apply implements Behaviour.
@@ -31,12 +31,12 @@ func (b *rateLimit) Apply(q *Request, r *Reply) bool {
 	if !b.ofHost(q) || q.Path == robotsPath {
 		return false
 	}
-	w := b.Window.window(q.Now)
-	if rng.Unit(rng.Mix(b.draw(q, q.Host), w)) >= b.Busy {
+	w := b.Window.windowNumber(q.Now)
+	if rng.Unit(rng.Mix(b.drawBits(q, q.Host), w)) >= b.Busy {
 		return false
 	}
 	left := float64(w+1)*time.Duration(b.Window).Seconds() - q.Now
-	r.fail(truth.Failure, b.Status)
+	r.setErrorPage(truth.Failure, b.Status)
 	r.Retry = int(math.Ceil(left / q.World.Scale()))
 	return true
 }

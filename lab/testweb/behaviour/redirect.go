@@ -24,11 +24,11 @@ func newRedirect() *redirect {
 	return &redirect{Scope: Scope{Hosts: 1, Pages: .05}, Chain: 3, Loop: .1, Statuses: []int{301, 302, 307, 308}}
 }
 
-func (b *redirect) check() error {
+func (b *redirect) checkOptions() error {
 	if b.Chain < 1 || b.Chain > 100 {
 		return fmt.Errorf("chain: %d redirects: give 1 to 100", b.Chain)
 	}
-	return errors.Join(b.Scope.check(), share("loop", b.Loop), statuses(b.Statuses, 300, 399))
+	return errors.Join(b.Scope.checkOptions(), requireShare("loop", b.Loop), requireStatuses(b.Statuses, 300, 399))
 }
 
 // Paths of the stations: /hop/2/abcd.html, /hop/1/abcd.html, then the page at
@@ -37,13 +37,13 @@ const hopPath, loopPath = "/hop/", "/loop/"
 
 // Route implements Router.
 func (b *redirect) Route(q *Request) {
-	if _, doc, ok := station(q.Path, hopPath); ok {
-		q.show(doc)
+	if _, doc, ok := redirectStation(q.Path, hopPath); ok {
+		q.showDocument(doc)
 	}
 }
 
-// station reads the path of a station: its number and the document.
-func station(path, prefix string) (n int, doc uint64, ok bool) {
+// redirectStation reads the path of a station: its number and the document.
+func redirectStation(path, prefix string) (n int, doc uint64, ok bool) {
 	rest, ok := strings.CutPrefix(path, prefix)
 	if !ok {
 		return 0, 0, false
@@ -59,34 +59,34 @@ func station(path, prefix string) (n int, doc uint64, ok bool) {
 
 // Apply implements Behaviour.
 func (b *redirect) Apply(q *Request, r *Reply) bool {
-	if n, doc, ok := station(q.Path, loopPath); ok && doc < q.Docs {
-		r.redirect(b.status(q), loopPath+strconv.Itoa(1-n&1)+name.Document(doc))
+	if n, doc, ok := redirectStation(q.Path, loopPath); ok && doc < q.Docs {
+		r.setRedirect(b.redirectStatus(q), loopPath+strconv.Itoa(1-n&1)+name.Document(doc))
 		return true
 	}
-	n, _, hop := station(q.Path, hopPath)
+	n, _, hop := redirectStation(q.Path, hopPath)
 	if !b.ofPage(q) {
 		if hop {
-			r.fail(truth.Missing, 404) // only moved pages have stations
+			r.setErrorPage(truth.Missing, 404) // only moved pages have stations
 		}
 		return hop
 	}
-	key := rng.Mix(b.draw(q, 2), q.Page)
+	key := rng.Mix(b.drawBits(q, 2), q.Page)
 	length := 1 + int(key%uint64(b.Chain))
 	switch {
 	case rng.Unit(rng.Mix(key, 3)) < b.Loop:
-		r.redirect(b.status(q), loopPath+"0"+name.Document(q.Doc))
+		r.setRedirect(b.redirectStatus(q), loopPath+"0"+name.Document(q.Doc))
 	case !hop:
-		r.redirect(b.status(q), hopPath+strconv.Itoa(length-1)+name.Document(q.Doc))
+		r.setRedirect(b.redirectStatus(q), hopPath+strconv.Itoa(length-1)+name.Document(q.Doc))
 	case n >= length:
-		r.fail(truth.Missing, 404)
+		r.setErrorPage(truth.Missing, 404)
 	case n > 0:
-		r.redirect(b.status(q), hopPath+strconv.Itoa(n-1)+name.Document(q.Doc))
+		r.setRedirect(b.redirectStatus(q), hopPath+strconv.Itoa(n-1)+name.Document(q.Doc))
 	default:
 		return false // the page
 	}
 	return true
 }
 
-func (b *redirect) status(q *Request) int {
-	return b.Statuses[b.draw(q, q.Doc)%uint64(len(b.Statuses))]
+func (b *redirect) redirectStatus(q *Request) int {
+	return b.Statuses[b.drawBits(q, q.Doc)%uint64(len(b.Statuses))]
 }

@@ -14,8 +14,8 @@ type reset struct {
 
 func newReset() *reset { return &reset{Scope: Scope{Hosts: 1, Pages: .01}, After: 512} }
 
-func (b *reset) check() error {
-	return errors.Join(b.Scope.check(), positive("after", float64(b.After)))
+func (b *reset) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requirePositive("after", float64(b.After)))
 }
 
 // Apply implements Behaviour.

@@ -38,8 +38,8 @@ func newRobotsTxt() *robotsTxt {
 	}
 }
 
-func (b *robotsTxt) check() error {
-	return errors.Join(b.Scope.check(), variants(b.Variants, newRobotsTxt().Variants), notNegative("delay", b.Delay))
+func (b *robotsTxt) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireKnown(b.Variants, newRobotsTxt().Variants), notNegative("delay", b.Delay))
 }
 
 const (
@@ -53,21 +53,21 @@ func (b *robotsTxt) Apply(q *Request, r *Reply) bool {
 	if !b.ofHost(q) {
 		return false
 	}
-	variant := b.Variants[b.draw(q, q.Host)>>32%uint64(len(b.Variants))]
+	variant := b.Variants[b.drawBits(q, q.Host)>>32%uint64(len(b.Variants))]
 	if variant == robotsDelay {
 		r.CrawlDelay = b.Delay
 	}
 	if strings.HasPrefix(q.Path, robotsPath) {
-		b.file(q, r, variant)
+		b.answerRobotsTxt(q, r, variant)
 		return true
 	}
 	delay := r.CrawlDelay
 	changed := false
 	if strings.HasPrefix(q.Path, privatePath) {
-		r.extra(q, truth.Forbidden, b.pathKey(q), "/")
+		r.setExtraPage(q, truth.Forbidden, b.pathKey(q), "/")
 		changed = true
 	} else if r.Page != nil && b.ofPage(q) {
-		r.link(q, fmt.Sprintf("%s%x.html", privatePath, b.pathKey(q)>>48), "")
+		r.addLink(q, fmt.Sprintf("%s%x.html", privatePath, b.pathKey(q)>>48), "")
 		changed = true
 	}
 	r.CrawlDelay = delay
@@ -84,8 +84,8 @@ func (b *robotsTxt) Apply(q *Request, r *Reply) bool {
 	return changed || r.Disallowed
 }
 
-// file answers a request for robots.txt or one of the stations before it.
-func (b *robotsTxt) file(q *Request, r *Reply, variant string) {
+// answerRobotsTxt answers a request for robots.txt or one of the stations before it.
+func (b *robotsTxt) answerRobotsTxt(q *Request, r *Reply, variant string) {
 	text := Reply{Kind: truth.Robots, Status: 200, Type: "text/plain", CrawlDelay: r.CrawlDelay}
 	text.Body = []byte(rules)
 	switch variant {

@@ -10,8 +10,8 @@ type Kind struct {
 // module is a behaviour with options.
 type module interface {
 	Behaviour
-	check() error
-	salted(uint64)
+	checkOptions() error
+	setSalt(uint64)
 }
 
 // Kinds returns all behaviours, in the order in which they are applied: first

@@ -39,8 +39,8 @@ func newBadTLS() *badTLS {
 	return &badTLS{Scope{Hosts: .05, Pages: 1}, slices.Sorted(maps.Keys(tlsFaults))}
 }
 
-func (b *badTLS) check() error {
-	return errors.Join(b.Scope.check(), variants(b.Faults, newBadTLS().Faults))
+func (b *badTLS) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireKnown(b.Faults, newBadTLS().Faults))
 }
 
 // Apply implements Behaviour: the pages are in order.
@@ -51,5 +51,5 @@ func (b *badTLS) TLS(q *Request) TLSFault {
 	if !b.ofHost(q) {
 		return TLSFine
 	}
-	return tlsFaults[b.Faults[b.draw(q, q.Host)>>32%uint64(len(b.Faults))]]
+	return tlsFaults[b.Faults[b.drawBits(q, q.Host)>>32%uint64(len(b.Faults))]]
 }

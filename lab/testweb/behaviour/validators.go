@@ -28,8 +28,8 @@ func newValidators() *validators {
 	return &validators{Scope{Hosts: .5, Pages: 1}, []string{validatorsNone, validatorsTag, validatorsDate, validatorsRandom, validatorsConstant, validatorsNow, validatorsDeaf}}
 }
 
-func (b *validators) check() error {
-	return errors.Join(b.Scope.check(), variants(b.Variants, newValidators().Variants))
+func (b *validators) checkOptions() error {
+	return errors.Join(b.Scope.checkOptions(), requireKnown(b.Variants, newValidators().Variants))
 }
 
 // Apply implements Behaviour.
@@ -38,7 +38,7 @@ func (b *validators) Apply(q *Request, r *Reply) bool {
 		return false
 	}
 	v := &r.Validator
-	switch b.Variants[b.draw(q, q.Host)>>32%uint64(len(b.Variants))] {
+	switch b.Variants[b.drawBits(q, q.Host)>>32%uint64(len(b.Variants))] {
 	case validatorsNone:
 		*v = Validator{}
 	case validatorsTag:
