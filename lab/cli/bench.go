@@ -61,7 +61,7 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	site, stop, err := c.serve(ctx, self)
+	site, stop, err := c.serveBenchSite(ctx, self)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *command.Globals) error {
 	var results []bench.Result
 	var absent []benchAbsent
 	for _, name := range c.Robots {
-		argv, err := c.command(ctx, name, self, work, site)
+		argv, err := c.robotCommand(ctx, name, self, work, site)
 		if err != nil {
 			absent = append(absent, benchAbsent{name, err.Error()})
 			continue
@@ -82,7 +82,7 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *command.Globals) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "results": results, "absent": absent})
 	}
-	if err := c.print(g.Stdout, results); err != nil {
+	if err := c.printResults(g.Stdout, results); err != nil {
 		return err
 	}
 	for _, a := range absent {
@@ -103,8 +103,8 @@ type benchSite struct {
 	Seeds   []string `json:"seeds"`
 }
 
-// serve starts the site as a process, so that its CPU time is not the robots'.
-func (c *benchCrawlCmd) serve(ctx context.Context, self string) (benchSite, func(), error) {
+// serveBenchSite starts the site as a process, so that its CPU time is not the robots'.
+func (c *benchCrawlCmd) serveBenchSite(ctx context.Context, self string) (benchSite, func(), error) {
 	var site benchSite
 	cmd := exec.CommandContext(ctx, self, "lab", "bench", "site", "--pages", strconv.Itoa(c.Pages), "--hosts", strconv.Itoa(c.Hosts), "--links", strconv.Itoa(c.Links), "--size", strconv.Itoa(c.Size))
 	in, err := cmd.StdinPipe()
@@ -130,8 +130,8 @@ func (c *benchCrawlCmd) serve(ctx context.Context, self string) (benchSite, func
 	return site, stop, nil
 }
 
-// command is the command line of a robot, or why it cannot run.
-func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, site benchSite) ([]string, error) {
+// robotCommand is the command line of a robot, or why it cannot run.
+func (c *benchCrawlCmd) robotCommand(ctx context.Context, name, self, work string, site benchSite) ([]string, error) {
 	n := strconv.Itoa(c.Hosts) // as many connections as hosts
 	switch name {
 	case "freshet":
@@ -157,7 +157,7 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		return append([]string{self, "lab", "bench", "bare", "-n", n}, site.Seeds...), nil
 	case "colly", "colly-seen":
 		bin := filepath.Join(work, "colly")
-		if err := c.sources("colly/main.go"); err != nil {
+		if err := c.checkPeerSources("colly/main.go"); err != nil {
 			return nil, err
 		}
 		if bench.Look("go") == "" {
@@ -175,7 +175,7 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 		if bench.Look("scrapy") == "" {
 			return nil, errors.New("scrapy is not on the PATH (Debian: apt install python3-scrapy)")
 		}
-		if err := c.sources("scrapy/site.py"); err != nil {
+		if err := c.checkPeerSources("scrapy/site.py"); err != nil {
 			return nil, err
 		}
 		return append([]string{"/usr/bin/python3", filepath.Join(c.Peers, "scrapy", "site.py"), n}, site.Seeds...), nil
@@ -192,16 +192,16 @@ func (c *benchCrawlCmd) command(ctx context.Context, name, self, work string, si
 	return nil, fmt.Errorf("unknown robot; there are freshet, bare, colly, colly-seen, scrapy, katana")
 }
 
-// sources checks that a file of a peer's sources is there: they are part of a
+// checkPeerSources checks that a file of a peer's sources is there: they are part of a
 // checkout, not of the program.
-func (c *benchCrawlCmd) sources(file string) error {
+func (c *benchCrawlCmd) checkPeerSources(file string) error {
 	if _, err := os.Stat(filepath.Join(c.Peers, file)); err != nil {
 		return fmt.Errorf("no %s in %s: run this in a checkout of Freshet's sources, or name its lab/bench/peers with --peers", file, c.Peers)
 	}
 	return nil
 }
 
-func (c *benchCrawlCmd) print(w io.Writer, results []bench.Result) error {
+func (c *benchCrawlCmd) printResults(w io.Writer, results []bench.Result) error {
 	fmt.Fprintf(w, "%d pages of %d bytes, %d links each, on %d hosts\n", c.Pages, c.Size, c.Links, c.Hosts)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "robot\tpages\ttwice\tseconds\tpages/s\tCPU us/page\tx freshet\tpeak MB\t")

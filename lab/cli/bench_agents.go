@@ -94,21 +94,21 @@ func (c *benchAgentsCmd) Run(ctx context.Context, g *command.Globals) error {
 		if err != nil {
 			return fmt.Errorf("bench agents: %d+%d: %w", r.Fetch, r.Render, err)
 		}
-		rep.Rows = append(rep.Rows, agentsLine{row, c.prices().PerMillion(row.Usage())})
+		rep.Rows = append(rep.Rows, agentsLine{row, c.usagePrices().PerMillion(row.Usage())})
 	}
-	if rep.Judged, err = c.judge(ctx, g, say); err != nil {
+	if rep.Judged, err = c.judgeCrawls(ctx, g, say); err != nil {
 		return fmt.Errorf("bench agents: judge: %w", err)
 	}
-	if rep.Speed, err = c.speed(ctx, say); err != nil {
+	if rep.Speed, err = c.measureRendering(ctx, say); err != nil {
 		return fmt.Errorf("bench agents: speed of rendering: %w", err)
 	}
 	if g.JSON {
 		return g.PrintJSON(rep)
 	}
-	return rep.print(g.Stdout)
+	return rep.printAgents(g.Stdout)
 }
 
-func (c *benchAgentsCmd) prices() usage.Prices {
+func (c *benchAgentsCmd) usagePrices() usage.Prices {
 	return usage.Prices{CPU: c.CPU, Memory: c.Memory, Traffic: c.Traffic}
 }
 
@@ -127,8 +127,8 @@ func parseRows(list []string) ([]*bench.Agents, error) {
 	return out, nil
 }
 
-// judge crawls one web in four ways.
-func (c *benchAgentsCmd) judge(ctx context.Context, g *command.Globals, say func(string, ...any)) ([]judgedLine, error) {
+// judgeCrawls crawls one web in four ways.
+func (c *benchAgentsCmd) judgeCrawls(ctx context.Context, g *command.Globals, say func(string, ...any)) ([]judgedLine, error) {
 	if c.Judge == 0 {
 		return nil, nil
 	}
@@ -160,7 +160,7 @@ func (c *benchAgentsCmd) judge(ctx context.Context, g *command.Globals, say func
 			return nil, err
 		}
 		d := bench.Judge(row, web.Truth(), a.LinksOnly)
-		out = append(out, judgedLine{Mode: m.name, URLs: row.Found, Seconds: row.Seconds, Million: c.prices().PerMillion(row.Usage()), Decision: d})
+		out = append(out, judgedLine{Mode: m.name, URLs: row.Found, Seconds: row.Seconds, Million: c.usagePrices().PerMillion(row.Usage()), Decision: d})
 		found = append(found, row.Pages)
 		switch m.name {
 		case "off":
@@ -187,8 +187,8 @@ func (c *benchAgentsCmd) judge(ctx context.Context, g *command.Globals, say func
 	return out, nil
 }
 
-// speed renders pages of the kinds that need it, by pool and naive loop in turn.
-func (c *benchAgentsCmd) speed(ctx context.Context, say func(string, ...any)) ([]*bench.Rendering, error) {
+// measureRendering renders pages of the kinds that need it, by pool and naive loop in turn.
+func (c *benchAgentsCmd) measureRendering(ctx context.Context, say func(string, ...any)) ([]*bench.Rendering, error) {
 	if c.Tabs == 0 {
 		return nil, nil
 	}
@@ -214,7 +214,7 @@ func (c *benchAgentsCmd) speed(ctx context.Context, say func(string, ...any)) ([
 	return out, nil
 }
 
-func (r *agentsReport) print(w io.Writer) error {
+func (r *agentsReport) printAgents(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "agents\tURLs visited\tper s\tURLs found\thosts\trendered\t%\tonly by rendering\t%\tscripts\texamined\tCPU s\tcost/million\t")
 	for _, l := range r.Rows {

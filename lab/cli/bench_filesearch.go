@@ -96,14 +96,14 @@ func (c *benchSearchCmd) Run(ctx context.Context, g *command.Globals) error {
 	}
 	times := map[string]map[string]float64{}
 	for name, make := range kinds {
-		t, err := c.ask(ctx, x, make)
+		t, err := c.measureQueries(ctx, x, make)
 		if err != nil {
 			return err
 		}
 		times[name] = t
 	}
 	out["queries_ms"] = times
-	update, err := c.churn(ctx, x)
+	update, err := c.measureUpdates(ctx, x)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func rareWord(i int) string {
 	return strings.Fields(name)[3]
 }
 
-func (c *benchSearchCmd) ask(ctx context.Context, x *files.Index, make func(int) string) (map[string]float64, error) {
+func (c *benchSearchCmd) measureQueries(ctx context.Context, x *files.Index, make func(int) string) (map[string]float64, error) {
 	var ms []float64
 	for i := range c.Queries {
 		q := query.Parse(make(i), time.Now())
@@ -146,8 +146,8 @@ func (c *benchSearchCmd) ask(ctx context.Context, x *files.Index, make func(int)
 	return map[string]float64{"p50": ms[len(ms)/2], "p99": ms[len(ms)*99/100]}, nil
 }
 
-// churn changes 100 files at a time, as scans of changed parts do.
-func (c *benchSearchCmd) churn(ctx context.Context, x *files.Index) (map[string]float64, error) {
+// measureUpdates changes 100 files at a time, as scans of changed parts do.
+func (c *benchSearchCmd) measureUpdates(ctx context.Context, x *files.Index) (map[string]float64, error) {
 	var ms []float64
 	for n := range 200 {
 		var list []share.File
@@ -203,13 +203,13 @@ func (c *benchSubstringCmd) Run(ctx context.Context, g *command.Globals) error {
 		found += r.Files
 	}
 	out["freshet"] = map[string]any{"ms_per_query": float64(time.Since(begin).Microseconds()) / 1000 / float64(len(pieces)), "found": found}
-	if err := plocate(ctx, c.Dir, pieces, out); err != nil {
+	if err := measurePlocate(ctx, c.Dir, pieces, out); err != nil {
 		return err
 	}
 	return g.PrintJSON(out)
 }
 
-func plocate(ctx context.Context, dir string, pieces []string, out map[string]any) error {
+func measurePlocate(ctx context.Context, dir string, pieces []string, out map[string]any) error {
 	updatedb, err := exec.LookPath("updatedb.plocate")
 	if err != nil {
 		return nil //nolint:nilerr // not installed: no column

@@ -82,15 +82,15 @@ func (c *benchFreshCmd) Run(ctx context.Context, g *command.Globals) error {
 	w := tabwriter.NewWriter(g.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "policy\tfreshness\tsimulated\ttheory\tage, s\tsimulated\ttheory\trequests/s\tsays of itself\tage, s\tin quarters\t")
 	for _, r := range rows {
-		simulated, simulatedAge := outcome(r.Simulated)
-		theory, theoryAge := outcome(r.Theory)
+		simulated, simulatedAge := formatOutcome(r.Simulated)
+		theory, theoryAge := formatOutcome(r.Theory)
 		fmt.Fprintf(w, "%s\t%.3f\t%s\t%s\t%.1f\t%s\t%s\t%.1f\t%.3f\t%.1f\t%.3f\t\n", r.Policy, r.Freshness, simulated, theory, r.Age, simulatedAge, theoryAge, r.Requests, r.Estimated, r.EstimatedAge, r.Parts)
 	}
 	return w.Flush()
 }
 
-// outcome is text of what may not be known.
-func outcome(o *fresh.Outcome) (freshness, age string) {
+// formatOutcome is text of what may not be known.
+func formatOutcome(o *fresh.Outcome) (freshness, age string) {
 	switch {
 	case o == nil:
 		return "-", "-"

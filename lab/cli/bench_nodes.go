@@ -64,10 +64,10 @@ func (c *benchNodesCmd) Run(ctx context.Context, g *command.Globals) error {
 	if g.JSON {
 		return g.PrintJSON(map[string]any{"latency_seconds": c.Latency.Seconds(), "index": c.Index, "rows": rows})
 	}
-	return c.print(g.Stdout, rows)
+	return c.printNodes(g.Stdout, rows)
 }
 
-func (c *benchNodesCmd) print(w io.Writer, rows []*bench.NodesRow) error {
+func (c *benchNodesCmd) printNodes(w io.Writer, rows []*bench.NodesRow) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "nodes x agents\trequests/s\tx first\tat once\tCPU busy %\tms CPU a page: robots\tdatabase\tweb\tcommits a page\tlog bytes a page\tpages\tagain\toverlaps\t")
 	for _, r := range rows {

@@ -60,7 +60,7 @@ func (c *benchRescanCmd) Run(ctx context.Context, g *command.Globals) error {
 	defer os.RemoveAll(dir)
 	var rows []rescanRow
 	for i, s := range c.Sources {
-		r, err := c.measure(ctx, filepath.Join(dir, fmt.Sprint(i)), s)
+		r, err := c.measureRescans(ctx, filepath.Join(dir, fmt.Sprint(i)), s)
 		if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (c *benchRescanCmd) Run(ctx context.Context, g *command.Globals) error {
 	return w.Flush()
 }
 
-func (c *benchRescanCmd) measure(ctx context.Context, dir, spec string) ([]rescanRow, error) {
+func (c *benchRescanCmd) measureRescans(ctx context.Context, dir, spec string) ([]rescanRow, error) {
 	store, err := state.Open(dir, state.Config{})
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (c *benchRescanCmd) measure(ctx context.Context, dir, spec string) ([]resca
 		}
 	}
 	if remote := rcloneRemote(u); c.Rclone && remote != "" {
-		if err := timed("rclone lsf -R", func(r *rescanRow) error { return rclone(ctx, remote, r) }); err != nil {
+		if err := timed("rclone lsf -R", func(r *rescanRow) error { return measureRclone(ctx, remote, r) }); err != nil {
 			c.stderr("bench share rescan: no row of rclone: %v\n", err)
 		}
 	}
@@ -183,9 +183,9 @@ func rcloneRemote(u *url.URL) string {
 	return ""
 }
 
-// rclone lists recursively with sizes and times, as a rescan needs them, with one
+// measureRclone lists recursively with sizes and times, as a rescan needs them, with one
 // checker: as many connections as the others have.
-func rclone(ctx context.Context, remote string, r *rescanRow) error {
+func measureRclone(ctx context.Context, remote string, r *rescanRow) error {
 	bin, err := exec.LookPath("rclone")
 	if err != nil {
 		return nil //nolint:nilerr // not installed: no row

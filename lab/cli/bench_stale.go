@@ -39,7 +39,7 @@ func (c *benchStaleCmd) Run(_ context.Context, g *command.Globals) error {
 	}
 	var rows []staleRow
 	for _, p := range share.Policies() {
-		rows = append(rows, c.simulate(p))
+		rows = append(rows, c.simulateStale(p))
 	}
 	if g.JSON {
 		return g.PrintJSON(map[string]any{"runs": rows})
@@ -52,7 +52,7 @@ func (c *benchStaleCmd) Run(_ context.Context, g *command.Globals) error {
 	return w.Flush()
 }
 
-func (c *benchStaleCmd) simulate(p share.Policy) staleRow {
+func (c *benchStaleCmd) simulateStale(p share.Policy) staleRow {
 	sched := share.NewSchedule(p, c.Parts)
 	rate := make([]float64, c.Parts)  // changes per second
 	next := make([]float64, c.Parts)  // next change

@@ -55,7 +55,7 @@ func (c *benchThrottleCmd) Run(ctx context.Context, g *command.Globals) error {
 	}
 	defer track.Close()
 	cfg := tune.Config{Agents: c.Agents, Capacity: c.Capacity, Stale: c.Stale, Cost: control.Cost{Loss: c.Loss, Obsolete: c.Obsolete, Response: c.Response, Starvation: c.Starve}}
-	free, err := c.crawl(ctx, g, track.Site, nil, nil)
+	free, err := c.crawlSite(ctx, g, track.Site, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (c *benchThrottleCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return command.Usagef("bench throttle: %w", err)
 	}
-	held, err := c.crawl(ctx, g, track.Site, p.Thresholds, p.Agents)
+	held, err := c.crawlSite(ctx, g, track.Site, p.Thresholds, p.Agents)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (c *benchThrottleCmd) Run(ctx context.Context, g *command.Globals) error {
 		return err
 	}
 	rows := []throttleRow{
-		measured("live, all agents", tune.Measure(free, cfg)), modelled("model, all agents", p.Without),
-		measured("live, thresholds", tune.Measure(held, cfg)), modelled("model, thresholds", p.Expected), modelled("simulation, thresholds", sim.Result),
+		measuredRow("live, all agents", tune.Measure(free, cfg)), modelledRow("model, all agents", p.Without),
+		measuredRow("live, thresholds", tune.Measure(held, cfg)), modelledRow("model, thresholds", p.Expected), modelledRow("simulation, thresholds", sim.Result),
 	}
 	if g.JSON {
 		return g.PrintJSON(map[string]any{"rows": rows, "thresholds": p.Thresholds, "agents": p.Agents, "words": p.Words})
@@ -91,17 +91,17 @@ func (c *benchThrottleCmd) Run(ctx context.Context, g *command.Globals) error {
 	return w.Flush()
 }
 
-func measured(name string, m tune.Measured) throttleRow {
+func measuredRow(name string, m tune.Measured) throttleRow {
 	return throttleRow{name, m.Rate, m.Starvation, m.Lost, m.Stale, m.Response, m.Cost}
 }
 
-func modelled(name string, r control.Result) throttleRow {
+func modelledRow(name string, r control.Result) throttleRow {
 	return throttleRow{name, r.ArrivalRate, r.Starvation, r.Loss, r.Obsolete, r.SojournServed, r.Cost}
 }
 
-// crawl lets serve crawl and index the site from nothing, until all is
+// crawlSite lets serve crawl and index the site from nothing, until all is
 // searchable, and returns the indexer's log.
-func (c *benchThrottleCmd) crawl(ctx context.Context, g *command.Globals, site *bench.Site, thresholds, agents []int) ([]tune.Page, error) {
+func (c *benchThrottleCmd) crawlSite(ctx context.Context, g *command.Globals, site *bench.Site, thresholds, agents []int) ([]tune.Page, error) {
 	dir, err := os.MkdirTemp("", "freshet-throttle-")
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *benchThrottleCmd) crawl(ctx context.Context, g *command.Globals, site *
 	}
 	var log []tune.Page
 	err = feed.ReadServices(dir, func(s *feed.Service) error {
-		log = append(log, tune.Page{Arrived: seconds(s.Arrived), Done: seconds(s.Time), Seconds: s.Seconds})
+		log = append(log, tune.Page{Arrived: unixSeconds(s.Arrived), Done: unixSeconds(s.Time), Seconds: s.Seconds})
 		return nil
 	})
 	return log, err

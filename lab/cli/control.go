@@ -48,7 +48,7 @@ type methodFlags struct {
 	MaxStates float64 `help:"States up to which the iterative method is taken, up to 60 bytes each." default:"8e6"`
 }
 
-func (f methodFlags) options() control.Options {
+func (f methodFlags) controlOptions() control.Options {
 	return control.Options{Method: f.Method, MaxStates: f.MaxStates}
 }
 
@@ -79,7 +79,7 @@ func (c *controlSolveCmd) Run(ctx context.Context, g *command.Globals) error {
 		}
 	}
 	out := solved{}
-	out.Result, err = m.SolveBy(ctx, m.Policy(), c.options())
+	out.Result, err = m.SolveBy(ctx, m.Policy(), c.controlOptions())
 	if err == nil && c.Quantiles != nil {
 		out.Times, err = m.Sojourn(ctx, m.Policy(), c.Quantiles...)
 	}
@@ -119,7 +119,7 @@ func printTimes(g *command.Globals, fate string, t control.Times) {
 
 // printMeasures prints a result for the eye.
 func printMeasures(g *command.Globals, m *control.Model, r control.Result) {
-	fmt.Fprintf(g.Stdout, "policy %s\n", levels(m.Policy()))
+	fmt.Fprintf(g.Stdout, "policy %s\n", formatPolicyRuns(m.Policy()))
 	for _, l := range []struct {
 		name string
 		v    float64
@@ -140,8 +140,8 @@ func printMeasures(g *command.Globals, m *control.Model, r control.Result) {
 	fmt.Fprintf(g.Stdout, "%s, %.6g states, error %.2g\n", r.Method, r.States, r.Error)
 }
 
-// levels writes a policy by runs of equal modes: 0-3: 4, 4-9: 1.
-func levels(policy []int) string {
+// formatPolicyRuns writes a policy by runs of equal modes: 0-3: 4, 4-9: 1.
+func formatPolicyRuns(policy []int) string {
 	var parts []string
 	for i := 0; i < len(policy); {
 		j := i
@@ -187,7 +187,7 @@ func (c *controlOptimizeCmd) Run(ctx context.Context, g *command.Globals) error 
 		return err
 	}
 	o := optimum{}
-	if o.Optimum, err = m.Optimize(ctx, c.options()); errors.Is(err, control.ErrTooLarge) {
+	if o.Optimum, err = m.Optimize(ctx, c.controlOptions()); errors.Is(err, control.ErrTooLarge) {
 		return command.Usagef("%s: %w", c.Model, err)
 	} else if err != nil {
 		return fmt.Errorf("%s: %w", c.Model, err)
@@ -233,7 +233,7 @@ func parseBounds(texts []string) ([]control.Bound, error) {
 // printOptimum prints for the eye.
 func printOptimum(g *command.Globals, o optimum) {
 	w := g.Stdout
-	fmt.Fprintf(w, "%d threshold sets looked at (%s)\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Search, o.Best.Thresholds, levels(o.Best.Policy), o.Best.Cost)
+	fmt.Fprintf(w, "%d threshold sets looked at (%s)\nbest: thresholds %v, policy %s, cost %.6g\n", o.Sets, o.Search, o.Best.Thresholds, formatPolicyRuns(o.Best.Policy), o.Best.Cost)
 	for _, f := range o.Fixed {
 		fmt.Fprintf(w, "always mode %d: cost %.6g (%+.2f %%)\n", f.Mode, f.Cost, 100*control.Gap(f.Cost, o.Best.Cost))
 	}
@@ -243,7 +243,7 @@ func printOptimum(g *command.Globals, o optimum) {
 		}
 	}
 	u := o.Unrestricted
-	fmt.Fprintf(w, "any mode at any level (%s): %s, cost %.6g, thresholds are %.3f %% dearer\n", u.Search, levels(u.Policy), u.Cost, 100*u.Gap)
+	fmt.Fprintf(w, "any mode at any level (%s): %s, cost %.6g, thresholds are %.3f %% dearer\n", u.Search, formatPolicyRuns(u.Policy), u.Cost, 100*u.Gap)
 	if u.LowerBound != nil {
 		fmt.Fprintf(w, "no policy by levels costs less than %.6g\n", *u.LowerBound)
 	}

@@ -77,18 +77,18 @@ func (c *controlFitCmd) Run(ctx context.Context, g *command.Globals) error {
 	case c.Moments != nil:
 		return c.byMoments(g)
 	}
-	t, err := c.read(g)
+	t, err := c.readLogTable(g)
 	if err != nil {
 		return err
 	}
 	if c.As == "arrivals" || c.As == "auto" && t.Column == timeColumns[0] {
-		return c.arrivals(ctx, g, t)
+		return c.fitArrivalColumn(ctx, g, t)
 	}
-	return c.service(ctx, g, t)
+	return c.fitServiceColumn(ctx, g, t)
 }
 
-// read reads the column that decides on what is fitted.
-func (c *controlFitCmd) read(g *command.Globals) (*fit.Table, error) {
+// readLogTable reads the column that decides on what is fitted.
+func (c *controlFitCmd) readLogTable(g *command.Globals) (*fit.Table, error) {
 	in := g.Stdin
 	if c.Log != "-" {
 		f, err := os.Open(c.Log)
@@ -98,15 +98,15 @@ func (c *controlFitCmd) read(g *command.Globals) (*fit.Table, error) {
 		defer f.Close()
 		in = f
 	}
-	t, err := fit.ReadTable(in, fit.Columns{Value: c.columns(), Count: "batch", Most: c.MaxRows})
+	t, err := fit.ReadTable(in, fit.Columns{Value: c.columnNames(), Count: "batch", Most: c.MaxRows})
 	if err != nil {
 		return nil, command.Usagef("%s: %w", c.Log, err)
 	}
 	return t, nil
 }
 
-// columns are the names to look for, the first found is taken.
-func (c *controlFitCmd) columns() []string {
+// columnNames are the names to look for, the first found is taken.
+func (c *controlFitCmd) columnNames() []string {
 	switch {
 	case c.Column != "":
 		return []string{strings.ToLower(c.Column)}
@@ -196,8 +196,8 @@ type triedArrivals struct {
 	Goodness fit.Goodness `json:"goodness"`
 }
 
-// arrivals fits to a column of epochs.
-func (c *controlFitCmd) arrivals(ctx context.Context, g *command.Globals, t *fit.Table) error {
+// fitArrivalColumn fits to a column of epochs.
+func (c *controlFitCmd) fitArrivalColumn(ctx context.Context, g *command.Globals, t *fit.Table) error {
 	line := progress.New(g.Stderr)
 	if g.Quiet {
 		line = progress.New(nil)
@@ -219,7 +219,7 @@ func (c *controlFitCmd) arrivals(ctx context.Context, g *command.Globals, t *fit
 		if err != nil {
 			return err
 		}
-		if err := writePage(c.Report, page); err != nil {
+		if err := writeReportFile(c.Report, page); err != nil {
 			return err
 		}
 	}
@@ -309,8 +309,8 @@ func printArrivals(g *command.Globals, a *fittedArrivals) error {
 	return nil
 }
 
-// service fits to a column of times or sizes.
-func (c *controlFitCmd) service(ctx context.Context, g *command.Globals, t *fit.Table) error {
+// fitServiceColumn fits to a column of times or sizes.
+func (c *controlFitCmd) fitServiceColumn(ctx context.Context, g *command.Globals, t *fit.Table) error {
 	x := make([]float64, 0, len(t.Values))
 	zeros := 0
 	var sum float64
@@ -358,7 +358,7 @@ func (c *controlFitCmd) service(ctx context.Context, g *command.Globals, t *fit.
 		if factor != 1 {
 			unit = "service time"
 		}
-		if err := writePage(c.Report, v.Report(s, unit)); err != nil {
+		if err := writeReportFile(c.Report, v.Report(s, unit)); err != nil {
 			return err
 		}
 	}
@@ -409,8 +409,8 @@ func printGoodness(g *command.Globals, v fit.Goodness) {
 	}
 }
 
-// writePage writes a report to a file, which appears when it is complete.
-func writePage(name string, p *report.Page) (err error) {
+// writeReportFile writes a report to a file, which appears when it is complete.
+func writeReportFile(name string, p *report.Page) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*.part")
 	if err != nil {
 		return fmt.Errorf("report: %w", err)

@@ -47,7 +47,7 @@ func (c *controlReportCmd) Run(ctx context.Context, g *command.Globals) error {
 	var studies []*study.Study
 	for i, m := range models {
 		name := strings.TrimSuffix(filepath.Base(c.Models[i]), ".json")
-		s, err := study.Do(ctx, name, m, study.Config{Simulate: c.Simulate, Seed: c.Seed, Options: c.options(), Progress: func(done, total int64, what string) {
+		s, err := study.Do(ctx, name, m, study.Config{Simulate: c.Simulate, Seed: c.Seed, Options: c.controlOptions(), Progress: func(done, total int64, what string) {
 			line.Update(done, max(done, total), name+": "+what)
 		}})
 		switch {
@@ -58,7 +58,7 @@ func (c *controlReportCmd) Run(ctx context.Context, g *command.Globals) error {
 		}
 		studies = append(studies, s)
 	}
-	if err := writePage(c.Out, study.Page(studies)); err != nil {
+	if err := writeReportFile(c.Out, study.Page(studies)); err != nil {
 		return err
 	}
 	line.Done("report written to " + c.Out)

@@ -45,7 +45,7 @@ func (c *controlSimulateCmd) Run(ctx context.Context, g *command.Globals) error 
 	if g.JSON {
 		return g.PrintJSON(r)
 	}
-	fmt.Fprintf(g.Stdout, "policy %s\n", levels(m.Policy()))
+	fmt.Fprintf(g.Stdout, "policy %s\n", formatPolicyRuns(m.Policy()))
 	for _, l := range []struct {
 		name    string
 		v, half float64

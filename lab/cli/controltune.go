@@ -41,7 +41,7 @@ func (controlTuneCmd) Help() string {
 
 // Run proposes, and applies if asked to.
 func (c *controlTuneCmd) Run(ctx context.Context, g *command.Globals) error {
-	log, err := c.log(g)
+	log, err := c.readServiceLog(g)
 	if err != nil {
 		return err
 	}
@@ -77,12 +77,12 @@ func (c *controlTuneCmd) Run(ctx context.Context, g *command.Globals) error {
 	if g.JSON {
 		return g.PrintJSON(p)
 	}
-	c.print(g, p)
+	c.printProposal(g, p)
 	return nil
 }
 
-// log reads the services.
-func (c *controlTuneCmd) log(g *command.Globals) ([]tune.Page, error) {
+// readServiceLog reads the services.
+func (c *controlTuneCmd) readServiceLog(g *command.Globals) ([]tune.Page, error) {
 	dir, err := g.DataDir()
 	if err != nil {
 		return nil, err
@@ -91,16 +91,16 @@ func (c *controlTuneCmd) log(g *command.Globals) ([]tune.Page, error) {
 	var log []tune.Page
 	err = feed.ReadServices(dir, func(s *feed.Service) error {
 		if !s.Arrived.IsZero() && s.Time.After(since) {
-			log = append(log, tune.Page{Arrived: seconds(s.Arrived), Done: seconds(s.Time), Seconds: s.Seconds})
+			log = append(log, tune.Page{Arrived: unixSeconds(s.Arrived), Done: unixSeconds(s.Time), Seconds: s.Seconds})
 		}
 		return nil
 	})
 	return log, err
 }
 
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
+func unixSeconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
-func (c *controlTuneCmd) print(g *command.Globals, p *tune.Proposal) {
+func (c *controlTuneCmd) printProposal(g *command.Globals, p *tune.Proposal) {
 	l := p.Log
 	fmt.Fprintf(g.Stdout, "log: %d pages in %.0f s, %.3g a second, %.3g ms each at the indexer, which worked %.0f %% of the time; %.3g s from fetched to searchable\n",
 		l.Pages, l.Seconds, l.Rate, 1000*l.Service, 100*l.Load, l.Response)
@@ -123,15 +123,15 @@ func (c *controlTuneCmd) print(g *command.Globals, p *tune.Proposal) {
 	if len(p.Thresholds) == 0 {
 		fmt.Fprintf(g.Stdout, "no thresholds help: %d agents at any length\n", p.Agents[0])
 	} else {
-		fmt.Fprintf(g.Stdout, "throttle:\n  thresholds: %s\n  modes: %s\n", list(p.Thresholds), list(p.Agents))
+		fmt.Fprintf(g.Stdout, "throttle:\n  thresholds: %s\n  modes: %s\n", yamlList(p.Thresholds), yamlList(p.Agents))
 	}
 	if c.Apply {
 		fmt.Fprintln(g.Stdout, "set")
 	}
 }
 
-// list writes numbers as YAML.
-func list(n []int) string {
+// yamlList writes numbers as YAML.
+func yamlList(n []int) string {
 	b, _ := json.Marshal(n)
 	return string(b)
 }

@@ -39,8 +39,8 @@ type fieldFlags struct {
 	Replication   int     `help:"Number of the replication, from 0." default:"0"`
 }
 
-// spec reads the laws.
-func (c *fieldFlags) spec() (field.Spec, error) {
+// fieldSpecFromFlags reads the laws.
+func (c *fieldFlags) fieldSpecFromFlags() (field.Spec, error) {
 	s := field.Spec{
 		PageCount: c.Pages, Length: c.Time, Changed: c.Changes, Requested: c.Requests,
 		Seed: c.Seed, Number: c.Number, Replication: c.Replication,
@@ -63,9 +63,9 @@ func (c *fieldFlags) spec() (field.Spec, error) {
 	return s, err
 }
 
-// field makes the field.
-func (c *fieldFlags) field() (field.Field, error) {
-	s, err := c.spec()
+// makeField makes the field.
+func (c *fieldFlags) makeField() (field.Field, error) {
+	s, err := c.fieldSpecFromFlags()
 	if err != nil {
 		return nil, command.UsageError{Err: err}
 	}
@@ -90,8 +90,8 @@ type measureFlags struct {
 	Log    string  `help:"Also write every change, download and learning as CSV to this file: for small fields." type:"path" placeholder:"FILE"`
 }
 
-// logged calls do with the log of events, if one is asked for.
-func (c *measureFlags) logged(do func(monitor.Log) error) error {
+// withEventLog calls do with the log of events, if one is asked for.
+func (c *measureFlags) withEventLog(do func(monitor.Log) error) error {
 	if c.Log == "" {
 		return do(nil)
 	}
@@ -99,11 +99,11 @@ func (c *measureFlags) logged(do func(monitor.Log) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(l), l.close())
+	return errors.Join(do(l), l.closeEventLog())
 }
 
-// series writes the series, if they are asked for.
-func (c *measureFlags) series(pages int, r *monitor.Result) error {
+// writeSeriesFile writes the series, if they are asked for.
+func (c *measureFlags) writeSeriesFile(pages int, r *monitor.Result) error {
 	if c.Series == "" {
 		return nil
 	}
@@ -116,13 +116,13 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return command.UsageError{Err: err}
 	}
-	f, err := c.load(c.Field)
+	f, err := c.loadOrMakeField(c.Field)
 	if err != nil {
 		return err
 	}
 	cfg := monitor.Config{Field: f, Variant: v, Warmup: c.Warmup, Seed: c.Seed, Number: c.Number, Replication: c.Replication}
 	var res *monitor.Result
-	err = c.logged(func(l monitor.Log) (err error) {
+	err = c.withEventLog(func(l monitor.Log) (err error) {
 		cfg.Log = l
 		res, err = monitor.Run(ctx, cfg)
 		return err
@@ -133,7 +133,7 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	if err := c.series(f.Pages(), res); err != nil {
+	if err := c.writeSeriesFile(f.Pages(), res); err != nil {
 		return err
 	}
 	if g.JSON {
@@ -155,12 +155,12 @@ func (c *monitorRunCmd) Run(ctx context.Context, g *command.Globals) error {
 	return nil
 }
 
-// load reads the field from a file, or makes it if that is "".
-func (c *fieldFlags) load(file string) (field.Field, error) {
+// loadOrMakeField reads the field from a file, or makes it if that is "".
+func (c *fieldFlags) loadOrMakeField(file string) (field.Field, error) {
 	if file != "" {
 		return readField(file)
 	}
-	return c.field()
+	return c.makeField()
 }
 
 // writeSeries writes time, stale resources, freshness and, where sampled, bytes.
@@ -200,26 +200,26 @@ func newEventLog(name string) (*eventLog, error) {
 	return l, nil
 }
 
-func (l *eventLog) close() error {
+func (l *eventLog) closeEventLog() error {
 	l.w.Flush()
 	return errors.Join(l.w.Error(), l.f.Close())
 }
 
-func units(t float64) string        { return strconv.FormatFloat(t, 'f', 6, 64) }
-func decimal(n uint32) string       { return strconv.FormatUint(uint64(n), 10) }
-func (l *eventLog) row(v ...string) { _ = l.w.Write(v) } // the error stays in w
+func formatUnits(t float64) string         { return strconv.FormatFloat(t, 'f', 6, 64) }
+func formatUint(n uint32) string           { return strconv.FormatUint(uint64(n), 10) }
+func (l *eventLog) writeEvent(v ...string) { _ = l.w.Write(v) } // the error stays in w
 
 // Changed notes a change event.
 func (l *eventLog) Changed(t float64, c field.Change) {
-	l.row(units(t), "change", decimal(c.Page), c.Kind.String(), strconv.FormatBool(c.Real), decimal(c.Size), "", "")
+	l.writeEvent(formatUnits(t), "change", formatUint(c.Page), c.Kind.String(), strconv.FormatBool(c.Real), formatUint(c.Size), "", "")
 }
 
 // Learned notes that a change became known.
 func (l *eventLog) Learned(t float64, page uint32, since float64) {
-	l.row(units(t), "learned", decimal(page), "", "", "", "", units(t-since))
+	l.writeEvent(formatUnits(t), "learned", formatUint(page), "", "", "", "", formatUnits(t-since))
 }
 
 // Fetched notes the end of a download.
 func (l *eventLog) Fetched(t float64, page, agent uint32, bytes int64) {
-	l.row(units(t), "fetched", decimal(page), "", "", strconv.FormatInt(bytes, 10), decimal(agent), "")
+	l.writeEvent(formatUnits(t), "fetched", formatUint(page), "", "", strconv.FormatInt(bytes, 10), formatUint(agent), "")
 }

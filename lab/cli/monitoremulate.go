@@ -31,7 +31,7 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *command.Globals) error {
 	if !(c.Speed > 0) || math.IsInf(c.Speed, 0) {
 		return command.Usagef("monitor emulate: --speed %g: a positive number", c.Speed)
 	}
-	f, err := c.load(c.Field)
+	f, err := c.loadOrMakeField(c.Field)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *command.Globals) error {
 		line = progress.New(nil)
 	}
 	var res *emulate.Result
-	err = c.logged(func(l monitor.Log) (err error) {
+	err = c.withEventLog(func(l monitor.Log) (err error) {
 		res, err = emulate.Run(ctx, emulate.Config{
 			Field: f, Variant: c.Variant, Unit: time.Duration(field.Unit / c.Speed * float64(time.Second)), Warmup: c.Warmup,
 			Seed: c.Seed, Number: c.Number, Replication: c.Replication, Truth: c.Truth, Log: l,
@@ -61,17 +61,17 @@ func (c *monitorEmulateCmd) Run(ctx context.Context, g *command.Globals) error {
 	if res.Used > 0 && res.Used < .98 && !g.Quiet {
 		fmt.Fprintf(g.Stderr, "the robot made %.0f %% of the requests of its budget, and is compared with a simulation of so many: the machine cannot follow; lower --speed\n", 100*res.Used)
 	}
-	if err := c.series(f.Pages(), res.Result); err != nil {
+	if err := c.writeSeriesFile(f.Pages(), res.Result); err != nil {
 		return err
 	}
 	if g.JSON {
 		return g.PrintJSON(res)
 	}
-	return c.print(g, res)
+	return c.printMeasures(g, res)
 }
 
-// print writes the measures side by side.
-func (c *monitorEmulateCmd) print(g *command.Globals, r *emulate.Result) error {
+// printMeasures writes the measures side by side.
+func (c *monitorEmulateCmd) printMeasures(g *command.Globals, r *emulate.Result) error {
 	fmt.Fprintf(g.Stdout, "%-22s %14s %14s\n", c.Variant, "emulated", "simulated")
 	s := r.Simulated
 	for _, l := range []struct {

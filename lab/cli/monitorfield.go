@@ -48,7 +48,7 @@ func (c *monitorFieldCmd) Run(ctx context.Context, g *command.Globals) error {
 		return command.Usagef("monitor field: --out %s ends in neither .csv nor .parquet", c.Out)
 	}
 	sum := &fieldSummary{}
-	f, err := c.make(ctx, sum)
+	f, err := c.makeOrConvert(ctx, sum)
 	if errors.Is(err, field.ErrInput) {
 		return command.UsageError{Err: err}
 	}
@@ -58,7 +58,7 @@ func (c *monitorFieldCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err := writeField(c.Out, format, f); err != nil {
 		return err
 	}
-	sum.count(f)
+	sum.countEvents(f)
 	if sum.Small > sum.Changes/20 && !g.Quiet {
 		fmt.Fprintf(g.Stderr, "freshet: %d of %d changes are of at most %d bytes: if the log counts header fields (Apache's %%O), --slack %d takes them for none\n", sum.Small, sum.Changes, field.Few, field.Few)
 	}
@@ -73,8 +73,8 @@ func (c *monitorFieldCmd) Run(ctx context.Context, g *command.Globals) error {
 	return nil
 }
 
-// count reads the field through once.
-func (s *fieldSummary) count(f field.Field) {
+// countEvents reads the field through once.
+func (s *fieldSummary) countEvents(f field.Field) {
 	s.Pages, s.Time = f.Pages(), f.Horizon()
 	changes, requests := f.Changes(), f.Requests()
 	cs, qs := make([]field.Change, 1024), make([]field.Request, 1024)
@@ -91,12 +91,12 @@ func (s *fieldSummary) count(f field.Field) {
 	}
 }
 
-func (c *monitorFieldCmd) make(ctx context.Context, sum *fieldSummary) (field.Field, error) {
+func (c *monitorFieldCmd) makeOrConvert(ctx context.Context, sum *fieldSummary) (field.Field, error) {
 	if c.Slack < 0 {
 		return nil, command.Usagef("monitor field: --slack %d is negative", c.Slack)
 	}
 	if len(c.Input) == 0 {
-		return c.field()
+		return c.makeField()
 	}
 	if c.From == "field" {
 		if len(c.Input) != 1 {

@@ -61,9 +61,9 @@ func (c *revisitPlanCmd) Run(g *command.Globals) error {
 	}
 	var items []revisit.Item
 	var ids []string
-	for t.next() {
-		it := revisit.Item{Importance: t.number("importance"), Rate: t.number("change_rate"), Host: t.text("host"), HostCap: t.number("host_cap"), Signals: t.yes("signals"), Cost: t.number("cost")}
-		ids, items = append(ids, t.text("id")), append(items, it)
+	for t.nextRow() {
+		it := revisit.Item{Importance: t.numberColumn("importance"), Rate: t.numberColumn("change_rate"), Host: t.textColumn("host"), HostCap: t.numberColumn("host_cap"), Signals: t.boolColumn("signals"), Cost: t.numberColumn("cost")}
+		ids, items = append(ids, t.textColumn("id")), append(items, it)
 	}
 	if t.err != nil {
 		return command.UsageError{Err: t.err}
@@ -72,11 +72,11 @@ func (c *revisitPlanCmd) Run(g *command.Globals) error {
 	if err != nil {
 		return command.Usagef("%s: %w", c.Items, err)
 	}
-	out := planAnswer{Freshness: plan.Freshness, Age: finite(plan.Age), Harmonic: finite(plan.Harmonic), Used: plan.Used, Items: []planItem{}}
+	out := planAnswer{Freshness: plan.Freshness, Age: nilIfInfinite(plan.Age), Harmonic: nilIfInfinite(plan.Harmonic), Used: plan.Used, Items: []planItem{}}
 	for i, s := range plan.Shares {
 		p := planItem{ID: ids[i], Rate: s.Rate, Signal: s.Signal}
 		if c.Ages {
-			p.Fresh, p.Age = finite(s.Freshness), finite(s.Age)
+			p.Fresh, p.Age = nilIfInfinite(s.Freshness), nilIfInfinite(s.Age)
 		}
 		out.Items = append(out.Items, p)
 	}
@@ -89,23 +89,23 @@ func (c *revisitPlanCmd) Run(g *command.Globals) error {
 			fmt.Fprintf(g.Stdout, " on a signal with probability %.4f", p.Signal)
 		}
 		if c.Ages {
-			fmt.Fprintf(g.Stdout, " freshness %s age %s", number(p.Fresh), number(p.Age))
+			fmt.Fprintf(g.Stdout, " freshness %s age %s", numberOrUnbounded(p.Fresh), numberOrUnbounded(p.Age))
 		}
 		fmt.Fprintln(g.Stdout)
 	}
-	fmt.Fprintf(g.Stdout, "freshness %.6f, age %s, harmonic loss %s, budget used %.6g\n", out.Freshness, number(out.Age), number(out.Harmonic), out.Used)
+	fmt.Fprintf(g.Stdout, "freshness %.6f, age %s, harmonic loss %s, budget used %.6g\n", out.Freshness, numberOrUnbounded(out.Age), numberOrUnbounded(out.Harmonic), out.Used)
 	return nil
 }
 
-// finite returns nil for what JSON cannot say.
-func finite(v float64) *float64 {
+// nilIfInfinite returns nil for what JSON cannot say.
+func nilIfInfinite(v float64) *float64 {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return nil
 	}
 	return &v
 }
 
-func number(v *float64) string {
+func numberOrUnbounded(v *float64) string {
 	if v == nil {
 		return "unbounded"
 	}
@@ -153,19 +153,19 @@ func (c *revisitEstimateCmd) Run(g *command.Globals) error {
 	}
 	logs := map[string]*visitLog{}
 	var ids []string
-	for t.next() {
-		id := t.text("id")
+	for t.nextRow() {
+		id := t.textColumn("id")
 		l := logs[id]
 		if l == nil {
 			l = &visitLog{}
 			logs[id] = l
 			ids = append(ids, id)
 		}
-		at, changed := t.number("time"), t.yes("changed")
+		at, changed := t.numberColumn("time"), t.boolColumn("changed")
 		if l.started && at <= l.last {
-			t.fail("time %g of %q is not after the visit before, at %g", at, id, l.last)
+			t.failRow("time %g of %q is not after the visit before, at %g", at, id, l.last)
 		}
-		l.add(at, changed, t.text("last_modified"))
+		l.addVisit(at, changed, t.textColumn("last_modified"))
 	}
 	if t.err != nil {
 		return command.UsageError{Err: t.err}
@@ -174,7 +174,7 @@ func (c *revisitEstimateCmd) Run(g *command.Globals) error {
 		Items []estimateItem `json:"items"`
 	}{Items: []estimateItem{}}
 	for _, id := range ids {
-		it, err := logs[id].estimate(id)
+		it, err := logs[id].estimateRate(id)
 		if err != nil {
 			return command.Usagef("%s: %q: %w", c.Visits, id, err)
 		}
@@ -185,13 +185,13 @@ func (c *revisitEstimateCmd) Run(g *command.Globals) error {
 	}
 	fmt.Fprintf(g.Stdout, "%-24s %7s %8s %12s %12s %12s %12s %12s\n", "id", "visits", "changes", "naive", "regular", "mle", "low", "high")
 	for _, it := range out.Items {
-		fmt.Fprintf(g.Stdout, "%-24s %7d %8d %12.6g %12.6g %12s %12.6g %12s\n", it.ID, it.Visits, it.Changes, it.Naive, it.Regular, number(it.MLE), it.Low, number(it.High))
+		fmt.Fprintf(g.Stdout, "%-24s %7d %8d %12.6g %12.6g %12s %12.6g %12s\n", it.ID, it.Visits, it.Changes, it.Naive, it.Regular, numberOrUnbounded(it.MLE), it.Low, numberOrUnbounded(it.High))
 	}
 	return nil
 }
 
-// add takes one visit. A last_modified in days says when the last change was.
-func (l *visitLog) add(at float64, changed bool, modified string) {
+// addVisit takes one visit. A last_modified in days says when the last change was.
+func (l *visitLog) addVisit(at float64, changed bool, modified string) {
 	defer func() { l.last, l.started = at, true }()
 	if !l.started {
 		return
@@ -203,15 +203,15 @@ func (l *visitLog) add(at float64, changed bool, modified string) {
 		l.changes++
 	}
 	since := tau
-	if m, ok := day(modified); ok {
+	if m, ok := parseDay(modified); ok {
 		l.dates++
 		since = min(max(0, at-m), tau)
 	}
 	l.dated += since
 }
 
-// day reads a last_modified: days like the times, or a date.
-func day(s string) (float64, bool) {
+// parseDay reads a last_modified: days like the times, or a date.
+func parseDay(s string) (float64, bool) {
 	if v, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
 		return v, true
 	}
@@ -221,7 +221,7 @@ func day(s string) (float64, bool) {
 	return 0, false
 }
 
-func (l *visitLog) estimate(id string) (estimateItem, error) {
+func (l *visitLog) estimateRate(id string) (estimateItem, error) {
 	if len(l.visits) == 0 {
 		return estimateItem{}, errors.New("one visit tells nothing: at least two are needed")
 	}
@@ -237,10 +237,10 @@ func (l *visitLog) estimate(id string) (estimateItem, error) {
 	}
 	it := estimateItem{
 		ID: id, Visits: n, Changes: l.changes, Naive: change.Naive(n, l.changes, mean), Regular: change.Regular(float64(n), float64(l.changes), mean),
-		MLE: finite(mle), Low: low, High: finite(high),
+		MLE: nilIfInfinite(mle), Low: low, High: nilIfInfinite(high),
 	}
 	if l.dates > 0 {
-		it.Dated = finite(change.Dated(n, l.changes, l.dated))
+		it.Dated = nilIfInfinite(change.Dated(n, l.changes, l.dated))
 	}
 	return it, nil
 }
@@ -281,7 +281,7 @@ func readTable(g *command.Globals, name string, need ...string) (*sheet, error) 
 	return t, nil
 }
 
-func (t *sheet) next() bool {
+func (t *sheet) nextRow() bool {
 	if t.err != nil {
 		return false
 	}
@@ -296,44 +296,44 @@ func (t *sheet) next() bool {
 	return true
 }
 
-// fail notes what is wrong in the present row, if nothing was wrong before.
-func (t *sheet) fail(format string, args ...any) {
+// failRow notes what is wrong in the present row, if nothing was wrong before.
+func (t *sheet) failRow(format string, args ...any) {
 	if t.err == nil {
 		line, _ := t.r.FieldPos(0)
 		t.err = fmt.Errorf("%s:%d: %w", t.name, line, fmt.Errorf(format, args...))
 	}
 }
 
-// text returns a field, "" where the column is missing.
-func (t *sheet) text(column string) string {
+// textColumn returns a field, "" where the column is missing.
+func (t *sheet) textColumn(column string) string {
 	if i, ok := t.col[column]; ok {
 		return strings.TrimSpace(t.row[i])
 	}
 	return ""
 }
 
-// number reads a finite number; an empty field is 0.
-func (t *sheet) number(column string) float64 {
-	s := t.text(column)
+// numberColumn reads a finite number; an empty field is 0.
+func (t *sheet) numberColumn(column string) float64 {
+	s := t.textColumn(column)
 	if s == "" {
 		return 0
 	}
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		t.fail("%s: %q is no number", column, s)
+		t.failRow("%s: %q is no number", column, s)
 	}
 	return v
 }
 
-// yes reads a truth value; an empty field is no.
-func (t *sheet) yes(column string) bool {
-	s := strings.ToLower(t.text(column))
+// boolColumn reads a truth value; an empty field is no.
+func (t *sheet) boolColumn(column string) bool {
+	s := strings.ToLower(t.textColumn(column))
 	switch {
 	case slices.Contains([]string{"", "0", "false", "no", "n", "f"}, s):
 		return false
 	case slices.Contains([]string{"1", "true", "yes", "y", "t"}, s):
 		return true
 	}
-	t.fail("%s: %q is neither true nor false", column, s)
+	t.failRow("%s: %q is neither true nor false", column, s)
 	return false
 }

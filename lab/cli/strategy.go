@@ -34,8 +34,8 @@ type scriptFlags struct {
 	Set     map[string]string `help:"Give a constant of the script another value." placeholder:"NAME=VALUE"`
 }
 
-// load reads and checks a script; one that cannot be read is the user's error.
-func (f *scriptFlags) load(g *command.Globals, name string) (*strategy.Script, error) {
+// readScript reads and checks a script; one that cannot be read is the user's error.
+func (f *scriptFlags) readScript(g *command.Globals, name string) (*strategy.Script, error) {
 	var file, src string
 	var err error
 	if name == "-" {
@@ -55,9 +55,9 @@ func (f *scriptFlags) load(g *command.Globals, name string) (*strategy.Script, e
 	return strategy.Load(file, src, f.Dialect, set)
 }
 
-// correct is load for scripts that are to be run: it prints what is wrong.
-func (f *scriptFlags) correct(g *command.Globals, name string) (*strategy.Script, error) {
-	s, err := f.load(g, name)
+// loadCorrectScript is load for scripts that are to be run: it prints what is wrong.
+func (f *scriptFlags) loadCorrectScript(g *command.Globals, name string) (*strategy.Script, error) {
+	s, err := f.readScript(g, name)
 	if err != nil {
 		return nil, err
 	}
@@ -67,13 +67,13 @@ func (f *scriptFlags) correct(g *command.Globals, name string) (*strategy.Script
 		}
 	}
 	if s.Errors > 0 {
-		return nil, command.Usagef("%s: %s", s.File, counted(s.Errors, "error"))
+		return nil, command.Usagef("%s: %s", s.File, countNoun(s.Errors, "error"))
 	}
 	return s, nil
 }
 
-// counted writes a number with its noun.
-func counted(n int, noun string) string {
+// countNoun writes a number with its noun.
+func countNoun(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -111,7 +111,7 @@ func (c *strategyCheckCmd) Run(g *command.Globals) error {
 	}
 	a := checkAnswer{Messages: []checkMessage{}}
 	for _, name := range c.Script {
-		s, err := c.load(g, name)
+		s, err := c.readScript(g, name)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (c *strategyCheckCmd) Run(g *command.Globals) error {
 		}
 	}
 	if a.Errors > 0 {
-		return command.Usagef("%s", counted(a.Errors, "error"))
+		return command.Usagef("%s", countNoun(a.Errors, "error"))
 	}
 	if c.Format == "human" && a.Warnings == 0 {
 		fmt.Fprintln(g.Stdout, "no errors")
@@ -160,8 +160,8 @@ type runFlags struct {
 	Temp        string  `help:"Folder for temporary files (default: the system's)." placeholder:"DIR"`
 }
 
-// check says what is wrong with the flags.
-func (f *runFlags) check() error {
+// checkRunFlags says what is wrong with the flags.
+func (f *runFlags) checkRunFlags() error {
 	switch {
 	case f.MaxPages < 0 || f.MaxSteps < 0 || f.MaxMemory < 0 || f.MaxDisk < 0:
 		return command.Usagef("a limit is not negative; 0 is none")
@@ -173,8 +173,8 @@ func (f *runFlags) check() error {
 	return nil
 }
 
-// open opens the web.
-func (f *runFlags) open(ctx context.Context, g *command.Globals) (*webgraph.Graph, error) {
+// openWebGraph opens the web.
+func (f *runFlags) openWebGraph(ctx context.Context, g *command.Globals) (*webgraph.Graph, error) {
 	web, err := openGraph(g, ctx, f.Web)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (f *runFlags) open(ctx context.Context, g *command.Globals) (*webgraph.Grap
 	return web, nil
 }
 
-func (f *runFlags) options(web strategyrun.Web, dir string) strategyrun.Options {
+func (f *runFlags) runOptions(web strategyrun.Web, dir string) strategyrun.Options {
 	return strategyrun.Options{
 		Web: web, Dir: dir, Seed: f.Seed, MaxPages: f.MaxPages, MaxSteps: f.MaxSteps, MaxMemory: f.MaxMemory, MaxDisk: f.MaxDisk,
 		Cost: strategyrun.Cost{Latency: f.Latency, Bandwidth: f.Bandwidth, Delay: f.Delay, Connections: f.Connections},
@@ -210,14 +210,14 @@ type runAnswer struct {
 
 // Run runs.
 func (c *strategyRunCmd) Run(ctx context.Context, g *command.Globals) (err error) {
-	if err := c.check(); err != nil {
+	if err := c.checkRunFlags(); err != nil {
 		return err
 	}
-	s, err := c.correct(g, c.Script)
+	s, err := c.loadCorrectScript(g, c.Script)
 	if err != nil {
 		return err
 	}
-	web, err := c.open(ctx, g)
+	web, err := c.openWebGraph(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (c *strategyRunCmd) Run(ctx context.Context, g *command.Globals) (err error
 		return err
 	}
 	defer os.RemoveAll(dir)
-	opt := c.options(web, dir)
+	opt := c.runOptions(web, dir)
 	opt.Attributes, opt.Checkpoint, opt.Log = c.Work, c.Checkpoint, g.Stderr
 	switch {
 	case c.Out != "-":

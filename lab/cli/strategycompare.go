@@ -33,7 +33,7 @@ type strategyCompareCmd struct {
 
 // Run compares.
 func (c *strategyCompareCmd) Run(ctx context.Context, g *command.Globals) (err error) {
-	if err := c.check(); err != nil {
+	if err := c.checkRunFlags(); err != nil {
 		return err
 	}
 	if c.Points < 1 || c.Jobs < 0 {
@@ -44,18 +44,18 @@ func (c *strategyCompareCmd) Run(ctx context.Context, g *command.Globals) (err e
 	}
 	var scripts []*strategy.Script
 	for _, name := range c.Scripts {
-		s, err := c.correct(g, name)
+		s, err := c.loadCorrectScript(g, name)
 		if err != nil {
 			return err
 		}
 		scripts = append(scripts, s)
 	}
-	web, err := c.open(ctx, g)
+	web, err := c.openWebGraph(ctx, g)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, web.Close()) }()
-	comparison, err := c.compare(ctx, g, web, scripts)
+	comparison, err := c.compareScripts(ctx, g, web, scripts)
 	if err != nil {
 		return err
 	}
@@ -77,8 +77,8 @@ func (c *strategyCompareCmd) Run(ctx context.Context, g *command.Globals) (err e
 	return nil
 }
 
-// compare runs the scripts and sums them up.
-func (c *strategyCompareCmd) compare(ctx context.Context, g *command.Globals, web *webgraph.Graph, scripts []*strategy.Script) (*coverage.Comparison, error) {
+// compareScripts runs the scripts and sums them up.
+func (c *strategyCompareCmd) compareScripts(ctx context.Context, g *command.Globals, web *webgraph.Graph, scripts []*strategy.Script) (*coverage.Comparison, error) {
 	if !g.Quiet {
 		fmt.Fprintln(g.Stderr, "freshet: PageRank of the web")
 	}
@@ -102,14 +102,14 @@ func (c *strategyCompareCmd) compare(ctx context.Context, g *command.Globals, we
 		stop = showPages(g, &done, int64(web.Nodes())*int64(len(scripts)))
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(c.jobs())
+	group.SetLimit(c.jobCount())
 	for i, s := range scripts {
 		group.Go(func() error {
 			own := filepath.Join(dir, fmt.Sprint(i))
 			if err := os.Mkdir(own, 0o700); err != nil {
 				return err
 			}
-			r, err := c.one(ctx, web, worth, s, own, &done)
+			r, err := c.runScript(ctx, web, worth, s, own, &done)
 			comparison.Runs[i] = r
 			return err
 		})
@@ -119,17 +119,17 @@ func (c *strategyCompareCmd) compare(ctx context.Context, g *command.Globals, we
 	return comparison, err
 }
 
-func (c *strategyCompareCmd) jobs() int {
+func (c *strategyCompareCmd) jobCount() int {
 	if c.Jobs == 0 {
 		return runtime.NumCPU()
 	}
 	return c.Jobs
 }
 
-// one runs a script.
-func (c *strategyCompareCmd) one(ctx context.Context, web *webgraph.Graph, worth *coverage.Worth, s *strategy.Script, dir string, done *atomic.Int64) (coverage.Run, error) {
+// runScript runs a script.
+func (c *strategyCompareCmd) runScript(ctx context.Context, web *webgraph.Graph, worth *coverage.Worth, s *strategy.Script, dir string, done *atomic.Int64) (coverage.Run, error) {
 	rec := coverage.NewRecorder(worth, c.Points)
-	opt := c.options(web, dir)
+	opt := c.runOptions(web, dir)
 	opt.Output = func(u uint32, bytes int64, end float64) {
 		rec.Output(u, bytes, end)
 		done.Add(1)

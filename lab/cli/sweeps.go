@@ -27,11 +27,11 @@ func (s SweepDirectories) Sweeps(context.Context) ([]console.Sweep, error) {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b console.Sweep) int { return b.Began.Compare(a.Began) })
-	slices.SortStableFunc(out, func(a, b console.Sweep) int { return first(b.Live) - first(a.Live) })
+	slices.SortStableFunc(out, func(a, b console.Sweep) int { return sortWeight(b.Live) - sortWeight(a.Live) })
 	return out, nil
 }
 
-func first(live bool) int {
+func sortWeight(live bool) int {
 	if live {
 		return 1
 	}
@@ -52,8 +52,8 @@ func consoleSweep(dir string, s *sweep.Status) console.Sweep {
 	return v
 }
 
-// known refuses directories that were not configured.
-func (s SweepDirectories) known(dir string) error {
+// checkKnownDir refuses directories that were not configured.
+func (s SweepDirectories) checkKnownDir(dir string) error {
 	if !slices.Contains(sweep.Directories(s), dir) {
 		return fmt.Errorf("no sweep %q", dir)
 	}
@@ -62,7 +62,7 @@ func (s SweepDirectories) known(dir string) error {
 
 // Ask implements console.Lab.
 func (s SweepDirectories) Ask(_ context.Context, dir, order string) error {
-	if err := s.known(dir); err != nil {
+	if err := s.checkKnownDir(dir); err != nil {
 		return err
 	}
 	return sweep.Ask(dir, sweep.Order(order))
@@ -70,7 +70,7 @@ func (s SweepDirectories) Ask(_ context.Context, dir, order string) error {
 
 // Report implements console.Lab.
 func (s SweepDirectories) Report(ctx context.Context, dir string) ([]byte, error) {
-	if err := s.known(dir); err != nil {
+	if err := s.checkKnownDir(dir); err != nil {
 		return nil, err
 	}
 	r, err := sweep.Read(ctx, dir)

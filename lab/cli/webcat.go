@@ -20,8 +20,8 @@ type computedWeb struct {
 	Sites uint64 `help:"Number of its sites (default: one for 64 pages)." placeholder:"N"`
 }
 
-// computed prints links of a computed web.
-func (c *webCatCmd) computed(ctx context.Context, g *command.Globals) error {
+// catComputed prints links of a computed web.
+func (c *webCatCmd) catComputed(ctx context.Context, g *command.Globals) error {
 	switch {
 	case c.Names:
 		return command.Usagef("web cat --names: a computed web has no names")
@@ -30,7 +30,7 @@ func (c *webCatCmd) computed(ctx context.Context, g *command.Globals) error {
 	case c.Model == treeModel:
 		return command.Usagef("web cat --virtual: the links of the model tree are those that web serve shows; print host-local or matched")
 	}
-	web, err := c.graph(&testweb.Config{Pages: c.Virtual, Sites: c.computedWeb.Sites, Seed: c.Seed})
+	web, err := c.computedGraph(&testweb.Config{Pages: c.Virtual, Sites: c.computedWeb.Sites, Seed: c.Seed})
 	if err != nil {
 		return err
 	}

@@ -46,9 +46,9 @@ func (c *webExportCmd) Run(ctx context.Context, g *command.Globals) error {
 	c.Out = baseName(c.Out, c.Format)
 	if c.Format == "coded" {
 		a.Files = []string{c.Out}
-		a.BitsPerLink, err = c.coded(ctx, g, graph)
+		a.BitsPerLink, err = c.exportCoded(ctx, g, graph)
 	} else {
-		a.Files, a.BitsPerLink, err = c.files(ctx, g, graph)
+		a.Files, a.BitsPerLink, err = c.exportFiles(ctx, g, graph)
 	}
 	if err != nil {
 		return fmt.Errorf("web export: %w", err)
@@ -85,9 +85,9 @@ func baseName(name, format string) string {
 	return name
 }
 
-// files writes the files of a format and returns their names and, of coded lists,
+// exportFiles writes the files of a format and returns their names and, of coded lists,
 // the bits a link.
-func (c *webExportCmd) files(ctx context.Context, g *command.Globals, graph *webgraph.Graph) (names []string, bitsPerLink float64, err error) {
+func (c *webExportCmd) exportFiles(ctx context.Context, g *command.Globals, graph *webgraph.Graph) (names []string, bitsPerLink float64, err error) {
 	view := graph.View()
 	nodes, links := int64(graph.Nodes()), graph.Links()
 	digits := int64(len(strconv.FormatInt(nodes-1, 10)))
@@ -133,8 +133,8 @@ func (c *webExportCmd) files(ctx context.Context, g *command.Globals, graph *web
 	return names, bitsPerLink, err
 }
 
-// coded writes a folder of coded lists.
-func (c *webExportCmd) coded(ctx context.Context, g *command.Globals, graph *webgraph.Graph) (float64, error) {
+// exportCoded writes a folder of coded lists.
+func (c *webExportCmd) exportCoded(ctx context.Context, g *command.Globals, graph *webgraph.Graph) (float64, error) {
 	show, end := graphProgress(g)
 	defer end()
 	switch err := webgraph.Code(ctx, graph, c.Out, webgraph.Options{Progress: show}); {
@@ -232,7 +232,7 @@ func (c *webCatCmd) Run(ctx context.Context, g *command.Globals) error {
 	case c.Virtual > 0 && c.Dir != "":
 		return command.Usagef("web cat: a stored graph or --virtual, not both")
 	case c.Virtual > 0:
-		return c.computed(ctx, g)
+		return c.catComputed(ctx, g)
 	case c.Dir == "":
 		return command.Usagef("web cat: which graph? give its folder or --virtual N")
 	}
@@ -241,7 +241,7 @@ func (c *webCatCmd) Run(ctx context.Context, g *command.Globals) error {
 			if c.To {
 				return command.Usagef("web cat --predecessors: %s.graph has the links from pages only; import it first (web import), or code the transpose", c.Dir)
 			}
-			return c.coded(g)
+			return c.catCoded(g)
 		}
 	}
 	graph, err := openGraph(g, ctx, c.Dir)
@@ -259,11 +259,11 @@ func (c *webCatCmd) Run(ctx context.Context, g *command.Globals) error {
 	if !c.Names && !c.To {
 		return format.WriteEdges(watched{g.Stdout, func(int) error { return ctx.Err() }}, graph.View(), from, to)
 	}
-	return c.print(ctx, g.Stdout, graph, from, to)
+	return c.printLinks(ctx, g.Stdout, graph, from, to)
 }
 
-// print writes the links from or to pages by their numbers or names.
-func (c *webCatCmd) print(ctx context.Context, w io.Writer, graph *webgraph.Graph, from, to int) error {
+// printLinks writes the links from or to pages by their numbers or names.
+func (c *webCatCmd) printLinks(ctx context.Context, w io.Writer, graph *webgraph.Graph, from, to int) error {
 	out := bufio.NewWriter(w)
 	view := graph.View()
 	list, show := view.Out, func(u uint32) string { return strconv.FormatUint(uint64(u), 10) }
@@ -291,8 +291,8 @@ func (c *webCatCmd) print(ctx context.Context, w io.Writer, graph *webgraph.Grap
 	return out.Flush()
 }
 
-// coded prints links of a coded graph, decoding only what is asked for.
-func (c *webCatCmd) coded(g *command.Globals) (err error) {
+// catCoded prints links of a coded graph, decoding only what is asked for.
+func (c *webCatCmd) catCoded(g *command.Globals) (err error) {
 	x, err := bv.OpenIndex(c.Dir)
 	if err != nil {
 		return command.UsageError{Err: err}

@@ -44,7 +44,7 @@ func (c *webImportCmd) Run(ctx context.Context, g *command.Globals) error {
 	}
 	opt := webgraph.Options{Progress: show, Made: map[string]any{"import": filepath.Base(c.From), "format": kind, "simple": c.Simple}}
 	read := map[string]func(context.Context, *command.Globals, webgraph.Options) error{
-		"tsv": c.edges, "ascii": c.ascii, "bv": c.bv, "urls": c.urls, "records": c.records,
+		"tsv": c.importEdges, "ascii": c.importASCII, "bv": c.importBV, "urls": c.importURLs, "records": c.importRecords,
 	}
 	if err := read[kind](ctx, g, opt); err != nil {
 		return graphError(err)
@@ -106,8 +106,8 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// open opens the text to import, unzipped if it is zipped.
-func (c *webImportCmd) open(g *command.Globals) (*input, error) {
+// openInput opens the text to import, unzipped if it is zipped.
+func (c *webImportCmd) openInput(g *command.Globals) (*input, error) {
 	in := &input{Closer: io.NopCloser(g.Stdin), counted: &counter{r: g.Stdin}}
 	if c.From != "-" {
 		f, err := os.Open(c.From)
@@ -139,9 +139,9 @@ func (c *webImportCmd) open(g *command.Globals) (*input, error) {
 	return in, nil
 }
 
-// edges imports lines of two page numbers.
-func (c *webImportCmd) edges(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
-	in, err := c.open(g)
+// importEdges imports lines of two page numbers.
+func (c *webImportCmd) importEdges(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
+	in, err := c.openInput(g)
 	if err != nil {
 		return err
 	}
@@ -171,9 +171,9 @@ func (c *webImportCmd) edges(ctx context.Context, g *command.Globals, opt webgra
 	return b.Finish(ctx)
 }
 
-// ascii imports WebGraph's ASCII format.
-func (c *webImportCmd) ascii(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
-	in, err := c.open(g)
+// importASCII imports WebGraph's ASCII format.
+func (c *webImportCmd) importASCII(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
+	in, err := c.openInput(g)
 	if err != nil {
 		return err
 	}
@@ -183,11 +183,11 @@ func (c *webImportCmd) ascii(ctx context.Context, g *command.Globals, opt webgra
 		return fmt.Errorf("%s: %w", c.From, err)
 	}
 	opt.Nodes = nodes
-	return c.store(ctx, opt, lists)
+	return c.storeLists(ctx, opt, lists)
 }
 
-// bv imports the files of the WebGraph framework.
-func (c *webImportCmd) bv(ctx context.Context, _ *command.Globals, opt webgraph.Options) (err error) {
+// importBV imports the files of the WebGraph framework.
+func (c *webImportCmd) importBV(ctx context.Context, _ *command.Globals, opt webgraph.Options) (err error) {
 	base := strings.TrimSuffix(strings.TrimSuffix(c.From, ".graph"), ".properties")
 	f, err := bv.Open(base)
 	if err != nil {
@@ -195,11 +195,11 @@ func (c *webImportCmd) bv(ctx context.Context, _ *command.Globals, opt webgraph.
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	opt.Nodes, opt.Links = f.Properties.Nodes, f.Properties.Links
-	return c.store(ctx, opt, f.Lists())
+	return c.storeLists(ctx, opt, f.Lists())
 }
 
-// records imports files of fixed records.
-func (c *webImportCmd) records(ctx context.Context, _ *command.Globals, opt webgraph.Options) error {
+// importRecords imports files of fixed records.
+func (c *webImportCmd) importRecords(ctx context.Context, _ *command.Globals, opt webgraph.Options) error {
 	base := strings.TrimSuffix(c.From, ".nodes")
 	nodes, err := os.Open(base + ".nodes")
 	if err != nil {
@@ -224,11 +224,11 @@ func (c *webImportCmd) records(ctx context.Context, _ *command.Globals, opt webg
 		return command.Usagef("%s.nodes: %w", base, err)
 	}
 	opt.Nodes, opt.Links = n, size[1]/16
-	return c.store(ctx, opt, lists)
+	return c.storeLists(ctx, opt, lists)
 }
 
-// store writes lists of links, page by page.
-func (c *webImportCmd) store(ctx context.Context, opt webgraph.Options, lists iter.Seq2[[]uint32, error]) error {
+// storeLists writes lists of links, page by page.
+func (c *webImportCmd) storeLists(ctx context.Context, opt webgraph.Options, lists iter.Seq2[[]uint32, error]) error {
 	w, err := webgraph.Create(c.Out, opt)
 	if err != nil {
 		return err
@@ -259,9 +259,9 @@ func (c *webImportCmd) store(ctx context.Context, opt webgraph.Options, lists it
 	return w.Finish(ctx)
 }
 
-// urls imports links between URLs; hosts become sites.
-func (c *webImportCmd) urls(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
-	in, err := c.open(g)
+// importURLs imports links between URLs; hosts become sites.
+func (c *webImportCmd) importURLs(ctx context.Context, g *command.Globals, opt webgraph.Options) error {
+	in, err := c.openInput(g)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ type lawTrial struct {
 	Intra  float64 `json:"intra_host,omitempty"` // mean over the webs
 }
 
-// add counts one web in.
-func (t *lawTrial) add(got, stdErr float64, m *gen.Measured) {
+// addTrial counts one web in.
+func (t *lawTrial) addTrial(got, stdErr float64, m *gen.Measured) {
 	if got == 0 {
 		return
 	}
@@ -85,8 +85,8 @@ func (c *webLawsCmd) Run(ctx context.Context, g *command.Globals) error {
 					if err != nil {
 						return err
 					}
-					in.add(m.In, m.InErr, m)
-					out.add(m.Out, m.OutErr, m)
+					in.addTrial(m.In, m.InErr, m)
+					out.addTrial(m.Out, m.OutErr, m)
 					done++
 					show("webs", done, total)
 				}

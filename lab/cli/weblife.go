@@ -29,8 +29,8 @@ type webLife struct {
 	rate     float64
 }
 
-// configure sets the history of a web whose pages are known.
-func (c *webLife) configure(cfg *testweb.Config) (err error) {
+// configureHistory sets the history of a web whose pages are known.
+func (c *webLife) configureHistory(cfg *testweb.Config) (err error) {
 	cfg.TimeScale = c.TimeScale
 	switch {
 	case c.Changes < 0:
@@ -38,9 +38,9 @@ func (c *webLife) configure(cfg *testweb.Config) (err error) {
 	case c.Changes > 0 && c.Field != "":
 		return command.Usagef("--changes and --field: give one")
 	case c.Changes > 0:
-		err = c.change(cfg)
+		err = c.configureChange(cfg)
 	case c.Field != "":
-		err = c.follow(cfg)
+		err = c.followField(cfg)
 	}
 	if err != nil || c.Visitors == "" {
 		return err
@@ -57,8 +57,8 @@ func (c *webLife) configure(cfg *testweb.Config) (err error) {
 	return nil
 }
 
-// change makes pages change by laws.
-func (c *webLife) change(cfg *testweb.Config) (err error) {
+// configureChange makes pages change by laws.
+func (c *webLife) configureChange(cfg *testweb.Config) (err error) {
 	ch := testweb.Change{Interval: c.Changes.Seconds(), Seed: cfg.Seed}
 	if ch.Law, err = field.ParseLaw(c.ChangeLaw); err != nil {
 		return command.Usagef("--change-law: %w", err)
@@ -80,9 +80,9 @@ func (c *webLife) change(cfg *testweb.Config) (err error) {
 	return nil
 }
 
-// follow makes pages follow a field file. Where nothing says what web it is, the
+// followField makes pages follow a field file. Where nothing says what web it is, the
 // resources are one site, at the addresses that the file tells.
-func (c *webLife) follow(cfg *testweb.Config) error {
+func (c *webLife) followField(cfg *testweb.Config) error {
 	f, err := readField(c.Field)
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func (c *webLife) follow(cfg *testweb.Config) error {
 	return nil
 }
 
-// visited serves while during runs, with visitors.
-func (c *webLife) visited(ctx context.Context, g *command.Globals, s *testweb.Server, seed uint64, during func(context.Context, *testweb.Server) error) error {
+// serveWithVisitors serves while during runs, with visitors.
+func (c *webLife) serveWithVisitors(ctx context.Context, g *command.Globals, s *testweb.Server, seed uint64, during func(context.Context, *testweb.Server) error) error {
 	v := testweb.Visitors{Rate: c.rate, Seed: seed, To: c.VisitVia}
 	switch {
 	case c.Visitors == "field":
@@ -135,8 +135,8 @@ func (c *webLife) visited(ctx context.Context, g *command.Globals, s *testweb.Se
 	return errors.Join(err, <-done)
 }
 
-// exists tells whether there is a file or folder of a name.
-func exists(name string) bool {
+// fileExists tells whether there is a file or folder of a name.
+func fileExists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
 }

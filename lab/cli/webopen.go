@@ -26,9 +26,9 @@ type virtualWeb struct {
 	Degree float64   `help:"Mean number of links of a page (default 8)." placeholder:"K"`
 }
 
-// graph returns the graph of a computed web of cfg.Pages pages on cfg.Sites sites;
+// computedGraph returns the graph of a computed web of cfg.Pages pages on cfg.Sites sites;
 // nil: the tree.
-func (v virtualWeb) graph(cfg *testweb.Config) (testweb.Graph, error) {
+func (v virtualWeb) computedGraph(cfg *testweb.Config) (testweb.Graph, error) {
 	if v.Model == treeModel || cfg.Pages < 2 {
 		return nil, nil
 	}
@@ -65,7 +65,7 @@ func servedGraph(h *truth.Head, cfg *testweb.Config) (testweb.Graph, error) {
 	if h.Model == "" {
 		return nil, nil
 	}
-	g, err := virtualWeb{Model: h.Model, In: h.In, Out: h.Out, Intra: h.Intra, Tie: h.BowTie, Degree: h.Degree}.graph(cfg)
+	g, err := virtualWeb{Model: h.Model, In: h.In, Out: h.Out, Intra: h.Intra, Tie: h.BowTie, Degree: h.Degree}.computedGraph(cfg)
 	if err != nil {
 		return nil, err
 	}

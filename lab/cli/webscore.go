@@ -30,7 +30,7 @@ type webScoreCmd struct {
 func (c *webScoreCmd) Run(ctx context.Context, g *command.Globals) error {
 	var cards []score.Named
 	for _, path := range c.Truth {
-		card, err := c.read(ctx, g, path)
+		card, err := c.judgeLog(ctx, g, path)
 		if err != nil {
 			return err
 		}
@@ -62,8 +62,8 @@ func (c *webScoreCmd) Run(ctx context.Context, g *command.Globals) error {
 	return nil
 }
 
-// read judges one log.
-func (c *webScoreCmd) read(ctx context.Context, g *command.Globals, path string) (*score.Card, error) {
+// judgeLog judges one log.
+func (c *webScoreCmd) judgeLog(ctx context.Context, g *command.Globals, path string) (*score.Card, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, command.Usagef("web score: %w", err)
@@ -74,7 +74,7 @@ func (c *webScoreCmd) read(ctx context.Context, g *command.Globals, path string)
 		return nil, command.Usagef("%s: %w", path, err)
 	}
 	opt := score.Options{Agent: c.Agent, Pages: c.Pages}
-	if err := c.web(ctx, g, &opt, path, &r.Head); err != nil {
+	if err := c.recreateWeb(ctx, g, &opt, path, &r.Head); err != nil {
 		return nil, err
 	}
 	card, err := score.Read(ctx, r, opt)
@@ -90,8 +90,8 @@ func (c *webScoreCmd) read(ctx context.Context, g *command.Globals, path string)
 // maxObtainable is the greatest web that is walked by the perfect robot.
 const maxObtainable = 1_000_000
 
-// web makes the web that was served again, as far as the log tells.
-func (c *webScoreCmd) web(ctx context.Context, g *command.Globals, opt *score.Options, path string, h *truth.Head) (err error) {
+// recreateWeb makes the web that was served again, as far as the log tells.
+func (c *webScoreCmd) recreateWeb(ctx context.Context, g *command.Globals, opt *score.Options, path string, h *truth.Head) (err error) {
 	cfg := testweb.Config{
 		Pages: h.Pages, Sites: h.Sites, Seed: h.Seed, TimeScale: h.TimeScale,
 		Names: name.Scheme{Parent: h.Parent, Dotted: h.Dotted},

@@ -60,9 +60,9 @@ type webServeCmd struct {
 // Run serves until the context ends or, with --netns, the command does.
 func (c *webServeCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.List {
-		return c.list(g)
+		return c.listBehaviours(g)
 	}
-	cfg, argv, err := c.config(ctx, g)
+	cfg, argv, err := c.configFromFlags(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -74,23 +74,23 @@ func (c *webServeCmd) Run(ctx context.Context, g *command.Globals) error {
 			}
 			return err
 		}
-		return c.inside(ctx, g, cfg, argv)
+		return c.serveInNamespace(ctx, g, cfg, argv)
 	}
-	return c.serve(ctx, g, cfg, func(ctx context.Context, _ *testweb.Server) error {
+	return c.serveTestWeb(ctx, g, cfg, func(ctx context.Context, _ *testweb.Server) error {
 		<-ctx.Done()
 		return nil
 	})
 }
 
-// config turns the flags into a configuration and the command to run.
-func (c *webServeCmd) config(ctx context.Context, g *command.Globals) (cfg testweb.Config, args []string, err error) {
+// configFromFlags turns the flags into a configuration and the command to run.
+func (c *webServeCmd) configFromFlags(ctx context.Context, g *command.Globals) (cfg testweb.Config, args []string, err error) {
 	// Without a stored graph the first argument is part of the command.
 	args = c.Command
 	if c.Web != "" {
 		args = append([]string{c.Web}, args...)
 	}
 	dir := ""
-	if c.stored() {
+	if c.isStoredGraph() {
 		if len(args) == 0 {
 			return cfg, nil, command.Usagef("web serve: which web? give the folder of a stored graph, --virtual N, --field FILE or --demo")
 		}
@@ -134,7 +134,7 @@ func (c *webServeCmd) config(ctx context.Context, g *command.Globals) (cfg testw
 		cfg.Answer = a
 	}
 	cfg.Log = slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err = c.behaviours(&cfg); err != nil {
+	if err = c.setBehaviours(&cfg); err != nil {
 		return cfg, nil, err
 	}
 	switch {
@@ -143,23 +143,23 @@ func (c *webServeCmd) config(ctx context.Context, g *command.Globals) (cfg testw
 			return cfg, nil, err
 		}
 	case c.Virtual > 0:
-		if cfg.Graph, err = c.virtualWeb.graph(&cfg); err != nil {
+		if cfg.Graph, err = c.virtualWeb.computedGraph(&cfg); err != nil {
 			return cfg, nil, err
 		}
 	}
-	if err := c.webLife.configure(&cfg); err != nil {
+	if err := c.webLife.configureHistory(&cfg); err != nil {
 		return cfg, nil, err
 	}
 	return cfg, args, nil
 }
 
-// stored tells whether the first argument is a graph. With a field it may be left
+// isStoredGraph tells whether the first argument is a graph. With a field it may be left
 // out: then it is the command's if there is one and no such graph.
-func (c *webServeCmd) stored() bool {
-	return c.Virtual == 0 && !c.Demo && (c.Field == "" || c.Web != "" && (!c.Netns || exists(c.Web)))
+func (c *webServeCmd) isStoredGraph() bool {
+	return c.Virtual == 0 && !c.Demo && (c.Field == "" || c.Web != "" && (!c.Netns || fileExists(c.Web)))
 }
 
-func (c *webServeCmd) behaviours(cfg *testweb.Config) (err error) {
+func (c *webServeCmd) setBehaviours(cfg *testweb.Config) (err error) {
 	path := ""
 	switch {
 	case c.Preset != "" && c.Behaviour != "":
@@ -181,8 +181,8 @@ func (c *webServeCmd) behaviours(cfg *testweb.Config) (err error) {
 	return nil
 }
 
-// serve serves while during runs.
-func (c *webServeCmd) serve(ctx context.Context, g *command.Globals, cfg testweb.Config, during func(context.Context, *testweb.Server) error) (err error) {
+// serveTestWeb serves while during runs.
+func (c *webServeCmd) serveTestWeb(ctx context.Context, g *command.Globals, cfg testweb.Config, during func(context.Context, *testweb.Server) error) (err error) {
 	closeLog, err := c.openTruth(&cfg)
 	if err != nil {
 		return err
@@ -198,11 +198,11 @@ func (c *webServeCmd) serve(ctx context.Context, g *command.Globals, cfg testweb
 		}
 	}
 	if !c.Netns {
-		if err := c.announce(g, s); err != nil {
+		if err := c.announceServer(g, s); err != nil {
 			return err
 		}
 	}
-	return c.visited(ctx, g, s, cfg.Seed, during)
+	return c.serveWithVisitors(ctx, g, s, cfg.Seed, during)
 }
 
 // usageOrNot marks errors of a configuration as the user's; an address that
@@ -228,7 +228,7 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 		return nil, fmt.Errorf("--truth: %w", err)
 	}
 	graph := ""
-	if c.stored() {
+	if c.isStoredGraph() {
 		if graph, err = filepath.Abs(c.Web); err != nil {
 			return nil, errors.Join(fmt.Errorf("--truth: %w", err), f.Close())
 		}
@@ -249,8 +249,8 @@ func (c *webServeCmd) openTruth(cfg *testweb.Config) (func() error, error) {
 	return func() error { return errors.Join(log.Close(), f.Close()) }, nil
 }
 
-// announce says what is served and where.
-func (c *webServeCmd) announce(g *command.Globals, s *testweb.Server) error {
+// announceServer says what is served and where.
+func (c *webServeCmd) announceServer(g *command.Globals, s *testweb.Server) error {
 	seeds := s.Seeds(c.Seeds)
 	if g.JSON {
 		return g.PrintJSON(map[string]any{
@@ -275,8 +275,8 @@ func (c *webServeCmd) announce(g *command.Globals, s *testweb.Server) error {
 	return nil
 }
 
-// list prints the behaviours.
-func (c *webServeCmd) list(g *command.Globals) error {
+// listBehaviours prints the behaviours.
+func (c *webServeCmd) listBehaviours(g *command.Globals) error {
 	if g.JSON {
 		list := map[string]string{}
 		for _, k := range behaviour.Kinds() {
@@ -291,8 +291,8 @@ func (c *webServeCmd) list(g *command.Globals) error {
 	return nil
 }
 
-// inside serves in the namespace, on all addresses, while the command runs.
-func (c *webServeCmd) inside(ctx context.Context, g *command.Globals, cfg testweb.Config, argv []string) error {
+// serveInNamespace serves in the namespace, on all addresses, while the command runs.
+func (c *webServeCmd) serveInNamespace(ctx context.Context, g *command.Globals, cfg testweb.Config, argv []string) error {
 	dir, err := os.MkdirTemp("", "freshet-web-")
 	if err != nil {
 		return fmt.Errorf("web serve --netns: %w", err)
@@ -302,7 +302,7 @@ func (c *webServeCmd) inside(ctx context.Context, g *command.Globals, cfg testwe
 		return fmt.Errorf("web serve --netns: %w", err)
 	}
 	cfg.HTTP, cfg.HTTPS, cfg.DNS = ":80", ":443", ":53"
-	return c.serve(ctx, g, cfg, func(ctx context.Context, s *testweb.Server) error {
+	return c.serveTestWeb(ctx, g, cfg, func(ctx context.Context, s *testweb.Server) error {
 		files := netns.Files{Dir: dir, Resolver: "127.0.0.1", CA: s.CertificateAuthority()}
 		if err := files.Mount(); err != nil {
 			return fmt.Errorf("web serve --netns: %w", err)

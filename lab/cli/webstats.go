@@ -36,8 +36,8 @@ type webStatsCmd struct {
 	Threads int           `help:"Threads; the figures do not depend on it. 0: one for each processor." default:"0"`
 }
 
-// check says what is wrong with the flags.
-func (c *webStatsCmd) check() error {
+// checkStatsFlags says what is wrong with the flags.
+func (c *webStatsCmd) checkStatsFlags() error {
 	for _, s := range c.Skip {
 		if !slices.Contains(stats.Steps(), s) {
 			return command.Usagef("web stats: no step %q to skip; there are %s", s, strings.Join(stats.Steps(), ", "))
@@ -63,8 +63,8 @@ func (c *webStatsCmd) check() error {
 	return nil
 }
 
-// profile returns the profile to compare with.
-func (c *webStatsCmd) profile() (*stats.Profile, error) {
+// readProfile returns the profile to compare with.
+func (c *webStatsCmd) readProfile() (*stats.Profile, error) {
 	if c.Profile == "" {
 		return stats.DefaultProfile()
 	}
@@ -82,10 +82,10 @@ func (c *webStatsCmd) profile() (*stats.Profile, error) {
 
 // Run measures.
 func (c *webStatsCmd) Run(ctx context.Context, g *command.Globals) (err error) {
-	if err := c.check(); err != nil {
+	if err := c.checkStatsFlags(); err != nil {
 		return err
 	}
-	profile, err := c.profile()
+	profile, err := c.readProfile()
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (c *webStatsCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	}
 	profile.Compare(a)
 	if c.Report != "" {
-		if err := c.report(a, profile); err != nil {
+		if err := c.writeStatsReport(a, profile); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (c *webStatsCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	return printAnalysis(g.Stdout, a)
 }
 
-func (c *webStatsCmd) report(a *stats.Analysis, p *stats.Profile) (err error) {
+func (c *webStatsCmd) writeStatsReport(a *stats.Analysis, p *stats.Profile) (err error) {
 	f, err := os.Create(c.Report)
 	if err != nil {
 		return fmt.Errorf("web stats: %w", err)
