@@ -80,8 +80,8 @@ func newHost(u *url.URL) *host {
 	return &host{name: HostName(u), url: u, machine: machineOf(u), parts: map[part.Part]*partInfo{}, denied: map[string]int64{}, errors: map[string]int64{}}
 }
 
-// load fills the host with what is stored of it.
-func (h *host) load(ctx context.Context, store Store, known Host) error {
+// loadHost fills the host with what is stored of it.
+func (h *host) loadHost(ctx context.Context, store Store, known Host) error {
 	h.offline, h.next, h.fails, h.seen, h.err = known.Offline, known.Next, known.Fails, known.Seen, source.Class(known.Error)
 	h.root, h.doubt, h.hostKey = known.Root, known.Doubt, known.HostKey
 	for k, v := range known.Denied {
@@ -99,7 +99,7 @@ func (h *host) load(ctx context.Context, store Store, known Host) error {
 		h.table.Add(s.Part)
 		it := new(item)
 		if v, ok := visits[s.Part.ID()]; ok {
-			if err := it.restore(v); err != nil {
+			if err := it.restoreVisit(v); err != nil {
 				return fmt.Errorf("history of %s of %s: %w", s.Part, h.name, err)
 			}
 		}
@@ -108,8 +108,8 @@ func (h *host) load(ctx context.Context, store Store, known Host) error {
 	return nil
 }
 
-// record returns what is stored of the host.
-func (h *host) record() Host {
+// hostRecord returns what is stored of the host.
+func (h *host) hostRecord() Host {
 	out := Host{
 		Name: h.name, Offline: h.offline, Next: h.next, Fails: h.fails, Seen: h.seen, Error: string(h.err), Root: h.root, Doubt: h.doubt, HostKey: h.hostKey,
 		Denied: make(map[string]int64, len(h.denied)), Visits: make([]Visit, 0, len(h.parts)),
@@ -118,15 +118,15 @@ func (h *host) record() Host {
 		out.Denied[k] = v
 	}
 	for p, i := range h.parts {
-		if v, ok := i.item.visit(p); ok {
+		if v, ok := i.item.storedVisit(p); ok {
 			out.Visits = append(out.Visits, v)
 		}
 	}
 	return out
 }
 
-// totals adds up the parts.
-func (h *host) totals() part.Sum {
+// partTotals adds up the parts.
+func (h *host) partTotals() part.Sum {
 	var s part.Sum
 	for _, i := range h.parts {
 		s = s.Plus(i.sum)

@@ -50,7 +50,7 @@ type Config struct {
 	Now         func() time.Time
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withRobotDefaults() Config {
 	for _, d := range []struct {
 		v *time.Duration
 		d time.Duration
@@ -113,7 +113,7 @@ func New(ctx context.Context, store Store, sink Sink, cfg Config) (*Robot, error
 	if sink == nil {
 		sink = none{}
 	}
-	r := &Robot{store: store, sink: sink, cfg: cfg.withDefaults(), hosts: map[string]*host{}, busy: map[string]bool{}}
+	r := &Robot{store: store, sink: sink, cfg: cfg.withRobotDefaults(), hosts: map[string]*host{}, busy: map[string]bool{}}
 	r.changed = sync.NewCond(&r.mu)
 	r.want = r.cfg.Robots
 	known, err := store.Hosts(ctx)
@@ -127,7 +127,7 @@ func New(ctx context.Context, store Store, sink Sink, cfg Config) (*Robot, error
 		}
 		h := newHost(u)
 		h.name, h.options = k.Name, r.cfg.Source
-		if err := h.load(ctx, store, k); err != nil {
+		if err := h.loadHost(ctx, store, k); err != nil {
 			return nil, err
 		}
 		r.hosts[h.name] = h
@@ -229,7 +229,7 @@ func (r *Robot) Status() Status {
 	st := Status{Robots: r.want, Working: r.working}
 	st.Counts.Plus(r.counts)
 	for _, h := range r.hosts {
-		t := h.totals()
+		t := h.partTotals()
 		hs := HostStatus{
 			Name: h.name, Online: h.offline == 0, Error: string(h.err), Reason: h.reason, Parts: len(h.parts), Files: t.Files, Folder: t.Folders, Media: t.Media,
 			Denied: len(h.denied), Scanning: r.busy[h.machine], Errors: maps.Clone(h.errors),
@@ -321,7 +321,7 @@ func (r *Robot) sweepHost(ctx context.Context, h *host) (Counts, error) {
 			}
 		}
 	}
-	wrote, err := r.save(context.WithoutCancel(ctx), h)
+	wrote, err := r.saveHost(context.WithoutCancel(ctx), h)
 	total.StoreWrites += wrote
 	return total, err
 }
@@ -332,12 +332,12 @@ var errHost = errors.New("host")
 // scanPart scans one part. The caller has the host's machine for itself.
 func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []part.Part, error) {
 	now := r.cfg.Now()
-	s := &scan{robot: r, store: r.store, sink: r.sink, host: h, cfg: &r.cfg, part: p, now: seconds(now)}
-	src, err := r.session(ctx, h)
+	s := &scan{robot: r, store: r.store, sink: r.sink, host: h, cfg: &r.cfg, part: p, now: toUnixSeconds(now)}
+	src, err := r.openSession(ctx, h)
 	var out outcome
 	if err == nil {
 		s.src = src
-		out, err = s.run(ctx)
+		out, err = s.scanPart(ctx)
 		h.used = r.cfg.Now()
 	}
 	if err != nil {
@@ -348,7 +348,7 @@ func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []p
 	if out.changed {
 		s.counts.PartChanges++
 	}
-	r.answered(h, s)
+	r.noteHostAnswered(h, s)
 	if sum := s.walk.Result.Sum; sum.Files+sum.Folders > 0 { // the root is there
 		h.root, h.doubt = s.identity, 0
 	}
@@ -356,7 +356,7 @@ func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []p
 		r.cfg.Log.Warn("share folder not readable, its files are kept", "host", h.name, "part", p.String(), "error", out.unreadable)
 	}
 	if i := h.parts[p]; i != nil {
-		i.item.visited(s.now, out.changed)
+		i.item.recordVisit(s.now, out.changed)
 		i.gone = s.gone
 	}
 	for _, q := range out.again {
@@ -364,12 +364,12 @@ func (r *Robot) scanPart(ctx context.Context, h *host, p part.Part) (Counts, []p
 			i.item.force = true
 		}
 	}
-	r.plus(h, s)
+	r.addScanCounts(h, s)
 	return s.counts, out.again, nil
 }
 
-// plus adds what a scan did to the robot's counts and its host's.
-func (r *Robot) plus(h *host, s *scan) {
+// addScanCounts adds what a scan did to the robot's counts and its host's.
+func (r *Robot) addScanCounts(h *host, s *scan) {
 	r.counts.Plus(s.counts)
 	for reason, n := range s.counts.Errors {
 		h.errors[reason] += n
@@ -379,7 +379,7 @@ func (r *Robot) plus(h *host, s *scan) {
 func (r *Robot) addCounts(h *host, s *scan) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.plus(h, s)
+	r.addScanCounts(h, s)
 }
 
 // goneFolders returns the folders of a part that were gone in its last scan
@@ -412,13 +412,13 @@ func (r *Robot) failedPart(ctx context.Context, h *host, s *scan, err error) (Co
 	if se.Class == source.Canceled { // by the host's library: nobody stopped us
 		se.Class = source.Offline
 	}
-	s.counts.fail(se.Class)
+	s.counts.countError(se.Class)
 	r.closeSession(h)
 	r.addCounts(h, s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cfg.Log.Warn("share scan cut off", "host", h.name, "part", s.part.String(), "class", se.Class, "error", err)
-	now := seconds(r.cfg.Now())
+	now := toUnixSeconds(r.cfg.Now())
 	if h.offline == 0 {
 		h.offline = now
 		r.sink.Online(h.name, false)
@@ -432,8 +432,8 @@ func (r *Robot) failedPart(ctx context.Context, h *host, s *scan, err error) (Co
 	return s.counts, nil, fmt.Errorf("%w: %w", errHost, err)
 }
 
-// answered notes that the host was read.
-func (r *Robot) answered(h *host, s *scan) {
+// noteHostAnswered notes that the host was read.
+func (r *Robot) noteHostAnswered(h *host, s *scan) {
 	if h.offline > 0 || h.seen == 0 {
 		r.sink.Online(h.name, true)
 	}
@@ -448,8 +448,8 @@ func (r *Robot) answered(h *host, s *scan) {
 	h.dirty = true
 }
 
-// apply changes the table of parts after a commit.
-func (h *host) apply(r *Robot, parts []PartState, gone []part.Part, from part.Part) {
+// applyParts changes the table of parts after a commit.
+func (h *host) applyParts(r *Robot, parts []PartState, gone []part.Part, from part.Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var history item
@@ -474,7 +474,7 @@ func (h *host) apply(r *Robot, parts []PartState, gone []part.Part, from part.Pa
 	}
 }
 
-func (r *Robot) session(ctx context.Context, h *host) (source.Source, error) {
+func (r *Robot) openSession(ctx context.Context, h *host) (source.Source, error) {
 	if h.session != nil {
 		return h.session, nil
 	}
@@ -510,10 +510,10 @@ func (r *Robot) closeSession(h *host) {
 	}
 }
 
-// save stores the host's row, if it changed, and returns the rows written.
-func (r *Robot) save(ctx context.Context, h *host) (rows int64, err error) {
+// saveHost stores the host's row, if it changed, and returns the rows written.
+func (r *Robot) saveHost(ctx context.Context, h *host) (rows int64, err error) {
 	r.mu.Lock()
-	rec, dirty := h.record(), h.dirty
+	rec, dirty := h.hostRecord(), h.dirty
 	h.dirty = false
 	r.mu.Unlock()
 	if !dirty {

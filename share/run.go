@@ -26,7 +26,7 @@ func (r *Robot) Run(outer context.Context) error {
 	r.mu.Lock()
 	for ctx.Err() == nil {
 		for ; r.workers < r.want; r.workers++ {
-			wg.Go(func() { r.work(ctx, cancel) })
+			wg.Go(func() { r.runWorker(ctx, cancel) })
 		}
 		r.changed.Wait()
 	}
@@ -36,15 +36,15 @@ func (r *Robot) Run(outer context.Context) error {
 	if outer.Err() != nil && errors.Is(err, context.Cause(outer)) {
 		err = nil
 	}
-	for _, h := range r.all() {
+	for _, h := range r.allHosts() {
 		r.closeSession(h)
-		_, serr := r.save(context.WithoutCancel(ctx), h)
+		_, serr := r.saveHost(context.WithoutCancel(ctx), h)
 		err = errors.Join(err, serr)
 	}
 	return err
 }
 
-func (r *Robot) all() []*host {
+func (r *Robot) allHosts() []*host {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := make([]*host, 0, len(r.hosts))
@@ -54,18 +54,18 @@ func (r *Robot) all() []*host {
 	return out
 }
 
-// work is one worker: it takes the part most worth a visit on a machine that
+// runWorker is one worker: it takes the part most worth a visit on a machine that
 // nobody reads, and scans it.
-func (r *Robot) work(ctx context.Context, cancel context.CancelCauseFunc) {
+func (r *Robot) runWorker(ctx context.Context, cancel context.CancelCauseFunc) {
 	for {
-		h, p := r.take(ctx)
+		h, p := r.claimPart(ctx)
 		if h == nil {
 			return
 		}
 		_, _, err := r.scanPart(ctx, h, p)
 		if err == nil || errors.Is(err, errHost) {
 			if r.cfg.Now().Sub(h.saved) > saveEvery || err != nil {
-				_, err = r.save(ctx, h)
+				_, err = r.saveHost(ctx, h)
 				h.saved = r.cfg.Now()
 			} else {
 				err = nil
@@ -86,9 +86,9 @@ func (r *Robot) work(ctx context.Context, cancel context.CancelCauseFunc) {
 // no file, only the memory of some visits.
 const saveEvery = 30 * time.Second
 
-// take waits for a part to scan and claims its machine. It returns nil when the
+// claimPart waits for a part to scan and claims its machine. It returns nil when the
 // worker is to end.
-func (r *Robot) take(ctx context.Context) (*host, part.Part) {
+func (r *Robot) claimPart(ctx context.Context) (*host, part.Part) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -96,7 +96,7 @@ func (r *Robot) take(ctx context.Context) (*host, part.Part) {
 			r.workers--
 			return nil, part.Part{}
 		}
-		if h, p := r.pick(seconds(r.cfg.Now())); h != nil {
+		if h, p := r.pickPart(toUnixSeconds(r.cfg.Now())); h != nil {
 			r.busy[h.machine] = true
 			r.working++
 			return h, p
@@ -105,8 +105,8 @@ func (r *Robot) take(ctx context.Context) (*host, part.Part) {
 	}
 }
 
-// pick returns the part with the greatest value among the hosts that may be asked.
-func (r *Robot) pick(now int64) (best *host, bestPart part.Part) {
+// pickPart returns the part with the greatest value among the hosts that may be asked.
+func (r *Robot) pickPart(now int64) (best *host, bestPart part.Part) {
 	most := -1.0
 	least := int64(r.cfg.MinInterval / time.Second)
 	for _, h := range r.hosts {
@@ -120,10 +120,10 @@ func (r *Robot) pick(now int64) (best *host, bestPart part.Part) {
 			return h, part.Part{}
 		}
 		for p, i := range h.parts {
-			if !i.item.force && now-i.item.last() < least {
+			if !i.item.force && now-i.item.lastVisit() < least {
 				continue
 			}
-			if v := i.item.value(r.cfg.Policy, now); v > most {
+			if v := i.item.visitValue(r.cfg.Policy, now); v > most {
 				best, bestPart, most = h, p, v
 			}
 		}
@@ -164,13 +164,13 @@ func (r *Robot) housekeep(ctx context.Context, cancel context.CancelCauseFunc) {
 		r.mu.Unlock()
 		for _, h := range idle {
 			r.closeSession(h)
-			r.release(h)
+			r.releaseMachine(h)
 		}
 		for _, h := range old {
-			if err := r.forget(ctx, h); err != nil && ctx.Err() == nil {
+			if err := r.forgetHost(ctx, h); err != nil && ctx.Err() == nil {
 				cancel(err)
 			}
-			r.release(h)
+			r.releaseMachine(h)
 		}
 		for _, a := range ranges {
 			if _, err := r.AddSourceWith(ctx, a.spec, a.options); err != nil {
@@ -181,15 +181,15 @@ func (r *Robot) housekeep(ctx context.Context, cancel context.CancelCauseFunc) {
 	}
 }
 
-func (r *Robot) release(h *host) {
+func (r *Robot) releaseMachine(h *host) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, h.machine)
 }
 
-// forget drops the files of a host that did not answer for too long, and the host
+// forgetHost drops the files of a host that did not answer for too long, and the host
 // itself unless a source names it: that one is asked on.
-func (r *Robot) forget(ctx context.Context, h *host) error {
+func (r *Robot) forgetHost(ctx context.Context, h *host) error {
 	r.closeSession(h)
 	if err := r.store.DropHost(ctx, h.name); err != nil {
 		return err
@@ -207,6 +207,6 @@ func (r *Robot) forget(ctx context.Context, h *host) error {
 		return err
 	}
 	r.sink.Online(h.name, false)
-	_, err := r.save(ctx, h)
+	_, err := r.saveHost(ctx, h)
 	return err
 }

@@ -30,7 +30,7 @@ type Counts struct {
 	Errors      map[string]int64
 }
 
-func (c *Counts) fail(class source.Class) {
+func (c *Counts) countError(class source.Class) {
 	if c.Errors == nil {
 		c.Errors = map[string]int64{}
 	}
@@ -111,9 +111,9 @@ type outcome struct {
 	again      []part.Part // parts to look at at once
 }
 
-// run scans the part. On an error nothing is removed from the store; files that
+// scanPart scans the part. On an error nothing is removed from the store; files that
 // were added or changed before it are kept.
-func (s *scan) run(ctx context.Context) (outcome, error) {
+func (s *scan) scanPart(ctx context.Context) (outcome, error) {
 	old, known, err := s.store.Part(ctx, s.host.name, s.part)
 	if err != nil {
 		return outcome{}, err
@@ -133,8 +133,8 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 	s.walk = part.Walk{
 		Spill: &s.walkSpill,
 		List:  s.src, Part: s.part, Inside: s.inside, Bound: s.cfg.Bound, Media: media.Readable,
-		Skip: s.skip, Failed: s.failed, Now: s.cfg.Now,
-		File: func(folder *part.Folder, e source.Entry) error { return s.file(ctx, folder, e) },
+		Skip: s.skipDenied, Failed: s.noteUnreadable, Now: s.cfg.Now,
+		File: func(folder *part.Folder, e source.Entry) error { return s.takeFile(ctx, folder, e) },
 	}
 	if s.identity, err = s.rootIdentity(ctx); err != nil {
 		return outcome{}, err
@@ -165,10 +165,10 @@ func (s *scan) run(ctx context.Context) (outcome, error) {
 		return outcome{again: r.Orphans}, nil
 	}
 	_, high := s.part.Range()
-	if err := s.compare(ctx, high); err != nil {
+	if err := s.compareUpTo(ctx, high); err != nil {
 		return outcome{}, err
 	}
-	return s.finish(ctx, re)
+	return s.finishScan(ctx, re)
 }
 
 // refusedByOther reports whether the part has documents that another version of the
@@ -177,9 +177,9 @@ func (s *scan) refusedByOther() bool {
 	return s.cfg.Media && s.old.Refused != 0 && s.old.Refused != s.cfg.PDF.Fingerprint()
 }
 
-// file takes a file from the walk. What is held stays within twice the bound: a
+// takeFile takes a file from the walk. What is held stays within twice the bound: a
 // part that grew beyond it is compared and committed as the walk goes.
-func (s *scan) file(ctx context.Context, folder *part.Folder, e source.Entry) error {
+func (s *scan) takeFile(ctx context.Context, folder *part.Folder, e source.Entry) error {
 	if folder != s.folder {
 		s.folder = folder
 		s.bytes += int64(len(folder.Path) + len(folder.Key))
@@ -190,14 +190,14 @@ func (s *scan) file(ctx context.Context, folder *part.Folder, e source.Entry) er
 	if s.bytes <= 2*s.cfg.Bound.Memory() {
 		return nil
 	}
-	if err := s.compare(ctx, part.FileKey(folder.Key, e.Name)+"\x00"); err != nil {
+	if err := s.compareUpTo(ctx, part.FileKey(folder.Key, e.Name)+"\x00"); err != nil {
 		return err
 	}
-	return s.flush(ctx)
+	return s.flushFiles(ctx)
 }
 
-// skip tells the walk of folders that were denied not long ago.
-func (s *scan) skip(folder string) bool {
+// skipDenied tells the walk of folders that were denied not long ago.
+func (s *scan) skipDenied(folder string) bool {
 	at, ok := s.host.denied[folder]
 	if !ok {
 		return false
@@ -209,16 +209,16 @@ func (s *scan) skip(folder string) bool {
 	return false
 }
 
-// failed remembers a folder that could not be read. What is stored of a denied
+// noteUnreadable remembers a folder that could not be read. What is stored of a denied
 // folder stays until it is denied a second time: one refusal may be a mood of
 // the server. So does what is stored of a folder that is gone although its parent
 // lists it, until the part's next scan: its host or a mount may be about to go.
-func (s *scan) failed(folder string, err error) (keep bool) {
+func (s *scan) noteUnreadable(folder string, err error) (keep bool) {
 	if errors.Is(err, part.ErrRemembered) {
 		return true
 	}
 	class := source.ClassOf(err)
-	s.counts.fail(class)
+	s.counts.countError(class)
 	before := false
 	switch class {
 	case source.Denied:
@@ -244,9 +244,9 @@ func (s *scan) failed(folder string, err error) (keep bool) {
 // one part that are gone.
 const maxDenied = 10_000
 
-// compare goes through what was found and what is stored up to the key upto,
+// compareUpTo goes through what was found and what is stored up to the key upto,
 // side by side, and notes the differences.
-func (s *scan) compare(ctx context.Context, upto string) error {
+func (s *scan) compareUpTo(ctx context.Context, upto string) error {
 	var changes []difference
 	sides := s.sideFiles()
 	same := map[string]*File{} // unchanged films that have a side file
@@ -261,7 +261,7 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 			k = key()
 		}
 	}
-	for _, r := range s.gaps(upto) {
+	for _, r := range s.scannedRanges(upto) {
 		err := s.store.Files(ctx, s.host.name, r.Low, r.High, func(stored string, f *File) error {
 			s.counts.StoreReads++
 			for i < len(s.found) && k < stored {
@@ -273,10 +273,10 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 			}
 			f.Media.Text = "" // the difference needs none of it
 			refusedBy := f.refusedBy()
-			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) || s.cfg.Media && refusedBy != "" && refusedBy != s.reader() {
+			if n := s.found[i]; n.size != f.Size || !sameTime(n.mtime, f.Modified) || s.cfg.Media && refusedBy != "" && refusedBy != s.readerID() {
 				changes = append(changes, difference{n, f})
-			} else if len(sides) > 0 && sides[n.stem()] != "" {
-				same[n.stem()] = f
+			} else if len(sides) > 0 && sides[n.pathStem()] != "" {
+				same[n.pathStem()] = f
 			}
 			s.refused = s.refused || refusedBy != ""
 			step()
@@ -294,7 +294,7 @@ func (s *scan) compare(ctx context.Context, upto string) error {
 	s.spilled = true
 	s.found, s.bytes, s.folder = s.found[:0], 0, nil
 	for j := range changes {
-		if err := s.take(ctx, changes[j].found, changes[j].old, sides[changes[j].stem()]); err != nil {
+		if err := s.stageFile(ctx, changes[j].found, changes[j].old, sides[changes[j].pathStem()]); err != nil {
 			return err
 		}
 		changes[j] = difference{}
@@ -308,8 +308,8 @@ type difference struct {
 	old *File
 }
 
-// stem is the path of the file without its extension.
-func (n *found) stem() string {
+// pathStem is the path of the file without its extension.
+func (n *found) pathStem() string {
 	return part.JoinPath(n.folder.Path, strings.TrimSuffix(n.name, path.Ext(n.name)))
 }
 
@@ -322,7 +322,7 @@ func (s *scan) sideFiles() map[string]string {
 			if out == nil {
 				out = map[string]string{}
 			}
-			out[n.stem()] = part.JoinPath(n.folder.Path, n.name)
+			out[n.pathStem()] = part.JoinPath(n.folder.Path, n.name)
 		}
 	}
 	return out
@@ -331,7 +331,7 @@ func (s *scan) sideFiles() map[string]string {
 // withFilms adds the unchanged films whose side file changed.
 func (s *scan) withFilms(changes []difference, same map[string]*File) []difference {
 	for _, c := range changes {
-		if f := same[c.stem()]; media.Ext(c.name) == "nfo" && f != nil && f.Kind() == media.Video {
+		if f := same[c.pathStem()]; media.Ext(c.name) == "nfo" && f != nil && f.Kind() == media.Video {
 			folder, name := part.SplitPath(f.Path)
 			changes = append(changes, difference{found{&part.Folder{Path: folder, Key: c.folder.Key}, name, f.Size, f.Modified}, f})
 		}
@@ -339,9 +339,9 @@ func (s *scan) withFilms(changes []difference, same map[string]*File) []differen
 	return changes
 }
 
-// gaps returns the ranges from next to upto that this scan has looked at: without
+// scannedRanges returns the ranges from next to upto that this scan has looked at: without
 // the parts inside and what could not be read.
-func (s *scan) gaps(upto string) []part.Range {
+func (s *scan) scannedRanges(upto string) []part.Range {
 	var out []part.Range
 	from := s.next
 	cut := func(low, high string) {
@@ -388,8 +388,8 @@ func sameTime(a, b int64) bool {
 	return false
 }
 
-// take puts a new or changed file into the batch, with its tags.
-func (s *scan) take(ctx context.Context, n found, old *File, side string) error {
+// stageFile puts a new or changed file into the batch, with its tags.
+func (s *scan) stageFile(ctx context.Context, n found, old *File, side string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -401,12 +401,12 @@ func (s *scan) take(ctx context.Context, n found, old *File, side string) error 
 		s.counts.Added++
 	}
 	if s.cfg.Media && media.Readable(n.name) && n.size > 0 {
-		if err := s.tags(ctx, &f); err != nil {
+		if err := s.readTags(ctx, &f); err != nil {
 			return err
 		}
 	}
 	if side != "" && f.Kind() == media.Video {
-		if err := s.side(ctx, side, &f); err != nil {
+		if err := s.readSideFile(ctx, side, &f); err != nil {
 			return err
 		}
 	}
@@ -414,22 +414,22 @@ func (s *scan) take(ctx context.Context, n found, old *File, side string) error 
 	s.size += part.Cost(f.Path, true) + int64(len(f.Media.Text))
 	s.batch.Put = append(s.batch.Put, f)
 	if s.lost != nil {
-		if err := s.flush(ctx); err != nil {
+		if err := s.flushFiles(ctx); err != nil {
 			return err
 		}
 		return s.lost
 	}
 	if s.size > 2*s.cfg.Bound.Memory() {
-		return s.flush(ctx)
+		return s.flushFiles(ctx)
 	}
 	return nil
 }
 
-// tags reads the tags of f. A file that says nothing, or cannot be read, is kept
+// readTags reads the tags of f. A file that says nothing, or cannot be read, is kept
 // without tags, and so is one that takes too long. Only a lost connection is an
 // error, and only the first time: what loses it twice is the file's fault.
-func (s *scan) tags(ctx context.Context, f *File) error {
-	return s.open(ctx, f, f.Path, func(ctx context.Context, r source.File) error {
+func (s *scan) readTags(ctx context.Context, f *File) error {
+	return s.openForTags(ctx, f, f.Path, func(ctx context.Context, r source.File) error {
 		blocks := media.NewBlocks(ctx, r, r.Size())
 		var err error
 		f.Media, err = media.Reader{PDF: s.cfg.PDF}.Read(ctx, f.Name(), blocks, r.Size())
@@ -445,24 +445,24 @@ func (s *scan) tags(ctx context.Context, f *File) error {
 			f.TagError = noTags
 			if f.Media.Problem != "" {
 				class = source.Class(f.Media.Problem)
-				f.TagError = f.Media.Problem + " " + s.reader()
+				f.TagError = f.Media.Problem + " " + s.readerID()
 				s.refused = true
 			}
-			s.counts.fail(class)
+			s.counts.countError(class)
 		}
 		return nil
 	})
 }
 
-// reader names the version and the limits of who reads tags, in the TagError of files that
+// readerID names the version and the limits of who reads tags, in the TagError of files that
 // exceeded them.
-func (s *scan) reader() string { return strconv.FormatUint(uint64(s.cfg.PDF.Fingerprint()), 16) }
+func (s *scan) readerID() string { return strconv.FormatUint(uint64(s.cfg.PDF.Fingerprint()), 16) }
 
 // noTags is the reason of files whose bytes are damaged, or say nothing.
 const noTags = "tags"
 
-// open opens the file at path and lets read read it, for f, within TagTimeout.
-func (s *scan) open(ctx context.Context, f *File, path string, read func(context.Context, source.File) error) error {
+// openForTags opens the file at path and lets read read it, for f, within TagTimeout.
+func (s *scan) openForTags(ctx context.Context, f *File, path string, read func(context.Context, source.File) error) error {
 	s.counts.TagReads++
 	limited, cancel := context.WithTimeout(ctx, s.cfg.TagTimeout)
 	defer cancel()
@@ -483,10 +483,10 @@ func (s *scan) open(ctx context.Context, f *File, path string, read func(context
 	if tooSlow {
 		class = source.Timeout
 	}
-	s.counts.fail(class)
+	s.counts.countError(class)
 	if class.Lost() && !tooSlow && s.host.suspect != path {
 		s.host.suspect = path
-		if ferr := s.flush(ctx); ferr != nil {
+		if ferr := s.flushFiles(ctx); ferr != nil {
 			return ferr
 		}
 		return err
@@ -497,14 +497,14 @@ func (s *scan) open(ctx context.Context, f *File, path string, read func(context
 		return nil
 	}
 	s.host.suspect = ""
-	return s.reconnect(ctx)
+	return s.reconnectSession(ctx)
 }
 
-// reconnect replaces a connection that a file was slow on or lost: some protocols
+// reconnectSession replaces a connection that a file was slow on or lost: some protocols
 // cannot go on with it. The file is committed first, so that it cannot lose the next.
-func (s *scan) reconnect(ctx context.Context) error {
+func (s *scan) reconnectSession(ctx context.Context) error {
 	s.robot.closeSession(s.host)
-	src, err := s.robot.session(ctx, s.host)
+	src, err := s.robot.openSession(ctx, s.host)
 	if err != nil {
 		s.lost = err
 		return nil
@@ -513,10 +513,10 @@ func (s *scan) reconnect(ctx context.Context) error {
 	return nil
 }
 
-// side reads a film's side file. What it says goes before the film's own tags,
+// readSideFile reads a film's side file. What it says goes before the film's own tags,
 // which releases fill with their names.
-func (s *scan) side(ctx context.Context, name string, f *File) error {
-	return s.open(ctx, f, name, func(_ context.Context, r source.File) error {
+func (s *scan) readSideFile(ctx context.Context, name string, f *File) error {
+	return s.openForTags(ctx, f, name, func(_ context.Context, r source.File) error {
 		b, err := io.ReadAll(io.NewSectionReader(r, 0, min(r.Size(), media.MaxNFO)))
 		if err != nil {
 			return err
@@ -531,9 +531,9 @@ func (s *scan) side(ctx context.Context, name string, f *File) error {
 	})
 }
 
-// flush commits files before the scan's end. The part is marked as not scanned
+// flushFiles commits files before the scan's end. The part is marked as not scanned
 // to its end, so that a crash now is mended by the next scan.
-func (s *scan) flush(ctx context.Context) error {
+func (s *scan) flushFiles(ctx context.Context) error {
 	if len(s.batch.Put) == 0 {
 		return nil
 	}
@@ -545,10 +545,10 @@ func (s *scan) commitOpen(ctx context.Context) error {
 	open := s.old
 	open.Changed, open.Sum.Hash = 0, part.Hash{}
 	s.batch.Parts = []PartState{open}
-	return s.commit(ctx)
+	return s.commitBatch(ctx)
 }
 
-func (s *scan) commit(ctx context.Context) error {
+func (s *scan) commitBatch(ctx context.Context) error {
 	if err := s.store.Commit(ctx, s.batch); err != nil {
 		return err
 	}
@@ -580,8 +580,8 @@ func (s *scan) removeFiles(ctx context.Context) error {
 	})
 }
 
-// finish commits what the whole walk found, and the new cut.
-func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
+// finishScan commits what the whole walk found, and the new cut.
+func (s *scan) finishScan(ctx context.Context, re part.Recut) (outcome, error) {
 	r := &s.walk.Result
 	if s.remove.Len() > 0 {
 		if err := s.confirmRoot(ctx); err != nil {
@@ -625,9 +625,9 @@ func (s *scan) finish(ctx context.Context, re part.Recut) (outcome, error) {
 		s.batch.Parts = append(s.batch.Parts, state)
 	}
 	parts, gone := s.batch.Parts, s.batch.Gone
-	if err := s.commit(ctx); err != nil {
+	if err := s.commitBatch(ctx); err != nil {
 		return outcome{}, err
 	}
-	s.host.apply(s.robot, parts, gone, s.part)
+	s.host.applyParts(s.robot, parts, gone, s.part)
 	return out, nil
 }

@@ -35,14 +35,14 @@ type item struct {
 // two days, within a decade or so.
 var prior = change.Prior{Rate: 1.0 / (2 * 86400), Shape: 1}
 
-// visited notes a visit at now.
-func (it *item) visited(now int64, changed bool) {
+// recordVisit notes a visit at now.
+func (it *item) recordVisit(now int64, changed bool) {
 	it.history.Observe(time.Unix(now, 0), changed, prior)
 	it.rate = it.history.Rate(prior)
 	it.force = false
 }
 
-func (it *item) last() int64 {
+func (it *item) lastVisit() int64 {
 	if it.history.Last.IsZero() {
 		return 0
 	}
@@ -52,9 +52,9 @@ func (it *item) last() int64 {
 // rules are the policies' values, which live in package revisit.
 var rules = map[Policy]revisit.Value{Freshness: revisit.Greedy, Likely: revisit.MostLikelyChanged, Loss: revisit.Values()["expected-loss"], Oldest: revisit.Sweep}
 
-// value is what a visit at now is worth.
-func (it *item) value(p Policy, now int64) float64 {
-	last := it.last()
+// visitValue is what a visit at now is worth.
+func (it *item) visitValue(p Policy, now int64) float64 {
+	last := it.lastVisit()
 	if it.force || last == 0 {
 		return math.Inf(1)
 	}
@@ -69,7 +69,7 @@ func (it *item) value(p Policy, now int64) float64 {
 	return rule(1, d, float64(now-last))
 }
 
-func (it *item) restore(v Visit) error {
+func (it *item) restoreVisit(v Visit) error {
 	if err := json.Unmarshal(v.History, &it.history); err != nil {
 		return err
 	}
@@ -77,15 +77,15 @@ func (it *item) restore(v Visit) error {
 	return nil
 }
 
-func (it *item) visit(p part.Part) (Visit, bool) {
-	if it.last() == 0 {
+func (it *item) storedVisit(p part.Part) (Visit, bool) {
+	if it.lastVisit() == 0 {
 		return Visit{}, false
 	}
 	b, err := json.Marshal(it.history)
 	if err != nil {
 		return Visit{}, false // numbers that are none: the visits begin anew
 	}
-	return Visit{Part: p.ID(), Last: it.last(), History: b}, true
+	return Visit{Part: p.ID(), Last: it.lastVisit(), History: b}, true
 }
 
 // Schedule is the choice of the next part by itself: what a robot uses, for
@@ -102,7 +102,7 @@ func NewSchedule(p Policy, n int) *Schedule { return &Schedule{p, make([]item, n
 func (s *Schedule) Next(now int64) int {
 	best, most := 0, -1.0
 	for i := range s.items {
-		if v := s.items[i].value(s.Policy, now); v > most {
+		if v := s.items[i].visitValue(s.Policy, now); v > most {
 			best, most = i, v
 		}
 	}
@@ -110,4 +110,4 @@ func (s *Schedule) Next(now int64) int {
 }
 
 // Visited notes a visit to a part and whether it saw a change.
-func (s *Schedule) Visited(i int, now int64, changed bool) { s.items[i].visited(now, changed) }
+func (s *Schedule) Visited(i int, now int64, changed bool) { s.items[i].recordVisit(now, changed) }

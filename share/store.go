@@ -93,4 +93,4 @@ func (none) Update(context.Context, string, []File, []string) error { return nil
 func (none) Online(string, bool)                                    {}
 func (none) Drop(context.Context, string) error                     { return nil }
 
-func seconds(t time.Time) int64 { return t.Unix() }
+func toUnixSeconds(t time.Time) int64 { return t.Unix() }
