@@ -7,7 +7,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-func (h Hash) plus(o Hash) Hash {
+func (h Hash) plusHash(o Hash) Hash {
 	low, carry := bits.Add64(h.Low, o.Low, 0)
 	high, _ := bits.Add64(h.High, o.High, carry)
 	return Hash{High: high, Low: low}
@@ -19,12 +19,12 @@ type hasher struct {
 	buf    []byte
 }
 
-func (h *hasher) enter(folderKey []byte) { h.folder = xxh3.Hash(folderKey) }
+func (h *hasher) enterFolder(folderKey []byte) { h.folder = xxh3.Hash(folderKey) }
 
-// entry returns H(folder, sign, name, size, mtime) of one entry. XXH3 with 128
+// hashEntry returns H(folder, sign, name, size, mtime) of one entry. XXH3 with 128
 // bits: no protection against somebody who builds collisions, who could only
 // hide a change of his own files.
-func (h *hasher) entry(sign, name string, size, modified int64) Hash {
+func (h *hasher) hashEntry(sign, name string, size, modified int64) Hash {
 	b := append(h.buf[:0], sign...)
 	b = append(b, name...)
 	b = append(b, 0)

@@ -28,7 +28,7 @@ func Name(name string) string {
 	switch {
 	case strings.Contains(name, nameSign):
 		return nameSign + name
-	case ascii(name) || norm.NFC.IsNormalString(name):
+	case isASCII(name) || norm.NFC.IsNormalString(name):
 		return name
 	}
 	return norm.NFC.String(name) + nameSign + name
@@ -42,7 +42,7 @@ func nameOf(key []byte) []byte {
 	return key
 }
 
-func ascii(s string) bool {
+func isASCII(s string) bool {
 	for i := range len(s) {
 		if s[i] >= utf8.RuneSelf {
 			return false

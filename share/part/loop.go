@@ -9,25 +9,25 @@ import (
 	"github.com/freshet/freshet/share/source"
 )
 
-// loop reports whether the folder on top repeats folders above it for ever: a link
+// isLoop reports whether the folder on top repeats folders above it for ever: a link
 // back up that the server follows for us. Such a chain repeats the same listing,
 // times included, at a fixed distance; but so may real folders. What tells them
 // apart is the end: a server gives up after some tens of links (40 on Linux, 63 on
 // Windows) and cannot enter a folder that it has just listed, while real folders
 // end with one that has no such subfolder, or go on.
-func (w *Walk) loop(ctx context.Context) (bool, error) {
+func (w *Walk) isLoop(ctx context.Context) (bool, error) {
 	top := &w.stack[len(w.stack)-1]
 	if top.entries == top.files {
 		return false, nil // no way further down
 	}
-	way, ok := w.repeats(top)
+	way, ok := w.repeatsAbove(top)
 	if !ok {
 		return false, nil
 	}
 	if verdict, ok := w.verdicts[top.digest]; ok {
 		return verdict, nil
 	}
-	verdict, err := w.endless(ctx, way, top.digest)
+	verdict, err := w.isEndless(ctx, way, top.digest)
 	if err != nil {
 		return false, err
 	}
@@ -45,9 +45,9 @@ const minTurns = 5
 // maxLinks is more than any server follows in one path.
 const maxLinks = 80
 
-// repeats returns the way down from the nearest folder above the top that has the
+// repeatsAbove returns the way down from the nearest folder above the top that has the
 // same listing.
-func (w *Walk) repeats(top *level) (way string, ok bool) {
+func (w *Walk) repeatsAbove(top *level) (way string, ok bool) {
 	for i := len(w.stack) - 2; i >= 0; i-- {
 		way = "/" + w.stack[i+1].name + way
 		if l := &w.stack[i]; l.digest == top.digest && l.entries == top.entries && l.files == top.files {
@@ -82,8 +82,8 @@ func (w *Walk) lookAbove(ctx context.Context) (above []ancestor, err error) {
 		var digest Hash
 		there := false
 		err := source.Each(ctx, w.List, path, func(entries []source.Entry) error {
-			sum, _ := w.digest(entries)
-			digest = digest.plus(sum)
+			sum, _ := w.digestListing(entries)
+			digest = digest.plusHash(sum)
 			there = there || slices.ContainsFunc(entries, func(e source.Entry) bool { return e.Dir && !e.Link && e.Name == name })
 			return nil
 		})
@@ -107,14 +107,14 @@ func (w *Walk) lookAbove(ctx context.Context) (above []ancestor, err error) {
 	return above, nil
 }
 
-// endless goes the way down from the top again and again, up to maxLinks times: a
+// isEndless goes the way down from the top again and again, up to maxLinks times: a
 // loop if it ends at a folder that still has the same listing.
-func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, error) {
+func (w *Walk) isEndless(ctx context.Context, way string, digest Hash) (bool, error) {
 	deeper := func(times int) (ok, same bool, err error) {
 		var sum Hash
 		err = source.Each(ctx, w.List, string(w.path)+strings.Repeat(way, times), func(entries []source.Entry) error {
-			d, _ := w.digest(entries)
-			sum = sum.plus(d)
+			d, _ := w.digestListing(entries)
+			sum = sum.plusHash(d)
 			return nil
 		})
 		w.Result.Listings++
@@ -148,20 +148,20 @@ func (w *Walk) endless(ctx context.Context, way string, digest Hash) (bool, erro
 
 // digestOf adds a piece of the level's listing to its digest.
 func (l *level) digestOf(w *Walk, entries []source.Entry) {
-	sum, files := w.digest(entries)
-	l.digest = l.digest.plus(sum)
+	sum, files := w.digestListing(entries)
+	l.digest = l.digest.plusHash(sum)
 	l.files += files
 	l.entries += len(entries)
 }
 
-// digest hashes a listing, or a piece of one, without its place.
-func (w *Walk) digest(entries []source.Entry) (sum Hash, files int) {
+// digestListing hashes a listing, or a piece of one, without its place.
+func (w *Walk) digestListing(entries []source.Entry) (sum Hash, files int) {
 	h := hasher{buf: w.hash.buf}
 	for _, e := range entries {
 		if !e.Dir {
 			files++
 		}
-		sum = sum.plus(h.entry(sign(e.Dir), e.Name, e.Size, e.Modified))
+		sum = sum.plusHash(h.hashEntry(entrySign(e.Dir), e.Name, e.Size, e.Modified))
 	}
 	w.hash.buf = h.buf
 	return sum, files

@@ -86,7 +86,7 @@ type Sum struct {
 
 // Plus returns the sum of both.
 func (s Sum) Plus(t Sum) Sum {
-	s.Hash = s.Hash.plus(t.Hash)
+	s.Hash = s.Hash.plusHash(t.Hash)
 	s.Files += t.Files
 	s.Folders += t.Folders
 	s.Media += t.Media

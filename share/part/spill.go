@@ -26,8 +26,8 @@ type Spill struct {
 // region is a piece of the file.
 type region struct{ off, end int64 }
 
-// write appends b.
-func (s *Spill) write(b []byte) error {
+// appendSpilled appends b.
+func (s *Spill) appendSpilled(b []byte) error {
 	if s.file == nil {
 		f, err := os.CreateTemp(s.Dir, "freshet-scan-*")
 		if err != nil {
@@ -46,13 +46,13 @@ func (s *Spill) write(b []byte) error {
 	return nil
 }
 
-// reader returns a reader of a region.
-func (s *Spill) reader(r region, buffer int) *bufio.Reader {
+// regionReader returns a reader of a region.
+func (s *Spill) regionReader(r region, buffer int) *bufio.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(s.file, r.off, r.end-r.off), buffer)
 }
 
-// free gives up what lies at or behind end.
-func (s *Spill) free(end int64) { s.size = min(s.size, end) }
+// truncateSpill gives up what lies at or behind end.
+func (s *Spill) truncateSpill(end int64) { s.size = min(s.size, end) }
 
 // Close removes the file.
 func (s *Spill) Close() error {
@@ -101,7 +101,7 @@ func (p *Paths) Add(path string) error {
 		return nil
 	}
 	off := p.Spill.size
-	if err := p.Spill.write(p.buf); err != nil {
+	if err := p.Spill.appendSpilled(p.buf); err != nil {
 		return err
 	}
 	p.regions = append(p.regions, region{off, p.Spill.size})
@@ -130,7 +130,7 @@ func (p *Paths) Each(n int, f func(paths []string) error) error {
 		}
 	}
 	for _, r := range p.regions {
-		if err := from(p.Spill.reader(r, spillBuffer)); err != nil {
+		if err := from(p.Spill.regionReader(r, spillBuffer)); err != nil {
 			return err
 		}
 	}
@@ -180,7 +180,7 @@ type sorter struct {
 	buf    []byte
 }
 
-func (s *sorter) add(e listed) error {
+func (s *sorter) addListed(e listed) error {
 	s.items = append(s.items, e)
 	if s.size += entryCost + int64(len(e.Name)); s.size <= s.memory {
 		return nil
@@ -204,7 +204,7 @@ func (s *sorter) endRun() error {
 		s.buf = appendString(append(s.buf, kind), e.Name)
 		s.buf = binary.AppendVarint(binary.AppendVarint(s.buf, e.Size), e.Modified)
 		if len(s.buf) >= spillBuffer || i == len(s.items)-1 {
-			if err := s.spill.write(s.buf); err != nil {
+			if err := s.spill.appendSpilled(s.buf); err != nil {
 				return err
 			}
 			s.buf = s.buf[:0]
@@ -216,8 +216,8 @@ func (s *sorter) endRun() error {
 	return nil
 }
 
-// each calls f for the entries in order, one of each name.
-func (s *sorter) each(ctx context.Context, f func(listed) error) error {
+// forEachSorted calls f for the entries in order, one of each name.
+func (s *sorter) forEachSorted(ctx context.Context, f func(listed) error) error {
 	var last listed
 	n := 0
 	give := func(e listed) error {
@@ -246,8 +246,8 @@ func (s *sorter) each(ctx context.Context, f func(listed) error) error {
 	var merge runHeap
 	buffer := max(1<<10, min(spillBuffer, int(s.memory)/len(s.runs)))
 	for _, r := range s.runs {
-		run := &sortedRun{r: s.spill.reader(r, buffer)}
-		if ok, err := run.next(); err != nil {
+		run := &sortedRun{r: s.spill.regionReader(r, buffer)}
+		if ok, err := run.nextListed(); err != nil {
 			return err
 		} else if ok {
 			merge = append(merge, run)
@@ -258,7 +258,7 @@ func (s *sorter) each(ctx context.Context, f func(listed) error) error {
 		if err := give(merge[0].head); err != nil {
 			return err
 		}
-		ok, err := merge[0].next()
+		ok, err := merge[0].nextListed()
 		if err != nil {
 			return err
 		}
@@ -277,8 +277,8 @@ type sortedRun struct {
 	head listed
 }
 
-// next reads the next entry; ok is false at the end.
-func (r *sortedRun) next() (ok bool, err error) {
+// nextListed reads the next entry; ok is false at the end.
+func (r *sortedRun) nextListed() (ok bool, err error) {
 	kind, err := r.r.ReadByte()
 	if err == io.EOF {
 		return false, nil
@@ -326,10 +326,10 @@ type waitingNames struct {
 
 func nameSize(name string) int64 { return int64(len(name)) + 16 }
 
-// push appends a name: to memory if it is within head bytes there, else to disk. It
+// pushName appends a name: to memory if it is within head bytes there, else to disk. It
 // returns how many bytes more are in memory. The spill must not be written to by
 // others until seal.
-func (n *waitingNames) push(s *Spill, name string, head int64) (int64, error) {
+func (n *waitingNames) pushName(s *Spill, name string, head int64) (int64, error) {
 	if len(n.regions) == 0 && len(n.open) == 0 && n.size+nameSize(name) <= head {
 		n.names = append(n.names, name)
 		n.size += nameSize(name)
@@ -338,16 +338,16 @@ func (n *waitingNames) push(s *Spill, name string, head int64) (int64, error) {
 	if n.open = appendString(n.open, name); len(n.open) < spillBuffer {
 		return 0, nil
 	}
-	return 0, n.flush(s)
+	return 0, n.flushNames(s)
 }
 
-// flush writes the open region's bytes.
-func (n *waitingNames) flush(s *Spill) error {
+// flushNames writes the open region's bytes.
+func (n *waitingNames) flushNames(s *Spill) error {
 	if len(n.open) == 0 {
 		return nil
 	}
 	off := s.size
-	if err := s.write(n.open); err != nil {
+	if err := s.appendSpilled(n.open); err != nil {
 		return err
 	}
 	n.open = n.open[:0]
@@ -359,9 +359,9 @@ func (n *waitingNames) flush(s *Spill) error {
 	return nil
 }
 
-// seal ends pushing.
-func (n *waitingNames) seal(s *Spill) error {
-	err := n.flush(s)
+// sealNames ends pushing.
+func (n *waitingNames) sealNames(s *Spill) error {
+	err := n.flushNames(s)
 	n.open = nil
 	return err
 }
@@ -373,7 +373,7 @@ func (n *waitingNames) toDisk(s *Spill) (int64, error) {
 		b = appendString(b, name)
 	}
 	off := s.size
-	if err := s.write(b); err != nil {
+	if err := s.appendSpilled(b); err != nil {
 		return 0, err
 	}
 	n.regions = slices.Insert(n.regions, 0, region{off, s.size})
@@ -382,10 +382,10 @@ func (n *waitingNames) toDisk(s *Spill) (int64, error) {
 	return freed, nil
 }
 
-// fill reads names of at most head bytes, but one at least, from disk.
-func (n *waitingNames) fill(s *Spill, head int64) (int64, error) {
+// loadNames reads names of at most head bytes, but one at least, from disk.
+func (n *waitingNames) loadNames(s *Spill, head int64) (int64, error) {
 	r := &n.regions[0]
-	in := s.reader(*r, min(spillBuffer, max(4<<10, int(head))))
+	in := s.regionReader(*r, min(spillBuffer, max(4<<10, int(head))))
 	n.names = nil
 	for r.off < r.end && (n.size == 0 || n.size < head) {
 		name, err := readString(in)
@@ -402,8 +402,8 @@ func (n *waitingNames) fill(s *Spill, head int64) (int64, error) {
 	return n.size, nil
 }
 
-// end returns the end of what lies on disk.
-func (n *waitingNames) end() int64 {
+// spilledEnd returns the end of what lies on disk.
+func (n *waitingNames) spilledEnd() int64 {
 	end := int64(0)
 	for _, r := range n.regions {
 		end = max(end, r.end)

@@ -17,15 +17,15 @@ type Span struct {
 	Low, High string
 }
 
-func spanOf(p Part) Span {
+func spanOfPart(p Part) Span {
 	low, high := p.Range()
 	return Span{p, low, high}
 }
 
-// order puts an outer span before the spans inside it. Two parts with one range
+// outerFirst puts an outer span before the spans inside it. Two parts with one range
 // are one part but for (folder, "", "") inside borders around that folder alone;
 // the shorter folder is then the outer one.
-func order(a, b Span) int {
+func outerFirst(a, b Span) int {
 	if c := strings.Compare(a.Low, b.Low); c != 0 {
 		return c
 	}
@@ -40,8 +40,8 @@ func (t *Table) Len() int { return len(t.spans) }
 
 // Add puts a part in; one that is there already stays once.
 func (t *Table) Add(p Part) {
-	s := spanOf(p)
-	i, found := slices.BinarySearchFunc(t.spans, s, order)
+	s := spanOfPart(p)
+	i, found := slices.BinarySearchFunc(t.spans, s, outerFirst)
 	if !found {
 		t.spans = slices.Insert(t.spans, i, s)
 	}
@@ -49,21 +49,21 @@ func (t *Table) Add(p Part) {
 
 // Remove takes a part out: what it held now belongs to the part around it.
 func (t *Table) Remove(p Part) {
-	if i, found := slices.BinarySearchFunc(t.spans, spanOf(p), order); found {
+	if i, found := slices.BinarySearchFunc(t.spans, spanOfPart(p), outerFirst); found {
 		t.spans = slices.Delete(t.spans, i, i+1)
 	}
 }
 
 // Has reports whether p is in the table.
 func (t *Table) Has(p Part) bool {
-	_, found := slices.BinarySearchFunc(t.spans, spanOf(p), order)
+	_, found := slices.BinarySearchFunc(t.spans, spanOfPart(p), outerFirst)
 	return found
 }
 
 // Inside returns the outermost parts inside p, in the order of keys.
 func (t *Table) Inside(p Part) []Span {
-	s := spanOf(p)
-	i, found := slices.BinarySearchFunc(t.spans, s, order)
+	s := spanOfPart(p)
+	i, found := slices.BinarySearchFunc(t.spans, s, outerFirst)
 	if found {
 		i++
 	}
@@ -80,8 +80,8 @@ func (t *Table) Inside(p Part) []Span {
 
 // Around returns the innermost part around p; ok is false for the root part.
 func (t *Table) Around(p Part) (outer Part, ok bool) {
-	s := spanOf(p)
-	i, _ := slices.BinarySearchFunc(t.spans, s, order)
+	s := spanOfPart(p)
+	i, _ := slices.BinarySearchFunc(t.spans, s, outerFirst)
 	for i--; i >= 0; i-- {
 		if t.spans[i].High >= s.High && t.spans[i].Part != p {
 			return t.spans[i].Part, true

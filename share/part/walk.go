@@ -134,17 +134,17 @@ func (w *Walk) Run(ctx context.Context) error {
 	if err != nil || w.Result.Missing {
 		return err
 	}
-	if err := w.enter(ctx); err != nil {
+	if err := w.listFolder(ctx); err != nil {
 		return w.notEntered(err)
 	}
 	w.above = above
 	for {
 		if err := ctx.Err(); err != nil {
-			return canceled(string(w.path), err)
+			return canceledAt(string(w.path), err)
 		}
 		top := &w.stack[len(w.stack)-1]
 		if n := &top.waiting; len(n.names) == 0 && len(n.regions) > 0 {
-			bytes, err := n.fill(w.Spill, w.Memory/2)
+			bytes, err := n.loadNames(w.Spill, w.Memory/2)
 			if err != nil {
 				return err
 			}
@@ -154,7 +154,7 @@ func (w *Walk) Run(ctx context.Context) error {
 			}
 		}
 		if len(top.waiting.names) > 0 {
-			if err := w.descend(ctx); err != nil {
+			if err := w.descendFirst(ctx); err != nil {
 				return err
 			}
 			continue
@@ -162,15 +162,15 @@ func (w *Walk) Run(ctx context.Context) error {
 		if len(w.stack) == 1 {
 			w.Result.Rest = top.own.Plus(top.run)
 			w.Result.Sum = w.Result.Sum.Plus(w.Result.Rest)
-			w.orphans()
+			w.noteOrphanParts()
 			return nil
 		}
-		w.leave()
+		w.finishLevel()
 	}
 }
 
-// descend takes the first waiting subfolder of the top level.
-func (w *Walk) descend(ctx context.Context) error {
+// descendFirst takes the first waiting subfolder of the top level.
+func (w *Walk) descendFirst(ctx context.Context) error {
 	top := &w.stack[len(w.stack)-1]
 	name := top.waiting.names[0]
 	top.waiting.names[0] = ""
@@ -178,22 +178,22 @@ func (w *Walk) descend(ctx context.Context) error {
 	w.waiting -= nameSize(name)
 	top.waiting.size -= nameSize(name)
 	top.last = Name(name)
-	w.push(name)
+	w.pushFolder(name)
 	if len(w.stack) > w.MaxDepth {
 		w.Result.Loops++
-		w.leave()
+		w.finishLevel()
 		return nil
 	}
-	if w.covered() {
-		w.meet()
+	if w.isCoveredInside() {
+		w.noteInsideFolder()
 		return nil // a part inside holds all of it: nothing to list
 	}
-	err := w.enter(ctx)
+	err := w.listFolder(ctx)
 	if err == nil {
 		w.failed = 0
 		return nil
 	}
-	return w.unreadable(ctx, err)
+	return w.handleUnreadable(ctx, err)
 }
 
 // notEntered decides what an error for the part's own folder means. The host's
@@ -213,34 +213,34 @@ func (w *Walk) notEntered(err error) error {
 	return nil
 }
 
-// canceled is the error of a walk that was stopped at a folder.
-func canceled(path string, err error) error {
+// canceledAt is the error of a walk that was stopped at a folder.
+func canceledAt(path string, err error) error {
 	return &source.Error{Op: "list", Path: "/" + path, Class: source.Canceled, Err: err}
 }
 
-func (w *Walk) push(name string) {
+func (w *Walk) pushFolder(name string) {
 	if len(w.path) > 0 {
 		w.path = append(w.path, '/')
 	}
 	w.path = append(w.path, name...)
 	w.key = append(append(append(w.key, folderSign...), Name(name)...), 0)
-	w.hash.enter(w.key)
-	own := Sum{Folders: 1, Bytes: int64(folderCost + 2*len(w.key)), Hash: w.hash.entry(folderSign, "", 0, 0)}
+	w.hash.enterFolder(w.key)
+	own := Sum{Folders: 1, Bytes: int64(folderCost + 2*len(w.key)), Hash: w.hash.hashEntry(folderSign, "", 0, 0)}
 	w.stack = append(w.stack, level{name: name, own: own})
 }
 
-// leave pops a finished level and gives what remains of it to its parent.
-func (w *Walk) leave() {
+// finishLevel pops a finished level and gives what remains of it to its parent.
+func (w *Walk) finishLevel() {
 	top := &w.stack[len(w.stack)-1]
 	if w.Bound.Load(top.run) >= 1 {
-		w.close(top, "")
+		w.closePiece(top, "")
 	}
 	rest := top.own.Plus(top.run)
-	w.pop()
-	w.add(folderSign, w.stack[len(w.stack)-1].last, rest)
+	w.popLevel()
+	w.addChild(folderSign, w.stack[len(w.stack)-1].last, rest)
 }
 
-func (w *Walk) pop() {
+func (w *Walk) popLevel() {
 	n := len(w.stack) - 1
 	name := w.stack[n].name
 	w.waiting -= w.stack[n].waiting.size // of a folder that was left before its end
@@ -254,18 +254,18 @@ func (w *Walk) pop() {
 	w.folder = nil
 }
 
-// add puts a finished child with this sign and name key on the top level's
+// addChild puts a finished child with this sign and name key on the top level's
 // running sum, and closes a piece before it when the sum is large enough.
-func (w *Walk) add(sign, name string, s Sum) {
+func (w *Walk) addChild(sign, name string, s Sum) {
 	top := &w.stack[len(w.stack)-1]
 	if load := w.Bound.Load(top.run); load >= 1 || (load >= 0.5 && w.Bound.Load(top.run.Plus(s)) > 1) {
-		w.close(top, sign+name)
+		w.closePiece(top, sign+name)
 	}
 	top.run = top.run.Plus(s)
 }
 
-// close makes a piece of what the top level gathered since its last border.
-func (w *Walk) close(top *level, right string) {
+// closePiece makes a piece of what the top level gathered since its last border.
+func (w *Walk) closePiece(top *level, right string) {
 	p := Part{Folder: string(w.path), Left: top.left, Right: right}
 	if len(w.stack) == 1 && right == "" {
 		p.Right = w.Part.Right
@@ -275,13 +275,13 @@ func (w *Walk) close(top *level, right string) {
 	top.left, top.run = right, Sum{}
 }
 
-// unreadable decides what an error for the folder just entered means. The folder
+// handleUnreadable decides what an error for the folder just entered means. The folder
 // itself is there: its parent lists it.
-func (w *Walk) unreadable(ctx context.Context, err error) error {
+func (w *Walk) handleUnreadable(ctx context.Context, err error) error {
 	class := source.ClassOf(err)
 	path, key := string(w.path), string(w.key)
 	own := w.stack[len(w.stack)-1].own
-	w.pop()
+	w.popLevel()
 	if class.Lost() {
 		return err
 	}
@@ -294,7 +294,7 @@ func (w *Walk) unreadable(ctx context.Context, err error) error {
 		w.Result.Kept = append(w.Result.Kept, Range{key, key + endSign})
 	}
 	if class != source.Gone {
-		w.add(folderSign, w.stack[len(w.stack)-1].last, own)
+		w.addChild(folderSign, w.stack[len(w.stack)-1].last, own)
 	}
 	return nil
 }
@@ -322,35 +322,35 @@ func (w *Walk) tryRoot(ctx context.Context) error {
 	return &source.Error{Op: "list", Path: "/", Class: class, Err: fmt.Errorf("the root is lost after %d folders in a row that could not be read: %w", w.failed, err)}
 }
 
-// enter lists the folder on top, gives out its files and keeps the names of
+// listFolder lists the folder on top, gives out its files and keeps the names of
 // its subfolders.
-func (w *Walk) enter(ctx context.Context) error {
+func (w *Walk) listFolder(ctx context.Context) error {
 	path := string(w.path)
 	if w.Skip != nil && path != "" && w.Skip(path) {
 		return &source.Error{Op: "list", Path: "/" + path, Class: source.Denied, Err: ErrRemembered}
 	}
 	top := &w.stack[len(w.stack)-1]
 	sorted := sorter{spill: w.Spill, memory: max(minSort, w.Memory)}
-	inside := w.overlaps()
+	inside := w.overlapsInside()
 	start := w.Now()
 	err := source.Each(ctx, w.List, path, func(entries []source.Entry) error {
 		top.digestOf(w, entries)
-		return w.sift(entries, inside, &sorted)
+		return w.siftListing(entries, inside, &sorted)
 	})
 	if err != nil {
 		return err
 	}
 	w.Result.Listings++
 	top.own.Time += w.Now().Sub(start)
-	w.hash.enter(w.key)
-	if again, err := w.loop(ctx); again || err != nil {
+	w.hash.enterFolder(w.key)
+	if again, err := w.isLoop(ctx); again || err != nil {
 		if again {
 			w.Result.Loops++
 		}
 		return err
 	}
 	if inside {
-		w.meet()
+		w.noteInsideFolder()
 	}
 	w.folder = nil
 	return w.takeIn(ctx, &sorted)
@@ -359,8 +359,8 @@ func (w *Walk) enter(ctx context.Context) error {
 // ErrRemembered is why a folder was not listed: it was denied before.
 var ErrRemembered = errors.New("denied before, not asked again yet")
 
-// sift takes from a piece of a listing what belongs to the part.
-func (w *Walk) sift(entries []source.Entry, inside bool, into *sorter) error {
+// siftListing takes from a piece of a listing what belongs to the part.
+func (w *Walk) siftListing(entries []source.Entry, inside bool, into *sorter) error {
 	for _, e := range entries {
 		if e.Link {
 			w.Result.Links++
@@ -370,10 +370,10 @@ func (w *Walk) sift(entries []source.Entry, inside bool, into *sorter) error {
 			continue // no name of a file: a host that lies or a listing misread
 		}
 		key := Name(e.Name)
-		if len(w.stack) == 1 && !w.within(key, e.Dir) || inside && w.held(key, e.Dir) {
+		if len(w.stack) == 1 && !w.isWithinBorders(key, e.Dir) || inside && w.isHeldInside(key, e.Dir) {
 			continue
 		}
-		if err := into.add(listed{key, e}); err != nil {
+		if err := into.addListed(listed{key, e}); err != nil {
 			return err
 		}
 	}
@@ -384,21 +384,21 @@ func (w *Walk) sift(entries []source.Entry, inside bool, into *sorter) error {
 func (w *Walk) takeIn(ctx context.Context, sorted *sorter) error {
 	top := len(w.stack) - 1
 	names := &w.stack[top].waiting
-	err := sorted.each(ctx, func(e listed) error {
+	err := sorted.forEachSorted(ctx, func(e listed) error {
 		if !e.Dir {
-			return w.file(e.key, e.Entry)
+			return w.walkFile(e.key, e.Entry)
 		}
-		bytes, err := names.push(w.Spill, e.Name, w.Memory/2)
+		bytes, err := names.pushName(w.Spill, e.Name, w.Memory/2)
 		w.waiting += bytes
 		return err
 	})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-			err = canceled(string(w.path), err)
+			err = canceledAt(string(w.path), err)
 		}
 		return err
 	}
-	if err := names.seal(w.Spill); err != nil {
+	if err := names.sealNames(w.Spill); err != nil {
 		return err
 	}
 	if len(sorted.runs) > 0 || len(names.regions) > 0 {
@@ -412,18 +412,18 @@ func (w *Walk) takeIn(ctx context.Context, sorted *sorter) error {
 func (w *Walk) freeSpill() {
 	end := int64(0)
 	for i := range w.stack {
-		end = max(end, w.stack[i].waiting.end())
+		end = max(end, w.stack[i].waiting.spilledEnd())
 	}
-	w.Spill.free(end)
+	w.Spill.truncateSpill(end)
 }
 
-func (w *Walk) file(key string, e source.Entry) error {
+func (w *Walk) walkFile(key string, e source.Entry) error {
 	media := w.Media != nil && w.Media(e.Name)
-	s := Sum{Files: 1, Bytes: Cost(e.Name, media), Hash: w.hash.entry(fileSign, e.Name, e.Size, e.Modified)}
+	s := Sum{Files: 1, Bytes: Cost(e.Name, media), Hash: w.hash.hashEntry(fileSign, e.Name, e.Size, e.Modified)}
 	if media {
 		s.Media = 1
 	}
-	w.add(fileSign, key, s)
+	w.addChild(fileSign, key, s)
 	if w.File == nil {
 		return nil
 	}
