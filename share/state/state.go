@@ -63,28 +63,28 @@ func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 // Close closes the database.
 func (s *Store) Close() error { return s.db.Close() }
 
-func prefix(kind byte, host string) []byte {
+func keyPrefix(kind byte, host string) []byte {
 	b := make([]byte, 0, len(host)+2)
 	b = append(b, kind)
 	b = append(b, host...)
 	return append(b, 0)
 }
 
-// after returns the first key behind all that begin with p, which ends in 0.
-func after(p []byte) []byte {
+// prefixEnd returns the first key behind all that begin with p, which ends in 0.
+func prefixEnd(p []byte) []byte {
 	e := append([]byte(nil), p...)
 	e[len(e)-1] = 1
 	return e
 }
 
 func partKey(host string, p part.Part) []byte {
-	return binary.BigEndian.AppendUint64(prefix('p', host), p.ID())
+	return binary.BigEndian.AppendUint64(keyPrefix('p', host), p.ID())
 }
 
 // Hosts implements share.Store.
 func (s *Store) Hosts(ctx context.Context) ([]share.Host, error) {
 	var out []share.Host
-	err := s.scan(ctx, []byte("h"), []byte("i"), func(_, v []byte) error {
+	err := s.scanPairs(ctx, []byte("h"), []byte("i"), func(_, v []byte) error {
 		h, err := share.ParseHost(v)
 		if err == nil {
 			out = append(out, h)
@@ -100,7 +100,7 @@ func (s *Store) PutHost(_ context.Context, h share.Host) error {
 	if err != nil {
 		return err
 	}
-	if err := s.db.Set(prefix('h', h.Name), v, pebble.Sync); err != nil {
+	if err := s.db.Set(keyPrefix('h', h.Name), v, pebble.Sync); err != nil {
 		return fmt.Errorf("store host %s: %w", h.Name, err)
 	}
 	return nil
@@ -111,8 +111,8 @@ func (s *Store) DropHost(_ context.Context, host string) error {
 	b := s.db.NewBatch()
 	defer b.Close()
 	for _, kind := range []byte("hpf") {
-		p := prefix(kind, host)
-		if err := b.DeleteRange(p, after(p), nil); err != nil {
+		p := keyPrefix(kind, host)
+		if err := b.DeleteRange(p, prefixEnd(p), nil); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ func (s *Store) DropHost(_ context.Context, host string) error {
 // Parts implements share.Store.
 func (s *Store) Parts(ctx context.Context, host string) ([]share.PartState, error) {
 	var out []share.PartState
-	p := prefix('p', host)
-	err := s.scan(ctx, p, after(p), func(_, v []byte) error {
+	p := keyPrefix('p', host)
+	err := s.scanPairs(ctx, p, prefixEnd(p), func(_, v []byte) error {
 		st, err := share.ParsePart(v)
 		if err == nil {
 			out = append(out, st)
@@ -152,13 +152,13 @@ func (s *Store) Part(_ context.Context, host string, p part.Part) (share.PartSta
 
 // Files implements share.Store.
 func (s *Store) Files(ctx context.Context, host, low, high string, f func(string, *share.File) error) error {
-	p := prefix('f', host)
+	p := keyPrefix('f', host)
 	n := len(p)
 	from, to := append(p[:n:n], low...), append(p[:n:n], high...)
 	if high == "" {
-		to = after(p)
+		to = prefixEnd(p)
 	}
-	return s.scan(ctx, from, to, func(k, v []byte) error {
+	return s.scanPairs(ctx, from, to, func(k, v []byte) error {
 		file := share.File{Host: host, Path: part.KeyPath(k[n:])}
 		if err := share.ParseFile(v, &file); err != nil {
 			return fmt.Errorf("%s%s: %w", host, file.Path, err)
@@ -171,7 +171,7 @@ func (s *Store) Files(ctx context.Context, host, low, high string, f func(string
 func (s *Store) Commit(_ context.Context, batch share.Batch) error {
 	b := s.db.NewBatch()
 	defer b.Close()
-	p := prefix('f', batch.Host)
+	p := keyPrefix('f', batch.Host)
 	n := len(p)
 	var buf []byte
 	for i := range batch.Put {
@@ -203,8 +203,8 @@ func (s *Store) Commit(_ context.Context, batch share.Batch) error {
 	return nil
 }
 
-// scan calls f for the pairs in [low, high).
-func (s *Store) scan(ctx context.Context, low, high []byte, f func(k, v []byte) error) (err error) {
+// scanPairs calls f for the pairs in [low, high).
+func (s *Store) scanPairs(ctx context.Context, low, high []byte, f func(k, v []byte) error) (err error) {
 	it, err := s.db.NewIterWithContext(ctx, &pebble.IterOptions{LowerBound: low, UpperBound: high})
 	if err != nil {
 		return fmt.Errorf("read the store of shares: %w", err)
