@@ -9,7 +9,7 @@ import (
 
 // readAVI reads the main header and the INFO list of a RIFF AVI file.
 func readAVI(r io.ReaderAt, size int64, in *Info) error {
-	b, err := read(r, 0, 12)
+	b, err := readAtMost(r, 0, 12)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func readChunks(r io.ReaderAt, at, end int64, in *Info, budget *int, depth int) 
 		if *budget--; *budget < 0 {
 			return nil
 		}
-		h, err := read(r, at, 12)
+		h, err := readAtMost(r, at, 12)
 		if err != nil || len(h) < 8 {
 			return err
 		}
@@ -56,17 +56,17 @@ func readChunk(r io.ReaderAt, id string, at, length int64, in *Info) error {
 	default:
 		return nil
 	}
-	b, err := read(r, at, int(min(length, 4*maxTag)))
+	b, err := readAtMost(r, at, int(min(length, 4*maxTag)))
 	if err != nil {
 		return err
 	}
 	text := func() string {
 		for i, c := range b {
 			if c == 0 {
-				return legacy(b[:i])
+				return decodeLegacy(b[:i])
 			}
 		}
-		return legacy(b)
+		return decodeLegacy(b)
 	}
 	switch id {
 	case "avih":

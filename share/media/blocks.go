@@ -53,7 +53,7 @@ func (b *Blocks) ReadAt(p []byte, off int64) (int, error) {
 		if off >= b.size {
 			return n, io.EOF
 		}
-		block, err := b.block(off / BlockSize)
+		block, err := b.readBlockAt(off / BlockSize)
 		if err != nil {
 			return n, err
 		}
@@ -68,7 +68,7 @@ func (b *Blocks) ReadAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-func (b *Blocks) block(i int64) ([]byte, error) {
+func (b *Blocks) readBlockAt(i int64) ([]byte, error) {
 	if block, ok := b.have[i]; ok {
 		return block, nil
 	}

@@ -114,7 +114,7 @@ func readXML(r io.Reader, meta bool, in *Info) error {
 }
 
 func readText(r io.ReaderAt, size int64, in *Info) error {
-	b, err := read(r, 0, int(min(size, 2*MaxText)))
+	b, err := readAtMost(r, 0, int(min(size, 2*MaxText)))
 	if err != nil {
 		return err
 	}
@@ -130,12 +130,12 @@ func readText(r io.ReaderAt, size int64, in *Info) error {
 		in.Text = id3Text(append([]byte{1}, b...))
 		return nil
 	}
-	in.Text = legacy(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
+	in.Text = decodeLegacy(bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")))
 	return nil
 }
 
 func readHTML(r io.ReaderAt, size int64, in *Info) error {
-	b, err := read(r, 0, int(min(size, 64<<10)))
+	b, err := readAtMost(r, 0, int(min(size, 64<<10)))
 	if err != nil {
 		return err
 	}

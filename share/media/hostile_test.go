@@ -185,7 +185,7 @@ func TestHostileOffice(t *testing.T) {
 // A panic of a parser is a problem of its file.
 func TestParserPanic(t *testing.T) {
 	t.Parallel()
-	in, err := guarded("odd", func(_ io.ReaderAt, _ int64, in *Info) error {
+	in, err := readGuarded("odd", func(_ io.ReaderAt, _ int64, in *Info) error {
 		in.Title = "read before"
 		panic("index out of range")
 	}, bytes.NewReader(nil), 0)

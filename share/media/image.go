@@ -12,7 +12,7 @@ import (
 // readJPEG reads the size from the frame header and year, artist and description
 // from Exif.
 func readJPEG(r io.ReaderAt, size int64, in *Info) error {
-	b, err := read(r, 0, 2)
+	b, err := readAtMost(r, 0, 2)
 	if err != nil {
 		return err
 	}
@@ -21,7 +21,7 @@ func readJPEG(r io.ReaderAt, size int64, in *Info) error {
 	}
 	at := int64(2)
 	for range 100 {
-		h, err := read(r, at, 9)
+		h, err := readAtMost(r, at, 9)
 		if err != nil || len(h) < 4 || h[0] != 0xff {
 			return err
 		}
@@ -36,7 +36,7 @@ func readJPEG(r io.ReaderAt, size int64, in *Info) error {
 			}
 			return nil
 		case m == 0xe1 && length > 8 && length < 64<<10:
-			seg, err := read(r, at+4, int(length-2))
+			seg, err := readAtMost(r, at+4, int(length-2))
 			if err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (m *meteredReader) Seek(at int64, whence int) (int64, error) {
 var errCircles = errors.New("the file is read again and again")
 
 func readPNG(r io.ReaderAt, _ int64, in *Info) error {
-	b, err := read(r, 0, 24)
+	b, err := readAtMost(r, 0, 24)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func readPNG(r io.ReaderAt, _ int64, in *Info) error {
 }
 
 func readGIF(r io.ReaderAt, _ int64, in *Info) error {
-	b, err := read(r, 0, 10)
+	b, err := readAtMost(r, 0, 10)
 	if err != nil {
 		return err
 	}

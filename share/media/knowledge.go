@@ -51,7 +51,7 @@ func ParseKnowledge(r io.Reader, isJSON bool) (*Knowledge, error) {
 			return nil, err
 		}
 		for _, e := range list {
-			k.add(Info{Title: e.Title, Genre: e.Genre, Artist: e.Artist, Album: e.Album, Year: e.Year, Rating: e.Rating, Actors: e.Actors})
+			k.addTitle(Info{Title: e.Title, Genre: e.Genre, Artist: e.Artist, Album: e.Album, Year: e.Year, Rating: e.Rating, Actors: e.Actors})
 		}
 		return k, nil
 	}
@@ -78,7 +78,7 @@ func ParseKnowledge(r io.Reader, isJSON bool) (*Knowledge, error) {
 				return nil, fmt.Errorf("line %d: %w", line, err)
 			}
 		}
-		k.add(in)
+		k.addTitle(in)
 	}
 }
 
@@ -115,14 +115,14 @@ func (in *Info) setColumn(name, v string) (err error) {
 	return nil
 }
 
-func (k *Knowledge) add(in Info) {
-	in.clean()
+func (k *Knowledge) addTitle(in Info) {
+	in.cleanTexts()
 	if in.Title == "" {
 		return
 	}
-	k.byTitle[fold(in.Title)+"\x00"] = in
+	k.byTitle[foldLetters(in.Title)+"\x00"] = in
 	if in.Year > 0 {
-		k.byTitle[fold(in.Title)+"\x00"+strconv.Itoa(in.Year)] = in
+		k.byTitle[foldLetters(in.Title)+"\x00"+strconv.Itoa(in.Year)] = in
 	}
 }
 
@@ -144,9 +144,9 @@ func (k *Knowledge) Tell(name string, in *Info) {
 			title = parts[2]
 		}
 	}
-	known, ok := k.byTitle[fold(title)+"\x00"+strconv.Itoa(t.Year)]
+	known, ok := k.byTitle[foldLetters(title)+"\x00"+strconv.Itoa(t.Year)]
 	if !ok {
-		if known, ok = k.byTitle[fold(title)+"\x00"]; !ok || (t.Year > 0 && known.Year > 0 && t.Year != known.Year && t.Show == "") {
+		if known, ok = k.byTitle[foldLetters(title)+"\x00"]; !ok || (t.Year > 0 && known.Year > 0 && t.Year != known.Year && t.Show == "") {
 			return
 		}
 	}
@@ -198,7 +198,7 @@ func ParseNFO(b []byte) (Info, error) {
 	d.Strict = false
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) {
 		raw, err := io.ReadAll(r)
-		return strings.NewReader(legacy(raw)), err
+		return strings.NewReader(decodeLegacy(raw)), err
 	}
 	if err := d.Decode(&n); err != nil {
 		return Info{}, fmt.Errorf("no side file of a media centre: %w", err)
@@ -224,6 +224,6 @@ func ParseNFO(b []byte) (Info, error) {
 	for _, a := range n.Actors[:min(len(n.Actors), 20)] {
 		in.Actors = append(in.Actors, a.Name)
 	}
-	in.clean()
+	in.cleanTexts()
 	return in, nil
 }

@@ -38,15 +38,15 @@ const (
 // the media, are not entered: what comes behind them is found by the seek head.
 func readMatroska(r io.ReaderAt, size int64, in *Info) error {
 	m := matroska{r: r, size: size, in: in, scale: 1e6, budget: 3000}
-	id, _, at, err := m.element(0, size)
+	id, _, at, err := m.elementHead(0, size)
 	if err != nil {
 		return err
 	}
 	if id != ebmlHeader {
 		return errors.New("no Matroska file")
 	}
-	_, length, _, _ := m.element(0, size)
-	id, length, body, err := m.element(at+length, size)
+	_, length, _, _ := m.elementHead(0, size)
+	id, length, body, err := m.elementHead(at+length, size)
 	if err != nil {
 		return err
 	}
@@ -54,10 +54,10 @@ func readMatroska(r io.ReaderAt, size int64, in *Info) error {
 		return errors.New("no segment")
 	}
 	m.segment = body
-	err = m.walk(body, min(size, body+length), 0)
+	err = m.walkElements(body, min(size, body+length), 0)
 	if m.tags > 0 && m.tags < size {
-		if id, length, at, terr := m.element(m.tags, size); terr == nil && id == tagsID {
-			err = errors.Join(err, m.walk(at, min(size, at+length), 1))
+		if id, length, at, terr := m.elementHead(m.tags, size); terr == nil && id == tagsID {
+			err = errors.Join(err, m.walkElements(at, min(size, at+length), 1))
 		}
 	}
 	in.Duration = time.Duration(m.duration * m.scale)
@@ -80,24 +80,24 @@ type matroska struct {
 	budget   int
 }
 
-// element reads the head of the element at off: ID, length of its body, where the
+// elementHead reads the head of the element at off: ID, length of its body, where the
 // body begins. An unknown length reaches to the end.
-func (m *matroska) element(off, end int64) (id, length, body int64, err error) {
+func (m *matroska) elementHead(off, end int64) (id, length, body int64, err error) {
 	if m.budget--; m.budget < 0 {
 		return 0, 0, 0, errors.New("too many elements")
 	}
-	b, err := read(m.r, off, 12)
+	b, err := readAtMost(m.r, off, 12)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	n := vint(b)
+	n := vintLength(b)
 	if n == 0 || n > 4 || len(b) < n+1 {
 		return 0, 0, 0, errors.New("no element")
 	}
 	for _, c := range b[:n] {
 		id = id<<8 | int64(c)
 	}
-	l := vint(b[n:])
+	l := vintLength(b[n:])
 	if l == 0 || len(b) < n+l {
 		return 0, 0, 0, errors.New("no length")
 	}
@@ -114,8 +114,8 @@ func (m *matroska) element(off, end int64) (id, length, body int64, err error) {
 	return id, length, body, nil
 }
 
-// vint returns the length of a variable-length number by its first byte, 0 none.
-func vint(b []byte) int {
+// vintLength returns the length of a variable-length number by its first byte, 0 none.
+func vintLength(b []byte) int {
 	if len(b) == 0 || b[0] == 0 {
 		return 0
 	}
@@ -126,9 +126,9 @@ func vint(b []byte) int {
 	return n
 }
 
-func (m *matroska) walk(at, end int64, depth int) error {
+func (m *matroska) walkElements(at, end int64, depth int) error {
 	for at < end {
-		id, length, body, err := m.element(at, end)
+		id, length, body, err := m.elementHead(at, end)
 		if err != nil {
 			return err
 		}
@@ -139,12 +139,12 @@ func (m *matroska) walk(at, end int64, depth int) error {
 			}
 		case infoID, tracksID, trackID, videoID, seekHeadID, seekID, tagsID, tagID, simpleTagID:
 			if depth < 6 {
-				if err := m.walk(body, body+length, depth+1); err != nil {
+				if err := m.walkElements(body, body+length, depth+1); err != nil {
 					return err
 				}
 			}
 		default:
-			if err := m.value(id, body, length); err != nil {
+			if err := m.readElementValue(id, body, length); err != nil {
 				return err
 			}
 		}
@@ -153,14 +153,14 @@ func (m *matroska) walk(at, end int64, depth int) error {
 	return nil
 }
 
-// value takes an element that holds a value.
-func (m *matroska) value(id, at, length int64) error {
+// readElementValue takes an element that holds a value.
+func (m *matroska) readElementValue(id, at, length int64) error {
 	switch id {
 	case scaleID, durationID, titleID, widthID, heightID, seekName, seekPosition, tagName, tagString:
 	default:
 		return nil
 	}
-	b, err := read(m.r, at, int(min(length, 4*maxTag)))
+	b, err := readAtMost(m.r, at, int(min(length, 4*maxTag)))
 	if err != nil {
 		return err
 	}

@@ -14,13 +14,13 @@ import (
 // readMP3 reads an ID3v2 tag at the beginning (id3.org, versions 2.2 to 2.4), an
 // ID3v1 tag at the end if there is none, and the length from the first frames.
 func readMP3(r io.ReaderAt, size int64, in *Info) error {
-	head, err := read(r, 0, 10)
+	head, err := readAtMost(r, 0, 10)
 	if err != nil {
 		return err
 	}
 	audio := int64(0)
 	if len(head) == 10 && string(head[:3]) == "ID3" {
-		n := syncsafe(head[6:10])
+		n := syncsafeInt(head[6:10])
 		audio = int64(n) + 10
 		if err := readID3v2(r, head, n, in); err != nil && in.Title == "" {
 			return err
@@ -28,7 +28,7 @@ func readMP3(r io.ReaderAt, size int64, in *Info) error {
 	}
 	end := size
 	if in.Title == "" && size > 128 {
-		b, err := read(r, size-128, 128)
+		b, err := readAtMost(r, size-128, 128)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func readMP3(r io.ReaderAt, size int64, in *Info) error {
 	return readMPEG(r, audio, end, in)
 }
 
-func syncsafe(b []byte) int {
+func syncsafeInt(b []byte) int {
 	return int(b[0]&0x7f)<<21 | int(b[1]&0x7f)<<14 | int(b[2]&0x7f)<<7 | int(b[3]&0x7f)
 }
 
@@ -56,18 +56,18 @@ func readID3v2(r io.ReaderAt, head []byte, n int, in *Info) error {
 		header = 6
 	}
 	if head[5]&0x40 != 0 && version > 2 { // extended header
-		b, err := read(r, at, 4)
+		b, err := readAtMost(r, at, 4)
 		if err != nil || len(b) < 4 {
 			return err
 		}
 		if version == 4 {
-			at += int64(syncsafe(b))
+			at += int64(syncsafeInt(b))
 		} else {
 			at += 4 + int64(binary.BigEndian.Uint32(b))
 		}
 	}
 	for range 200 {
-		b, err := read(r, at, header)
+		b, err := readAtMost(r, at, header)
 		if err != nil || len(b) < header || b[0] == 0 || at+int64(header) > end {
 			return err
 		}
@@ -79,11 +79,11 @@ func readID3v2(r io.ReaderAt, head []byte, n int, in *Info) error {
 		case 3:
 			id, length = string(b[:4]), int64(binary.BigEndian.Uint32(b[4:]))
 		default:
-			id, length = string(b[:4]), int64(syncsafe(b[4:8]))
+			id, length = string(b[:4]), int64(syncsafeInt(b[4:8]))
 		}
 		at += int64(header)
 		if f := id3Frames[id]; f != nil && length > 1 {
-			text, err := read(r, at, int(min(length, 4*maxTag)))
+			text, err := readAtMost(r, at, int(min(length, 4*maxTag)))
 			if err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func id3Text(b []byte) string {
 	case 3:
 		s = string(b)
 	default:
-		s = legacy(bytes.TrimRight(b, "\x00"))
+		s = decodeLegacy(bytes.TrimRight(b, "\x00"))
 	}
 	s, _, _ = strings.Cut(s, "\x00")
 	return strings.TrimSpace(s)
@@ -157,7 +157,7 @@ func leadingInt(s string) int {
 
 func readID3v1(b []byte, in *Info) {
 	field := func(from, to int) string {
-		return strings.TrimSpace(legacy(bytes.TrimRight(b[from:to], "\x00 ")))
+		return strings.TrimSpace(decodeLegacy(bytes.TrimRight(b[from:to], "\x00 ")))
 	}
 	in.Title, in.Artist, in.Album, in.Year = field(3, 33), field(33, 63), field(63, 93), leadingInt(string(b[93:97]))
 	if b[125] == 0 && b[126] != 0 {
@@ -184,7 +184,7 @@ var (
 // readMPEG finds the first frame and takes length and bit rate from a Xing, Info
 // or VBRI header in it, else from its own bit rate and the file's size.
 func readMPEG(r io.ReaderAt, off, end int64, in *Info) error {
-	b, err := read(r, off, 4096)
+	b, err := readAtMost(r, off, 4096)
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 // and the tags that iTunes invented. Media data is passed over.
 func readMP4(r io.ReaderAt, size int64, in *Info) error {
 	p := mp4{r: r, size: size, in: in, budget: 4000}
-	err := p.boxes(0, size, 0)
+	err := p.walkBoxes(0, size, 0)
 	if s := in.Duration.Seconds(); s > 0 {
 		in.BitRate = int(float64(size) * 8 / s)
 	}
@@ -29,13 +29,13 @@ type mp4 struct {
 	seen   bool
 }
 
-// boxes walks the boxes in [at, end).
-func (p *mp4) boxes(at, end int64, depth int) error {
+// walkBoxes walks the boxes in [at, end).
+func (p *mp4) walkBoxes(at, end int64, depth int) error {
 	for at+8 <= end && depth < 10 {
 		if p.budget--; p.budget < 0 {
 			return errors.New("too many boxes")
 		}
-		h, err := read(p.r, at, 16)
+		h, err := readAtMost(p.r, at, 16)
 		if err != nil || len(h) < 8 {
 			return err
 		}
@@ -49,7 +49,7 @@ func (p *mp4) boxes(at, end int64, depth int) error {
 		if length < head || length > end-at {
 			return errors.New("a box larger than its place")
 		}
-		if err := p.box(string(h[4:8]), at+head, at+length, depth); err != nil {
+		if err := p.readBox(string(h[4:8]), at+head, at+length, depth); err != nil {
 			return err
 		}
 		at += length
@@ -57,25 +57,25 @@ func (p *mp4) boxes(at, end int64, depth int) error {
 	return nil
 }
 
-func (p *mp4) box(kind string, at, end int64, depth int) error {
+func (p *mp4) readBox(kind string, at, end int64, depth int) error {
 	switch kind {
 	case "moov", "trak", "udta", "ilst":
 		p.seen = p.seen || kind == "moov"
-		return p.boxes(at, end, depth+1)
+		return p.walkBoxes(at, end, depth+1)
 	case "meta":
-		return p.boxes(at+4, end, depth+1)
+		return p.walkBoxes(at+4, end, depth+1)
 	case "mvhd":
-		return p.movie(at)
+		return p.readMovieHeader(at)
 	case "tkhd":
-		return p.track(at, end)
+		return p.readTrackHeader(at, end)
 	case "\xa9nam", "\xa9ART", "\xa9alb", "\xa9gen", "\xa9day", "trkn", "tvsh", "tvsn", "tves":
-		return p.tag(kind, at, end)
+		return p.readTagBox(kind, at, end)
 	}
 	return nil
 }
 
-func (p *mp4) movie(at int64) error {
-	b, err := read(p.r, at, 32)
+func (p *mp4) readMovieHeader(at int64) error {
+	b, err := readAtMost(p.r, at, 32)
 	if err != nil || len(b) < 32 {
 		return err
 	}
@@ -89,8 +89,8 @@ func (p *mp4) movie(at int64) error {
 	return nil
 }
 
-func (p *mp4) track(at, end int64) error {
-	b, err := read(p.r, end-8, 8) // width and height, 16.16, end the box
+func (p *mp4) readTrackHeader(at, end int64) error {
+	b, err := readAtMost(p.r, end-8, 8) // width and height, 16.16, end the box
 	if err != nil || len(b) < 8 || end-8 < at {
 		return err
 	}
@@ -100,9 +100,9 @@ func (p *mp4) track(at, end int64) error {
 	return nil
 }
 
-// tag reads the data box in a tag's box.
-func (p *mp4) tag(kind string, at, end int64) error {
-	b, err := read(p.r, at, int(min(end-at, 4*maxTag)))
+// readTagBox reads the data box in a tag's box.
+func (p *mp4) readTagBox(kind string, at, end int64) error {
+	b, err := readAtMost(p.r, at, int(min(end-at, 4*maxTag)))
 	if err != nil || len(b) < 16 || string(b[4:8]) != "data" {
 		return err
 	}

@@ -48,16 +48,16 @@ func (rd Reader) Read(ctx context.Context, name string, r io.ReaderAt, size int6
 	if ext == "pdf" {
 		read = func(r io.ReaderAt, size int64, in *Info) error { return readPDF(ctx, rd.PDF, r, size, in) }
 	}
-	return guarded(ext, read, r, size)
+	return readGuarded(ext, read, r, size)
 }
 
-// guarded reads a file; a panic of its parser is an error of that file alone.
-func guarded(ext string, read reader, r io.ReaderAt, size int64) (in Info, err error) {
+// readGuarded reads a file; a panic of its parser is an error of that file alone.
+func readGuarded(ext string, read reader, r io.ReaderAt, size int64) (in Info, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			in.Problem, err = ParserFailed, fmt.Errorf("damaged %s file: %v", ext, p)
 		}
-		in.clean()
+		in.cleanTexts()
 	}()
 	err = read(r, size, &in)
 	return in, err
@@ -69,20 +69,20 @@ const MaxText = 8 << 10
 // maxTag bounds one tag.
 const maxTag = 500
 
-// clean makes every text valid, bounded and without control characters.
-func (in *Info) clean() {
+// cleanTexts makes every text valid, bounded and without control characters.
+func (in *Info) cleanTexts() {
 	for _, s := range []*string{&in.Title, &in.Artist, &in.Album, &in.Genre, &in.Show} {
-		*s = tidy(*s, maxTag)
+		*s = tidyText(*s, maxTag)
 	}
 	for i := range in.Actors {
-		in.Actors[i] = tidy(in.Actors[i], maxTag)
+		in.Actors[i] = tidyText(in.Actors[i], maxTag)
 	}
-	in.Text = tidy(in.Text, MaxText)
+	in.Text = tidyText(in.Text, MaxText)
 	in.Genre = genreName(in.Genre)
 	if in.Year < 1000 || in.Year > 2999 {
 		in.Year = 0
 	}
-	in.Track, in.Season, in.Episode = bounded(in.Track), bounded(in.Season), bounded(in.Episode)
+	in.Track, in.Season, in.Episode = boundedNumber(in.Track), boundedNumber(in.Season), boundedNumber(in.Episode)
 	if in.Duration < 0 || in.Duration.Hours() > 10_000 {
 		in.Duration = 0
 	}
@@ -92,15 +92,15 @@ func (in *Info) clean() {
 	}
 }
 
-func bounded(n int) int {
+func boundedNumber(n int) int {
 	if n < 0 || n > 10_000 {
 		return 0
 	}
 	return n
 }
 
-// tidy returns s as valid UTF-8 in NFC with single spaces, at most limit bytes.
-func tidy(s string, limit int) string {
+// tidyText returns s as valid UTF-8 in NFC with single spaces, at most limit bytes.
+func tidyText(s string, limit int) string {
 	if len(s) > 4*limit {
 		s = s[:4*limit]
 	}
@@ -113,8 +113,8 @@ func tidy(s string, limit int) string {
 	return s
 }
 
-// read returns n bytes at off, fewer at the file's end.
-func read(r io.ReaderAt, off int64, n int) ([]byte, error) {
+// readAtMost returns n bytes at off, fewer at the file's end.
+func readAtMost(r io.ReaderAt, off int64, n int) ([]byte, error) {
 	b := make([]byte, n)
 	m, err := r.ReadAt(b, off)
 	if err == io.EOF {
@@ -123,10 +123,10 @@ func read(r io.ReaderAt, off int64, n int) ([]byte, error) {
 	return b[:m], err
 }
 
-// legacy decodes text of an unknown 8-bit encoding: UTF-8 if it is valid, else
+// decodeLegacy decodes text of an unknown 8-bit encoding: UTF-8 if it is valid, else
 // Windows-1251 where most letters are not ASCII, Windows-1257 where it has letters
 // of Lithuanian or Latvian that no western text has, else Windows-1252.
-func legacy(b []byte) string {
+func decodeLegacy(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
 	}

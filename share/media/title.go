@@ -52,7 +52,7 @@ func audioTitle(name string, in *Info) Title {
 	if artist != "" {
 		display = strings.TrimSpace(artist) + " - " + display
 	}
-	return Title{Key: "a\x00" + fold(artist) + "\x00" + fold(title), Display: display, Year: in.Year}
+	return Title{Key: "a\x00" + foldLetters(artist) + "\x00" + foldLetters(title), Display: display, Year: in.Year}
 }
 
 var (
@@ -83,8 +83,8 @@ func videoTitle(name string, in *Info) Title {
 		t.Show = in.Title
 	}
 	if t.Episode > 0 && t.Show != "" {
-		t.Key = "e\x00" + fold(t.Show) + "\x00" + strconv.Itoa(t.Season) + "\x00" + strconv.Itoa(t.Episode)
-		t.Display = t.Show + " S" + two(t.Season) + "E" + two(t.Episode)
+		t.Key = "e\x00" + foldLetters(t.Show) + "\x00" + strconv.Itoa(t.Season) + "\x00" + strconv.Itoa(t.Episode)
+		t.Display = t.Show + " S" + twoDigits(t.Season) + "E" + twoDigits(t.Episode)
 		return t
 	}
 	if m := yearIn.FindStringSubmatchIndex(film); m != nil && m[0] > 0 {
@@ -100,7 +100,7 @@ func videoTitle(name string, in *Info) Title {
 	if in.Title != "" && !strings.EqualFold(in.Title, strings.TrimSuffix(name, "."+Ext(name))) && in.Rating+float64(in.Year) > 0 {
 		film = in.Title // from a side file, which knows better than a release's name
 	}
-	t.Key = "v\x00" + fold(film) + "\x00" + strconv.Itoa(t.Year)
+	t.Key = "v\x00" + foldLetters(film) + "\x00" + strconv.Itoa(t.Year)
 	t.Display = film
 	if t.Year > 0 {
 		t.Display += " (" + strconv.Itoa(t.Year) + ")"
@@ -108,7 +108,7 @@ func videoTitle(name string, in *Info) Title {
 	return t
 }
 
-func two(n int) string {
+func twoDigits(n int) string {
 	if n < 10 {
 		return "0" + strconv.Itoa(n)
 	}
@@ -133,8 +133,8 @@ func cleanName(name string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(norm.NFC.String(name), " "))
 }
 
-// fold keeps letters and digits, in lower case, without accents on Latin letters.
-func fold(s string) string {
+// foldLetters keeps letters and digits, in lower case, without accents on Latin letters.
+func foldLetters(s string) string {
 	var b strings.Builder
 	for _, r := range norm.NFD.String(strings.ToLower(s)) {
 		switch {

@@ -13,12 +13,12 @@ import (
 // comments; pictures are passed over.
 func readFLAC(r io.ReaderAt, size int64, in *Info) error {
 	at := int64(0)
-	if b, err := read(r, 0, 10); err != nil {
+	if b, err := readAtMost(r, 0, 10); err != nil {
 		return err
 	} else if len(b) == 10 && string(b[:3]) == "ID3" {
-		at = int64(syncsafe(b[6:10])) + 10
+		at = int64(syncsafeInt(b[6:10])) + 10
 	}
-	b, err := read(r, at, 4)
+	b, err := readAtMost(r, at, 4)
 	if err != nil {
 		return err
 	}
@@ -27,14 +27,14 @@ func readFLAC(r io.ReaderAt, size int64, in *Info) error {
 	}
 	at += 4
 	for range 64 {
-		h, err := read(r, at, 4)
+		h, err := readAtMost(r, at, 4)
 		if err != nil || len(h) < 4 {
 			return err
 		}
 		length := int64(h[1])<<16 | int64(h[2])<<8 | int64(h[3])
 		switch h[0] & 0x7f {
 		case 0:
-			b, err := read(r, at+4, 18)
+			b, err := readAtMost(r, at+4, 18)
 			if err != nil || len(b) < 18 {
 				return err
 			}
@@ -42,7 +42,7 @@ func readFLAC(r io.ReaderAt, size int64, in *Info) error {
 			samples := int64(b[13]&15)<<32 | int64(binary.BigEndian.Uint32(b[14:]))
 			in.setSamples(samples, rate, size)
 		case 4:
-			b, err := read(r, at+4, int(min(length, 64<<10)))
+			b, err := readAtMost(r, at+4, int(min(length, 64<<10)))
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ func (in *Info) setTag(name, value string) {
 // readOgg reads the first packets of an Ogg stream (RFC 3533): Vorbis, Opus or
 // FLAC; its length is the position of the last page.
 func readOgg(r io.ReaderAt, size int64, in *Info) error {
-	b, err := read(r, 0, 64<<10)
+	b, err := readAtMost(r, 0, 64<<10)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func readOgg(r io.ReaderAt, size int64, in *Info) error {
 			readComments(packets[i+len(mark):], in)
 		}
 	}
-	tail, err := read(r, max(0, size-(32<<10)), 32<<10)
+	tail, err := readAtMost(r, max(0, size-(32<<10)), 32<<10)
 	if err != nil {
 		return err
 	}
