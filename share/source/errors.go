@@ -49,7 +49,7 @@ func ClassOf(err error) Class {
 	if errors.As(err, &e) {
 		return e.Class
 	}
-	return classify(err)
+	return classifyError(err)
 }
 
 // What the protocols mark their errors with.
@@ -62,10 +62,10 @@ var (
 
 // Wrap returns err as an *Error of its class; a nil err and an *Error stay what
 // they are. path has no slash before it.
-func Wrap(op, path string, err error) error { return fail(op, path, err) }
+func Wrap(op, path string, err error) error { return wrapSourceError(op, path, err) }
 
-// fail wraps err; a nil err stays nil.
-func fail(op, path string, err error) error {
+// wrapSourceError wraps err; a nil err stays nil.
+func wrapSourceError(op, path string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -73,10 +73,10 @@ func fail(op, path string, err error) error {
 	if errors.As(err, &e) {
 		return err
 	}
-	return &Error{Op: op, Path: "/" + path, Class: classify(err), Err: err}
+	return &Error{Op: op, Path: "/" + path, Class: classifyError(err), Err: err}
 }
 
-func classify(err error) Class {
+func classifyError(err error) Class {
 	var dns *net.DNSError
 	var timeout net.Error
 	switch {

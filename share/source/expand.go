@@ -81,7 +81,7 @@ func Expand(ctx context.Context, spec string, o Options) ([]*url.URL, error) {
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		user, authority = authority[:i+1], authority[i+1:]
 	}
-	if _, ok := port(scheme); !ok {
+	if _, ok := defaultPort(scheme); !ok {
 		return nil, fmt.Errorf("source %s: no source of scheme %q: use one of %s", weburl.Redact(spec), scheme, strings.Join(Names(), ", "))
 	}
 	var out []*url.URL
@@ -110,7 +110,7 @@ func expandRange(ctx context.Context, m []string, p netip.Prefix, o Options) ([]
 	if bits := p.Addr().BitLen() - p.Bits(); bits > 16 {
 		return nil, fmt.Errorf("source %s: 2^%d addresses: name ranges of at most %d", p, bits, maxRange)
 	}
-	if _, ok := port(m[1]); !ok || m[1] == "file" {
+	if _, ok := defaultPort(m[1]); !ok || m[1] == "file" {
 		return nil, fmt.Errorf("source %s: no network source of scheme %q", p, m[1])
 	}
 	if _, password, _ := strings.Cut(strings.TrimSuffix(m[2], "@"), ":"); (password != "" || o.Password != "") && !o.TrustRange && revealsPassword(m[1], o) {
@@ -139,7 +139,7 @@ func expandRange(ctx context.Context, m []string, p netip.Prefix, o Options) ([]
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			answers[i] = probe(ctx, Address(u), min(o.timeout(), 2*time.Second))
+			answers[i] = probeAddress(ctx, Address(u), min(o.timeoutOrDefault(), 2*time.Second))
 		})
 	}
 	wg.Wait()
@@ -164,8 +164,8 @@ func revealsPassword(scheme string, o Options) bool {
 	return false
 }
 
-// probe reports whether something listens at the address.
-func probe(ctx context.Context, address string, timeout time.Duration) bool {
+// probeAddress reports whether something listens at the address.
+func probeAddress(ctx context.Context, address string, timeout time.Duration) bool {
 	d := net.Dialer{Timeout: timeout}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {

@@ -55,17 +55,17 @@ const listingPiece = 1024
 // ListEach implements Streamer.
 func (l *local) ListEach(ctx context.Context, path string, f func([]Entry) error) error {
 	var d *os.File
-	err := l.patient(ctx, func() (err error) {
-		d, err = l.open(path, unix.O_RDONLY|unix.O_DIRECTORY)
+	err := l.callWithContext(ctx, func() (err error) {
+		d, err = l.openBelowRoot(path, unix.O_RDONLY|unix.O_DIRECTORY)
 		return err
 	})
 	if err != nil {
-		return fail("list", path, err)
+		return wrapSourceError("list", path, err)
 	}
 	for {
 		var piece []Entry
 		end := false
-		err := l.patient(ctx, func() (err error) {
+		err := l.callWithContext(ctx, func() (err error) {
 			piece, end, err = readPiece(d)
 			return err
 		})
@@ -73,7 +73,7 @@ func (l *local) ListEach(ctx context.Context, path string, f func([]Entry) error
 			if ctx.Err() == nil { // else the call may still be under way
 				d.Close()
 			}
-			return fail("list", path, err)
+			return wrapSourceError("list", path, err)
 		}
 		err = f(piece)
 		if err != nil || end {
@@ -83,10 +83,10 @@ func (l *local) ListEach(ctx context.Context, path string, f func([]Entry) error
 	}
 }
 
-// patient runs a call of the operating system that may never return: the server of
+// callWithContext runs a call of the operating system that may never return: the server of
 // a network file system that is mounted here may be silent. After ctx ended what
 // the call used belongs to the call.
-func (l *local) patient(ctx context.Context, call func() error) error {
+func (l *local) callWithContext(ctx context.Context, call func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -136,9 +136,9 @@ func readPiece(d *os.File) (out []Entry, end bool, err error) {
 
 func (l *local) Open(_ context.Context, path string) (File, error) {
 	// Not blocking, should a pipe have taken the file's place.
-	f, err := l.open(path, unix.O_RDONLY|unix.O_NONBLOCK)
+	f, err := l.openBelowRoot(path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
-		return nil, fail("open", path, err)
+		return nil, wrapSourceError("open", path, err)
 	}
 	st, err := f.Stat()
 	if err == nil && !st.Mode().IsRegular() {
@@ -146,7 +146,7 @@ func (l *local) Open(_ context.Context, path string) (File, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, fail("open", path, err)
+		return nil, wrapSourceError("open", path, err)
 	}
 	return localFile{f, st.Size(), path}, nil
 }
@@ -155,19 +155,19 @@ func (l *local) Open(_ context.Context, path string) (File, error) {
 func (l *local) Identity(context.Context) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(l.root, &st); err != nil {
-		return "", fail("stat", "", err)
+		return "", wrapSourceError("stat", "", err)
 	}
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }
 
 func (l *local) Close() error {
-	l.deep.close()
+	l.deep.closeDeep()
 	return nil
 }
 
-// open opens what is at path, following no link below the root, wherever in the path
+// openBelowRoot opens what is at path, following no link below the root, wherever in the path
 // it is: whoever may write to the share could lead us out of it.
-func (l *local) open(path string, flags int) (*os.File, error) {
+func (l *local) openBelowRoot(path string, flags int) (*os.File, error) {
 	flags |= unix.O_CLOEXEC
 	root, err := openAt(unix.AT_FDCWD, l.root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC) // may be a link itself
 	if err != nil {
@@ -175,7 +175,7 @@ func (l *local) open(path string, flags int) (*os.File, error) {
 	}
 	defer unix.Close(root)
 	if len(path) > maxPath {
-		return l.deep.open(root, path, flags)
+		return l.deep.openDeep(root, path, flags)
 	}
 	if path == "" {
 		path = "."
@@ -249,16 +249,16 @@ type deep struct {
 	fd   int
 }
 
-func (d *deep) close() {
+func (d *deep) closeDeep() {
 	if d.path != "" {
 		unix.Close(d.fd)
 		d.path = ""
 	}
 }
 
-func (d *deep) open(root int, path string, flags int) (*os.File, error) {
+func (d *deep) openDeep(root int, path string, flags int) (*os.File, error) {
 	if d.path == "" || !strings.HasPrefix(path, d.path+"/") {
-		d.close()
+		d.closeDeep()
 		cut := strings.LastIndexByte(path[:maxPath], '/')
 		if cut <= 0 {
 			return nil, &os.PathError{Op: "open", Path: path[:100] + "…", Err: unix.ENAMETOOLONG}
@@ -299,7 +299,7 @@ func (f localFile) Size() int64 { return f.size }
 func (f localFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	if err != nil && err != io.EOF {
-		return n, fail("read", f.path, err)
+		return n, wrapSourceError("read", f.path, err)
 	}
 	return n, err
 }

@@ -45,7 +45,7 @@ type openConns struct {
 	shut bool
 }
 
-func (o *openConns) add(c net.Conn) {
+func (o *openConns) addConn(c net.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.shut {
@@ -67,8 +67,8 @@ func (o *openConns) closeAll() {
 	}
 }
 
-// do runs f and closes the session's connections when ctx ends.
-func (s *overFTP) do(ctx context.Context, f func() error) error {
+// runFTP runs f and closes the session's connections when ctx ends.
+func (s *overFTP) runFTP(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func (s *overFTP) do(ctx context.Context, f func() error) error {
 }
 
 func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
-	user, password := o.credentials(u)
+	user, password := o.userCredentials(u)
 	if user == "" {
 		user, password = "anonymous", "freshet@localhost"
 	}
-	s := &overFTP{base: "/" + base(u), timeout: o.timeout(), words: &lastWords{}, conns: &openConns{}, ctx: ctx}
+	s := &overFTP{base: "/" + basePath(u), timeout: o.timeoutOrDefault(), words: &lastWords{}, conns: &openConns{}, ctx: ctx}
 	s.answer.Store(maxAnswer)
 	defer context.AfterFunc(ctx, s.conns.closeAll)()
 	var err error
@@ -107,7 +107,7 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.conns.add(c)
+		s.conns.addConn(c)
 		var conn net.Conn = boundedConn{impatient{c, s.timeout}, &s.answer}
 		if secure != nil && (!first || u.Scheme == "ftps") { // the library makes a secure control connection of an open one
 			conn = tls.Client(conn, secure)
@@ -130,7 +130,7 @@ func dialFTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		if err = ftpError(err); classify(err) == Protocol {
+		if err = ftpError(err); classifyError(err) == Protocol {
 			err = fmt.Errorf("%w: %w", errDenied, err) // the library gives words without a code
 		}
 		return nil, err
@@ -188,8 +188,8 @@ func (w *lastWords) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// excuse reports whether the last answer says that the folder was not read.
-func (w *lastWords) excuse() bool {
+// excusesFolder reports whether the last answer says that the folder was not read.
+func (w *lastWords) excusesFolder() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	text := bytes.TrimRight(w.end, "\r\n")
@@ -199,25 +199,25 @@ func (w *lastWords) excuse() bool {
 
 func (s *overFTP) List(ctx context.Context, path string) ([]Entry, error) {
 	var out []Entry
-	err := s.do(ctx, func() (err error) {
-		out, err = s.list(path)
+	err := s.runFTP(ctx, func() (err error) {
+		out, err = s.listFTP(path)
 		return err
 	})
-	return out, fail("list", path, ftpError(err))
+	return out, wrapSourceError("list", path, ftpError(err))
 }
 
-func (s *overFTP) list(path string) ([]Entry, error) {
-	if err := s.conn.ChangeDir(below(s.base, path)); err != nil {
-		if refused(err) && path != "" {
-			return nil, s.why(path, err, true)
+func (s *overFTP) listFTP(path string) ([]Entry, error) {
+	if err := s.conn.ChangeDir(joinBase(s.base, path)); err != nil {
+		if isRefused550(err) && path != "" {
+			return nil, s.denialOrAbsence(path, err, true)
 		}
 		return nil, err
 	}
-	return s.here()
+	return s.listCurrent()
 }
 
-// here lists the folder that was entered.
-func (s *overFTP) here() ([]Entry, error) {
+// listCurrent lists the folder that was entered.
+func (s *overFTP) listCurrent() ([]Entry, error) {
 	list, err := s.conn.List("")
 	if err != nil {
 		return nil, err
@@ -233,22 +233,22 @@ func (s *overFTP) here() ([]Entry, error) {
 		}
 		out = append(out, n)
 	}
-	if len(out) == 0 && s.words.excuse() {
+	if len(out) == 0 && s.words.excusesFolder() {
 		return nil, fmt.Errorf("%w: the server lists nothing and says that it could not read the folder", errDenied)
 	}
 	return out, nil
 }
 
-// refused reports whether the server will not do what was asked (550).
-func refused(err error) bool {
+// isRefused550 reports whether the server will not do what was asked (550).
+func isRefused550(err error) bool {
 	var t *textproto.Error
 	return errors.As(err, &t) && (t.Code == 550 || t.Code == 553 || t.Code == 450)
 }
 
-// why tells whether a folder that cannot be entered is denied or gone; the answer
+// denialOrAbsence tells whether a folder that cannot be entered is denied or gone; the answer
 // is 550 for both. What its parent lists is there, and so denied; where a file
 // took the folder's place, or the reverse, it is gone.
-func (s *overFTP) why(path string, err error, dir bool) error {
+func (s *overFTP) denialOrAbsence(path string, err error, dir bool) error {
 	parent, name := "", path
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {
@@ -256,10 +256,10 @@ func (s *overFTP) why(path string, err error, dir bool) error {
 			break
 		}
 	}
-	if s.conn.ChangeDir(below(s.base, parent)) != nil {
+	if s.conn.ChangeDir(joinBase(s.base, parent)) != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
-	entries, lerr := s.here()
+	entries, lerr := s.listCurrent()
 	if lerr != nil {
 		return lerr
 	}
@@ -273,14 +273,14 @@ func (s *overFTP) why(path string, err error, dir bool) error {
 
 func (s *overFTP) Open(ctx context.Context, path string) (File, error) {
 	var size int64
-	err := s.do(ctx, func() (err error) {
-		if size, err = s.conn.FileSize(below(s.base, path)); refused(err) {
-			err = s.why(path, err, false)
+	err := s.runFTP(ctx, func() (err error) {
+		if size, err = s.conn.FileSize(joinBase(s.base, path)); isRefused550(err) {
+			err = s.denialOrAbsence(path, err, false)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fail("open", path, ftpError(err))
+		return nil, wrapSourceError("open", path, ftpError(err))
 	}
 	return &ftpFile{s: s, ctx: ctx, path: path, size: size}, nil
 }
@@ -309,12 +309,12 @@ func (f *ftpFile) ReadAt(p []byte, off int64) (int, error) {
 		return 0, io.EOF
 	}
 	n := 0
-	err := f.s.do(f.ctx, func() (err error) {
+	err := f.s.runFTP(f.ctx, func() (err error) {
 		n, err = f.readAt(p[:min(int64(len(p)), f.size-off)], off)
 		return err
 	})
 	if err != nil {
-		return n, fail("read", f.path, ftpError(err))
+		return n, wrapSourceError("read", f.path, ftpError(err))
 	}
 	if n < len(p) {
 		return n, io.EOF
@@ -326,9 +326,9 @@ func (f *ftpFile) ReadAt(p []byte, off int64) (int, error) {
 func (f *ftpFile) readAt(p []byte, off int64) (int, error) {
 	if f.body == nil || f.pos != off {
 		f.Close()
-		body, err := f.s.conn.RetrFrom(below(f.s.base, f.path), uint64(off))
+		body, err := f.s.conn.RetrFrom(joinBase(f.s.base, f.path), uint64(off))
 		if err != nil {
-			if refused(err) {
+			if isRefused550(err) {
 				err = fmt.Errorf("%w: %w", errDenied, err)
 			}
 			return 0, err

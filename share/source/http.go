@@ -33,9 +33,9 @@ func dialHTTP(ctx context.Context, u *url.URL, o Options) (Source, error) {
 func (s overHTTP) List(ctx context.Context, path string) ([]Entry, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	resp, err := s.do(ctx, http.MethodGet, folder(path), nil, map[string]string{"Accept": "application/json, text/html;q=0.9"})
+	resp, err := s.doRequest(ctx, http.MethodGet, folderPath(path), nil, map[string]string{"Accept": "application/json, text/html;q=0.9"})
 	if err != nil {
-		return nil, fail("list", path, err)
+		return nil, wrapSourceError("list", path, err)
 	}
 	defer resp.Body.Close()
 	limited := &io.LimitedReader{R: resp.Body, N: maxIndex + 1}
@@ -54,7 +54,7 @@ func (s overHTTP) List(ctx context.Context, path string) ([]Entry, error) {
 	if limited.N <= 0 {
 		out, err = nil, fmt.Errorf("%w: a listing of more than %d bytes", errProtocol, maxIndex)
 	}
-	return out, fail("list", path, err)
+	return out, wrapSourceError("list", path, err)
 }
 
 // maxIndex bounds the bytes of a directory index: a million files fit.
@@ -126,7 +126,7 @@ func parseHTMLIndex(body []byte, self *url.URL) ([]Entry, error) {
 	var text strings.Builder // since the last link
 	done := func() {
 		if len(out) > 0 {
-			describe(&out[len(out)-1], text.String())
+			parseIndexText(&out[len(out)-1], text.String())
 		}
 		text.Reset()
 	}
@@ -188,8 +188,8 @@ var (
 	indexSize = regexp.MustCompile(`^\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\b`)
 )
 
-// describe takes date and size from the text behind a link.
-func describe(e *Entry, text string) {
+// parseIndexText takes date and size from the text behind a link.
+func parseIndexText(e *Entry, text string) {
 	at := indexDate.FindStringSubmatchIndex(text)
 	if at == nil {
 		return

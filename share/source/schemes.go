@@ -41,8 +41,8 @@ func Names() []string {
 	return out
 }
 
-// port returns the default port of a scheme and whether there is such a scheme.
-func port(scheme string) (string, bool) {
+// defaultPort returns the default port of a scheme and whether there is such a scheme.
+func defaultPort(scheme string) (string, bool) {
 	for _, s := range Schemes() {
 		if s.Name == scheme {
 			return s.Port, true
@@ -54,7 +54,7 @@ func port(scheme string) (string, bool) {
 // Address returns host:port of u with the default port of its scheme; "" for
 // a local folder.
 func Address(u *url.URL) string {
-	p, _ := port(u.Scheme)
+	p, _ := defaultPort(u.Scheme)
 	if p == "" {
 		return ""
 	}

@@ -28,7 +28,7 @@ type overSFTP struct {
 }
 
 func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) {
-	user, password := o.credentials(u)
+	user, password := o.userCredentials(u)
 	if user == "" {
 		user = "anonymous"
 	}
@@ -43,7 +43,7 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if password != "" || len(o.Key) == 0 {
 		auth = append(auth, ssh.Password(password))
 	}
-	callback, algorithms, err := o.hostKey()
+	callback, algorithms, err := o.hostKeyCallback()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 			}
 		}
 	}()
-	c, chans, reqs, err := ssh.NewClientConn(conn, Address(u), &ssh.ClientConfig{User: user, Auth: auth, HostKeyCallback: callback, HostKeyAlgorithms: algorithms, Timeout: o.timeout()})
+	c, chans, reqs, err := ssh.NewClientConn(conn, Address(u), &ssh.ClientConfig{User: user, Auth: auth, HostKeyCallback: callback, HostKeyAlgorithms: algorithms, Timeout: o.timeoutOrDefault()})
 	if err != nil {
 		if text := err.Error(); strings.Contains(text, "unable to authenticate") {
 			err = fmt.Errorf("%w: %w", errDenied, err)
@@ -79,13 +79,13 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if err != nil {
 		return nil, err
 	}
-	return &overSFTP{base: "/" + base(u), conn: conn, ssh: client, client: s, timeout: o.timeout(), answer: &answer}, nil
+	return &overSFTP{base: "/" + basePath(u), conn: conn, ssh: client, client: s, timeout: o.timeoutOrDefault(), answer: &answer}, nil
 }
 
-// hostKey returns what checks a host's key, and the algorithms of the accepted ones:
+// hostKeyCallback returns what checks a host's key, and the algorithms of the accepted ones:
 // a host has several keys, and offers the one that we ask for. Without accepted keys
 // the first one is, and the caller hears of it.
-func (o Options) hostKey() (ssh.HostKeyCallback, []string, error) {
+func (o Options) hostKeyCallback() (ssh.HostKeyCallback, []string, error) {
 	lines := o.HostKeys
 	if len(bytes.TrimSpace(lines)) == 0 {
 		lines = []byte(o.KnownHostKey)
@@ -120,9 +120,9 @@ func (o Options) hostKey() (ssh.HostKeyCallback, []string, error) {
 	return check, algorithms, nil
 }
 
-// do runs f and closes the connection when f takes longer than the timeout or
+// runSFTP runs f and closes the connection when f takes longer than the timeout or
 // ctx ends: nothing else stops a read of a silent host.
-func (s *overSFTP) do(ctx context.Context, f func() error) error {
+func (s *overSFTP) runSFTP(ctx context.Context, f func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { s.conn.Close() })
@@ -140,12 +140,12 @@ func (s *overSFTP) do(ctx context.Context, f func() error) error {
 
 func (s *overSFTP) List(ctx context.Context, path string) ([]Entry, error) {
 	var infos []os.FileInfo
-	err := s.do(ctx, func() (err error) {
-		infos, err = s.client.ReadDir(below(s.base, path))
+	err := s.runSFTP(ctx, func() (err error) {
+		infos, err = s.client.ReadDir(joinBase(s.base, path))
 		return err
 	})
 	if err != nil {
-		return nil, fail("list", path, err)
+		return nil, wrapSourceError("list", path, err)
 	}
 	out := make([]Entry, 0, len(infos))
 	for _, fi := range infos {
@@ -168,14 +168,14 @@ func (s *overSFTP) List(ctx context.Context, path string) ([]Entry, error) {
 func (s *overSFTP) Open(ctx context.Context, path string) (File, error) {
 	var f *sftp.File
 	var st os.FileInfo
-	err := s.do(ctx, func() (err error) {
-		if f, err = s.client.Open(below(s.base, path)); err == nil {
+	err := s.runSFTP(ctx, func() (err error) {
+		if f, err = s.client.Open(joinBase(s.base, path)); err == nil {
 			st, err = f.Stat()
 		}
 		return err
 	})
 	if err != nil {
-		return nil, fail("open", path, err)
+		return nil, wrapSourceError("open", path, err)
 	}
 	return &sftpFile{f, s, ctx, st.Size(), path}, nil
 }
@@ -198,12 +198,12 @@ func (f *sftpFile) Size() int64  { return f.size }
 func (f *sftpFile) Close() error { return f.f.Close() }
 
 func (f *sftpFile) ReadAt(p []byte, off int64) (n int, err error) {
-	err = f.s.do(f.ctx, func() (err error) {
+	err = f.s.runSFTP(f.ctx, func() (err error) {
 		n, err = f.f.ReadAt(p, off)
 		return err
 	})
 	if err != nil && n < len(p) && off+int64(n) < f.size {
-		return n, fail("read", f.path, err)
+		return n, wrapSourceError("read", f.path, err)
 	}
 	return n, err
 }

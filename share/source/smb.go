@@ -29,7 +29,7 @@ type smb struct {
 const credits = 8192
 
 func dialSMB(ctx context.Context, u *url.URL, o Options) (Source, error) {
-	user, password := o.credentials(u)
+	user, password := o.userCredentials(u)
 	domain := o.Domain
 	if d, name, ok := strings.Cut(user, ";"); ok {
 		domain, user = d, name
@@ -48,7 +48,7 @@ func dialSMB(ctx context.Context, u *url.URL, o Options) (Source, error) {
 		conn.Close()
 		return nil, smbError(err)
 	}
-	return &smb{base: base(u), session: session, conn: conn, shares: map[string]*smb2.Share{}, timeout: o.timeout()}, nil
+	return &smb{base: basePath(u), session: session, conn: conn, shares: map[string]*smb2.Share{}, timeout: o.timeoutOrDefault()}, nil
 }
 
 func (s *smb) List(ctx context.Context, path string) ([]Entry, error) {
@@ -73,9 +73,9 @@ func (s *smb) ListEach(ctx context.Context, path string, f func([]Entry) error) 
 		if inner.Err() != nil && ctx.Err() == nil {
 			err = fmt.Errorf("%w: no answer in %v", context.DeadlineExceeded, s.timeout)
 		}
-		return fail("list", path, smbError(err))
+		return wrapSourceError("list", path, smbError(err))
 	}
-	at := below(s.base, path)
+	at := joinBase(s.base, path)
 	if at == "" {
 		entries, err := s.shareFolders(inner)
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *smb) ListEach(ctx context.Context, path string, f func([]Entry) error) 
 		}
 		return f(entries)
 	}
-	share, rest, err := s.share(inner, at)
+	share, rest, err := s.mountedShare(inner, at)
 	if err != nil {
 		return fault(err)
 	}
@@ -93,7 +93,7 @@ func (s *smb) ListEach(ctx context.Context, path string, f func([]Entry) error) 
 	}
 	defer d.Close()
 	if st, err := d.Stat(); err == nil && !st.IsDir() {
-		return fail("list", path, fmt.Errorf("%w: a file took the folder's place", errGone))
+		return wrapSourceError("list", path, fmt.Errorf("%w: a file took the folder's place", errGone))
 	}
 	for {
 		infos, err := d.Readdir(listingPiece)
@@ -143,8 +143,8 @@ func smbEntries(infos []os.FileInfo) []Entry {
 
 const reparsePoint = 0x400 // FILE_ATTRIBUTE_REPARSE_POINT: link or junction
 
-// share returns the mounted share of a path and the path inside it.
-func (s *smb) share(ctx context.Context, path string) (*smb2.Share, string, error) {
+// mountedShare returns the mounted share of a path and the path inside it.
+func (s *smb) mountedShare(ctx context.Context, path string) (*smb2.Share, string, error) {
 	name, rest, _ := strings.Cut(path, "/")
 	if sh, ok := s.shares[name]; ok {
 		return sh, rest, nil
@@ -160,18 +160,18 @@ func (s *smb) share(ctx context.Context, path string) (*smb2.Share, string, erro
 func (s *smb) Open(ctx context.Context, path string) (File, error) {
 	opening, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	share, rest, err := s.share(opening, below(s.base, path))
+	share, rest, err := s.mountedShare(opening, joinBase(s.base, path))
 	if err != nil {
-		return nil, fail("open", path, smbError(err))
+		return nil, wrapSourceError("open", path, smbError(err))
 	}
 	f, err := share.WithContext(ctx).Open(rest)
 	if err != nil {
-		return nil, fail("open", path, smbError(err))
+		return nil, wrapSourceError("open", path, smbError(err))
 	}
 	st, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return nil, fail("open", path, smbError(err))
+		return nil, wrapSourceError("open", path, smbError(err))
 	}
 	return smbFile{f, st.Size(), path}, nil
 }
@@ -194,7 +194,7 @@ func (f smbFile) Size() int64 { return f.size }
 func (f smbFile) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.File.ReadAt(p, off)
 	if err != nil && n < len(p) && off+int64(n) < f.size {
-		return n, fail("read", f.path, smbError(err))
+		return n, wrapSourceError("read", f.path, smbError(err))
 	}
 	if err == nil && n < len(p) {
 		err = io.EOF

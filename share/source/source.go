@@ -103,15 +103,15 @@ type Options struct {
 	TrustRange bool
 }
 
-func (o Options) timeout() time.Duration {
+func (o Options) timeoutOrDefault() time.Duration {
 	if o.Timeout <= 0 {
 		return 20 * time.Second
 	}
 	return o.Timeout
 }
 
-// credentials returns the user of the URL, else of the options.
-func (o Options) credentials(u *url.URL) (user, password string) {
+// userCredentials returns the user of the URL, else of the options.
+func (o Options) userCredentials(u *url.URL) (user, password string) {
 	if u.User != nil {
 		password, _ = u.User.Password()
 		return u.User.Username(), password
@@ -123,24 +123,24 @@ func (o Options) credentials(u *url.URL) (user, password string) {
 func Dial(ctx context.Context, u *url.URL, o Options) (Source, error) {
 	for _, s := range Schemes() {
 		if s.Name == u.Scheme {
-			ctx, cancel := context.WithTimeout(ctx, o.timeout())
+			ctx, cancel := context.WithTimeout(ctx, o.timeoutOrDefault())
 			defer cancel()
 			src, err := s.Dial(ctx, u, o)
 			if err != nil {
-				return nil, fail("connect to", u.Redacted(), err)
+				return nil, wrapSourceError("connect to", u.Redacted(), err)
 			}
 			return src, nil
 		}
 	}
-	return nil, fail("connect to", u.Redacted(), fmt.Errorf("%w: no source of scheme %q: use one of %s", errProtocol, u.Scheme, strings.Join(Names(), ", ")))
+	return nil, wrapSourceError("connect to", u.Redacted(), fmt.Errorf("%w: no source of scheme %q: use one of %s", errProtocol, u.Scheme, strings.Join(Names(), ", ")))
 }
 
-// base returns the path of u below which a source works, without slashes
+// basePath returns the path of u below which a source works, without slashes
 // around it.
-func base(u *url.URL) string { return strings.Trim(u.Path, "/") }
+func basePath(u *url.URL) string { return strings.Trim(u.Path, "/") }
 
-// below joins the base of a source and a path below it.
-func below(base, path string) string {
+// joinBase joins the base of a source and a path below it.
+func joinBase(base, path string) string {
 	switch {
 	case base == "":
 		return path

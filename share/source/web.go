@@ -34,16 +34,16 @@ func newWeb(ctx context.Context, u *url.URL, o Options) (*web, error) {
 	if root.Scheme == "" {
 		root.Scheme = u.Scheme
 	}
-	root.Path = "/" + base(u)
+	root.Path = "/" + basePath(u)
 	if root.Path != "/" {
 		root.Path += "/"
 	}
-	w := &web{root: &root, timeout: o.timeout()}
-	w.user, w.password = o.credentials(u)
+	w := &web{root: &root, timeout: o.timeoutOrDefault()}
+	w.user, w.password = o.userCredentials(u)
 	w.client = &http.Client{
 		Transport: &http.Transport{
-			DialContext: (&net.Dialer{Timeout: o.timeout()}).DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots}, ResponseHeaderTimeout: o.timeout(),
+			DialContext: (&net.Dialer{Timeout: o.timeoutOrDefault()}).DialContext, MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.Roots}, ResponseHeaderTimeout: o.timeoutOrDefault(),
 		},
 		CheckRedirect: func(r *http.Request, via []*http.Request) error {
 			if len(via) > 5 || r.URL.Host != root.Host {
@@ -52,7 +52,7 @@ func newWeb(ctx context.Context, u *url.URL, o Options) (*web, error) {
 			return nil
 		},
 	}
-	resp, err := w.do(ctx, http.MethodOptions, "", nil, nil)
+	resp, err := w.doRequest(ctx, http.MethodOptions, "", nil, nil)
 	if err != nil && ClassOf(err) != Protocol && ClassOf(err) != Denied && ClassOf(err) != Gone {
 		return nil, err
 	}
@@ -62,16 +62,16 @@ func newWeb(ctx context.Context, u *url.URL, o Options) (*web, error) {
 	return w, nil
 }
 
-// at returns the URL of a path below the root; folders end in a slash.
-func (w *web) at(path string) string {
+// urlOf returns the URL of a path below the root; folders end in a slash.
+func (w *web) urlOf(path string) string {
 	u := *w.root
 	u.Path += path
 	return u.String()
 }
 
-// do sends a request and returns an answer of class 2xx.
-func (w *web) do(ctx context.Context, method, path string, body io.Reader, header map[string]string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, method, w.at(path), body)
+// doRequest sends a request and returns an answer of class 2xx.
+func (w *web) doRequest(ctx context.Context, method, path string, body io.Reader, header map[string]string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, w.urlOf(path), body)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errProtocol, err)
 	}
@@ -86,7 +86,7 @@ func (w *web) do(ctx context.Context, method, path string, body io.Reader, heade
 	if err != nil {
 		return nil, err
 	}
-	if err := status(resp.StatusCode); err != nil {
+	if err := statusError(resp.StatusCode); err != nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
 		resp.Body.Close()
 		return nil, err
@@ -94,7 +94,7 @@ func (w *web) do(ctx context.Context, method, path string, body io.Reader, heade
 	return resp, nil
 }
 
-func status(code int) error {
+func statusError(code int) error {
 	switch {
 	case code >= 200 && code < 300:
 		return nil
@@ -110,23 +110,23 @@ func status(code int) error {
 	return fmt.Errorf("%w: HTTP status %d", errProtocol, code)
 }
 
-// folder returns the path of a folder with the slash that servers want.
-func folder(path string) string {
+// folderPath returns the path of a folder with the slash that servers want.
+func folderPath(path string) string {
 	if path == "" {
 		return ""
 	}
 	return path + "/"
 }
 
-// blame tells whether a lost connection is the host's fault or the request's: some
+// blameForLoss tells whether a lost connection is the host's fault or the request's: some
 // servers hang up on a folder that they cannot read. A host that answers another
 // request is not offline.
-func (w *web) blame(ctx context.Context, err error) error {
-	if classify(err) != Offline {
+func (w *web) blameForLoss(ctx context.Context, err error) error {
+	if classifyError(err) != Offline {
 		return err
 	}
-	resp, again := w.do(ctx, http.MethodOptions, "", nil, nil)
-	if again != nil && classify(again).Lost() {
+	resp, again := w.doRequest(ctx, http.MethodOptions, "", nil, nil)
+	if again != nil && classifyError(again).Lost() {
 		return err
 	}
 	if resp != nil {
@@ -145,13 +145,13 @@ func (w *web) Open(ctx context.Context, path string) (File, error) {
 	f := &webFile{w: w, ctx: ctx, path: path}
 	open, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
-	resp, err := w.do(open, http.MethodHead, path, nil, nil)
+	resp, err := w.doRequest(open, http.MethodHead, path, nil, nil)
 	if err != nil {
-		return nil, fail("open", path, err)
+		return nil, wrapSourceError("open", path, err)
 	}
 	resp.Body.Close()
 	if f.size = resp.ContentLength; f.size < 0 {
-		return nil, fail("open", path, fmt.Errorf("%w: the server does not tell the file's size", errProtocol))
+		return nil, wrapSourceError("open", path, fmt.Errorf("%w: the server does not tell the file's size", errProtocol))
 	}
 	return f, nil
 }
@@ -173,22 +173,22 @@ func (f *webFile) ReadAt(p []byte, off int64) (int, error) {
 	want := min(int64(len(p)), f.size-off)
 	ctx, cancel := context.WithTimeout(f.ctx, f.w.timeout)
 	defer cancel()
-	resp, err := f.w.do(ctx, http.MethodGet, f.path, nil, map[string]string{"Range": "bytes=" + strconv.FormatInt(off, 10) + "-" + strconv.FormatInt(off+want-1, 10)})
+	resp, err := f.w.doRequest(ctx, http.MethodGet, f.path, nil, map[string]string{"Range": "bytes=" + strconv.FormatInt(off, 10) + "-" + strconv.FormatInt(off+want-1, 10)})
 	if err != nil {
-		return 0, fail("read", f.path, err)
+		return 0, wrapSourceError("read", f.path, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusPartialContent || !strings.HasPrefix(resp.Header.Get("Content-Range"), "bytes "+strconv.FormatInt(off, 10)+"-") {
 		if resp.StatusCode != http.StatusOK || off != 0 {
-			return 0, fail("read", f.path, fmt.Errorf("%w: the server gives no ranges", errProtocol))
+			return 0, wrapSourceError("read", f.path, fmt.Errorf("%w: the server gives no ranges", errProtocol))
 		}
 	}
 	n, err := io.ReadFull(resp.Body, p[:want])
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return n, fail("read", f.path, fmt.Errorf("%w: %d of %d bytes came", errLost, n, want))
+		return n, wrapSourceError("read", f.path, fmt.Errorf("%w: %d of %d bytes came", errLost, n, want))
 	case err != nil:
-		return n, fail("read", f.path, err)
+		return n, wrapSourceError("read", f.path, err)
 	case n < len(p):
 		return n, io.EOF
 	}

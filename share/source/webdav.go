@@ -40,13 +40,13 @@ func (s webDAV) List(ctx context.Context, path string) ([]Entry, error) {
 func (s webDAV) ListEach(ctx context.Context, path string, f func([]Entry) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	resp, err := s.do(ctx, "PROPFIND", folder(path), strings.NewReader(propfind), map[string]string{"Depth": "1", "Content-Type": "application/xml"})
+	resp, err := s.doRequest(ctx, "PROPFIND", folderPath(path), strings.NewReader(propfind), map[string]string{"Depth": "1", "Content-Type": "application/xml"})
 	if err != nil {
-		return fail("list", path, s.blame(ctx, err))
+		return wrapSourceError("list", path, s.blameForLoss(ctx, err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusMultiStatus {
-		return fail("list", path, fmt.Errorf("%w: HTTP status %d to PROPFIND: no WebDAV here", errProtocol, resp.StatusCode))
+		return wrapSourceError("list", path, fmt.Errorf("%w: HTTP status %d to PROPFIND: no WebDAV here", errProtocol, resp.StatusCode))
 	}
 	var ours error
 	err = parseMultistatus(io.LimitReader(resp.Body, maxListing), resp.Request.URL, func(entries []Entry) error {
@@ -56,7 +56,7 @@ func (s webDAV) ListEach(ctx context.Context, path string, f func([]Entry) error
 	if ours != nil {
 		return ours
 	}
-	return fail("list", path, err)
+	return wrapSourceError("list", path, err)
 }
 
 // davResponse is one entry of a multistatus answer.
@@ -107,7 +107,7 @@ func parseMultistatus(r io.Reader, self *url.URL, f func([]Entry) error) error {
 				return fmt.Errorf("%w: %w", errProtocol, err)
 			}
 			responses.n = 0
-			if e, ok := resp.entry(self); ok {
+			if e, ok := resp.toEntry(self); ok {
 				out = append(out, e)
 			}
 			if len(out) == listingPiece {
@@ -137,9 +137,9 @@ func (b *boundedResponses) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// entry makes an Entry of a response; ok is false for the folder itself and for
+// toEntry makes an Entry of a response; ok is false for the folder itself and for
 // what lies elsewhere.
-func (r *davResponse) entry(self *url.URL) (e Entry, ok bool) {
+func (r *davResponse) toEntry(self *url.URL) (e Entry, ok bool) {
 	ref, err := url.Parse(r.Href)
 	if err != nil {
 		return e, false
