@@ -151,18 +151,20 @@ func (b *Buffer) writeWords(w *segment.Writer, rows []*row) error {
 		word := b.vocabulary.forms[s.used[i]].word
 		first, from := i, start
 		for ; i < len(s.used) && b.vocabulary.forms[s.used[i]].word == word; i++ {
-			end := s.count[s.used[i]]
-			b.collectStems(s.used[i], s.occurrences[start:end], rows)
-			start = end
+			start = s.count[s.used[i]]
 		}
-		occurrences := s.occurrences[from:start]
+		occurrences, single := s.occurrences[from:start], s.used[first]
 		if i-first > 1 { // forms with different accents
+			b.collectStems(s.used[first:i], from, rows)
 			s.merged = append(s.merged[:0], occurrences...)
 			slices.Sort(s.merged)
-			occurrences = s.merged
+			occurrences, single = s.merged, 0
 		}
 		list := w.BeginTerm(true)
 		forEachPosting(occurrences, rows, func(p posting, occurrences []uint64) {
+			if single != 0 {
+				b.addStem(single, p, rows)
+			}
 			s.positions = s.positions[:0]
 			for _, o := range occurrences {
 				s.positions = append(s.positions, uint32(o))
@@ -194,19 +196,27 @@ func forEachPosting(occurrences []uint64, rows []*row, f func(posting, []uint64)
 	}
 }
 
-// collectStems notes the stem of a form in each of its documents. URLs are not
-// stemmed: they are names, not text of a language.
-func (b *Buffer) collectStems(id formID, occurrences []uint64, rows []*row) {
-	s := &b.flush
-	forEachPosting(occurrences, rows, func(p posting, _ []uint64) {
-		language := rows[p.doc].language
-		if language == noLanguage || p.total == p.url {
-			return
-		}
-		if stem := b.vocabulary.stemOf(id, language, b.languages[language]); stem != 0 {
-			s.stemmed = append(s.stemmed, stemPosting{stem: stem, doc: p.doc, code: postings.PackCode(p.total-p.url, p.title, 0), form: id})
-		}
-	})
+// collectStems notes the stems of forms of one word, whose occurrences begin at
+// start.
+func (b *Buffer) collectStems(forms []formID, start uint32, rows []*row) {
+	for _, id := range forms {
+		end := b.flush.count[id]
+		forEachPosting(b.flush.occurrences[start:end], rows, func(p posting, _ []uint64) { b.addStem(id, p, rows) })
+		start = end
+	}
+}
+
+// addStem notes the stem of a form in a document. URLs are not stemmed: they are
+// names, not text of a language.
+func (b *Buffer) addStem(id formID, p posting, rows []*row) {
+	language := rows[p.doc].language
+	if language == noLanguage || p.total == p.url {
+		return
+	}
+	if stem := b.vocabulary.stemOf(id, language, b.languages[language]); stem != 0 {
+		s := &b.flush
+		s.stemmed = append(s.stemmed, stemPosting{stem: stem, doc: p.doc, code: postings.PackCode(p.total-p.url, p.title, 0), form: id})
+	}
 }
 
 // writeStems writes the list of every stem: its documents and frequencies, no

@@ -21,13 +21,13 @@ type form struct {
 }
 
 // vocabulary numbers forms. It lives longer than a buffer, so most words of a
-// text cost a lookup. Go's maps hash with a seed of their own, so nobody can
-// choose words that collide.
+// text cost a lookup. All tables hash with a random seed, so nobody can choose
+// words that collide.
 type vocabulary struct {
-	short map[[2]uint64]formID // ASCII words of up to 16 bytes in lower case
-	raw   map[string]formID    // other words as they are written
-	lower map[string]formID    // the same in lower case
-	forms []form               // by number; the first is unused
+	short shortWords        // ASCII words of up to 16 bytes in lower case
+	raw   map[string]formID // other words as they are written
+	lower map[string]formID // the same in lower case
+	forms []form            // by number; the first is unused
 
 	stemNumber map[string]uint32
 	stemTexts  []string
@@ -35,7 +35,7 @@ type vocabulary struct {
 
 func newVocabulary() *vocabulary {
 	return &vocabulary{
-		short: map[[2]uint64]formID{}, raw: map[string]formID{}, lower: map[string]formID{}, forms: make([]form, 1),
+		short: newShortWords(), raw: map[string]formID{}, lower: map[string]formID{}, forms: make([]form, 1),
 		stemNumber: map[string]uint32{},
 	}
 }
@@ -83,8 +83,8 @@ func (v *vocabulary) appendWords(row []formID, text string, limit int) []formID 
 			c = asciiLower[text[i]]
 		}
 		if c == 0 {
-			id, ok := v.short[key]
-			if !ok {
+			id := v.short.find(key)
+			if id == 0 {
 				id = v.addShort(key, text[start:i])
 			}
 			row = append(row, id)
@@ -113,7 +113,7 @@ func signLength(s string) int {
 func (v *vocabulary) addShort(key [2]uint64, word string) formID {
 	w := strings.ToLower(strings.Clone(word))
 	id := v.addForm(form{word: w, lower: w})
-	v.short[key] = id
+	v.short.add(key, id)
 	return id
 }
 

@@ -49,22 +49,26 @@ func AppendBlock(dst []byte, values []uint32) []byte {
 }
 
 // chooseWidth returns the width with the shortest code and how many values
-// exceed it.
+// exceed it. An exception takes a byte for its index and one for every seven bits
+// above the width, so its cost is a sum over the numbers of values longer than w,
+// w+7, w+14 and so on.
 func chooseWidth(values []uint32) (width, exceptions int) {
 	var lengths [33]int // values by their length in bits
+	all := uint32(0)
 	for _, v := range values {
 		lengths[bits.Len32(v)]++
+		all |= v
 	}
+	longest := bits.Len32(all)
 	groups := (len(values) + groupSize - 1) / groupSize
-	best := -1
-	for w := 32; w >= 0; w-- {
-		cost, above := groups*w, 0
-		for l := w + 1; l <= 32; l++ {
-			above += lengths[l]
-			cost += lengths[l] * (1 + (l-w+6)/7)
-		}
-		if best < 0 || cost < best {
-			best, width, exceptions = cost, w, above
+	width = longest
+	best := groups * longest
+	var longer [33 + 28]int // values longer than so many bits
+	for w := longest - 1; w >= 0; w-- {
+		longer[w] = longer[w+1] + lengths[w+1]
+		cost := groups*w + 2*longer[w] + longer[w+7] + longer[w+14] + longer[w+21] + longer[w+28]
+		if cost < best {
+			best, width, exceptions = cost, w, longer[w]
 		}
 	}
 	return width, exceptions

@@ -1,6 +1,7 @@
 package postings
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -254,5 +255,32 @@ func BenchmarkDecode(b *testing.B) {
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/BlockSize, "ns/value")
 		})
+	}
+}
+
+// The width is the one with the shortest code.
+func TestChooseWidth(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 3))
+	for range 500 {
+		values := make([]uint32, varintLimit+r.IntN(BlockSize-varintLimit+1))
+		for i := range values {
+			values[i] = r.Uint32() >> min(31, r.IntN(40))
+		}
+		best := -1
+		for w := range 33 {
+			size := (len(values) + groupSize - 1) / groupSize * w
+			for _, v := range values {
+				if high := uint64(v) >> w; high != 0 {
+					size += 1 + len(binary.AppendUvarint(nil, high))
+				}
+			}
+			if best < 0 || size < best {
+				best = size
+			}
+		}
+		if got := len(AppendBlock(nil, values)) - 2; got != best {
+			t.Fatalf("%d bytes for %v, the shortest code has %d", got, values, best)
+		}
 	}
 }
