@@ -182,22 +182,22 @@ func (p *Parts) Share(c *crawl.Config) {
 	if p.Shared == nil {
 		return
 	}
-	c.Places = places{p.Shared}
+	c.AddressSlots = addressSlots{p.Shared}
 	c.Spend = func(ctx context.Context, cost time.Duration) (time.Time, error) {
 		return p.Shared.Spend(ctx, "crawl", cost)
 	}
 }
 
-// places are those of all processes on a database.
-type places struct{ store *postgres.Store }
+// addressSlots are those of all processes on a database.
+type addressSlots struct{ store *postgres.Store }
 
-// Enter implements crawl.Places.
-func (p places) Enter(ctx context.Context, ip string, most int, ttl time.Duration) (leave func(context.Context), err error) {
-	place, ok, err := p.store.Enter(ctx, ip, most, ttl)
+// Acquire implements politeness.AddressSlots.
+func (a addressSlots) Acquire(ctx context.Context, ip string, limit int, ttl time.Duration) (release func(context.Context), err error) {
+	slot, ok, err := a.store.Enter(ctx, ip, limit, ttl)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return func(ctx context.Context) { _ = p.store.Leave(ctx, place) }, nil // it ends by itself
+	return func(ctx context.Context) { _ = a.store.Leave(ctx, slot) }, nil // it ends by itself
 }
 
 // adoptEvery is how often a node looks for what dead ones have left.

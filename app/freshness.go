@@ -8,7 +8,7 @@ import (
 
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -84,7 +84,7 @@ func robotsWaits(h *freshness.HostReport) (waits []console.RobotsWait) {
 		if h.RobotsWaits[rb.Scheme] == 0 || !rb.Failed() {
 			continue
 		}
-		w := console.RobotsWait{URL: rb.Scheme + "://" + h.Host.Name + "/robots.txt", Why: rb.Why, Pages: h.RobotsWaits[rb.Scheme], Since: rb.Since, Next: crawl.RobotsNext(rb)}
+		w := console.RobotsWait{URL: rb.Scheme + "://" + h.Host.Name + "/robots.txt", Why: rb.Why, Pages: h.RobotsWaits[rb.Scheme], Since: rb.Since, Next: politeness.RobotsNext(rb)}
 		if rb.Status != 0 {
 			w.Why = "status " + strconv.Itoa(rb.Status)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/console"
-	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/internal/ratelimit"
 	"github.com/freshet/freshet/signal"
@@ -128,11 +128,11 @@ func (k keyFiles) Key(ctx context.Context, address string) ([]byte, error) {
 	}
 	requests := &k.node.keyRequests
 	if !requests.begin(u.Host(), time.Now()) {
-		return nil, fmt.Errorf("%s: a key file of this host is being asked for, or was in vain within the last %v: %w", address, failedKeyRest, crawl.ErrHostRests)
+		return nil, fmt.Errorf("%s: a key file of this host is being asked for, or was in vain within the last %v: %w", address, failedKeyRest, politeness.ErrHostRests)
 	}
 	res, err := k.node.robot.FetchAuxiliary(ctx, u, "text/plain")
 	isKey := err == nil && res.Status == http.StatusOK && len(res.Body) <= 1024
-	requests.end(u.Host(), !isKey && ctx.Err() == nil && !errors.Is(err, crawl.ErrHostRests), time.Now())
+	requests.end(u.Host(), !isKey && ctx.Err() == nil && !errors.Is(err, politeness.ErrHostRests), time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/freshet/freshet/config"
-	"github.com/freshet/freshet/crawl"
+	"github.com/freshet/freshet/crawl/politeness"
 )
 
 // However many strangers name key files, their host is asked as politely as by the
@@ -57,7 +57,7 @@ func TestKeyFilesArePolite(t *testing.T) {
 			for i := range 200 {
 				wg.Go(func() {
 					_, err := (keyFiles{n}).Key(t.Context(), fmt.Sprintf("%s/k%d.txt?q=%d", site.URL, i, i))
-					if err != nil && tt.status == http.StatusOK && tt.rules == "" && !errors.Is(err, crawl.ErrHostRests) {
+					if err != nil && tt.status == http.StatusOK && tt.rules == "" && !errors.Is(err, politeness.ErrHostRests) {
 						t.Error(err)
 					}
 				})

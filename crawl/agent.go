@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness"
-	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -30,40 +30,38 @@ type agent struct {
 	id    int
 	lease *store.Lease
 
-	host   store.Host
-	pace   *pace // of the host; ownPace
-	rules  *robots.File
-	scheme string   // of rules
-	mirror string   // host whose copy this one is
-	void   []string // query parameters that change nothing on the host
-	// noRules says that robots.txt cannot be had: nothing may be fetched for now.
-	noRules   bool
-	private   bool      // the page under way may be at a private address
-	askRobots time.Time // when robots.txt is asked for again
-	hostGate  *hostGate // nil before the first request
-	places    *held     // at the host's servers
-	asked     bool      // the host was asked
-	batch     store.Batch
-	taken     time.Time                // when pages were taken last
-	last      time.Time                // of the last commit
-	answer    *fetch.Response          // room for the next one
-	plain     pendingVisit             // of pages that are not rendered
-	keys      []weburl.Key             // of the links in the batch
-	answered  freshness.PendingSignals // signals before the visit under way
-	known     []bool                   // room: which links of a page are known
+	host     store.Host
+	access   *politeness.Host // to host
+	mirror   string           // host whose copy this one is
+	void     []string         // query parameters that change nothing on the host
+	batch    store.Batch
+	taken    time.Time                // when pages were taken last
+	last     time.Time                // of the last commit
+	answer   *fetch.Response          // room for the next one
+	plain    pendingVisit             // of pages that are not rendered
+	keys     []weburl.Key             // of the links in the batch
+	answered freshness.PendingSignals // signals before the visit under way
+	known    []bool                   // room: which links of a page are known
 
 	toRender    []*renderPage // pages of the batch that are to go to the browser
 	rendersDone []*renderPage // ... that are back from it
 	gathers     []weburl.Key  // found without a browser since the last commit
 }
 
+// newAgent returns the agent of a host.
+func (r *Robot) newAgent(id int, lease *store.Lease) *agent {
+	a := &agent{robot: r, id: id, lease: lease, host: lease.Host}
+	a.access = r.requests.Own(&a.host)
+	return a
+}
+
 // work visits pages until the host has none that are due, its time is up, or
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
-	a.host, a.last = a.lease.Host, time.Now()
+	a.last = time.Now()
 	a.robot.knowSignals(&a.host)
 	a.knowVoidParameters(a.last)
-	if !a.robot.standingOf(&a.host).IsSource { // it may have become one since
+	if !a.robot.sources.standingOf(&a.host).IsSource { // it may have become one since
 		a.mirror = a.robot.traps.CopyOf(a.host.Name, a.last)
 	}
 	// The process before this one may have died after a request that it had not
@@ -90,9 +88,9 @@ func (a *agent) work(ctx context.Context) (err error) {
 			err = lost // what was under way failed by that
 		}
 		a.robot.leave(a.id) // what remains is writing: the next agent need not wait for it
-		a.places.release(quiet, a.serverRest())
+		a.access.ReleaseSlots(quiet)
 		ferr := a.finishWork(quiet, putOff)
-		a.closeGate()
+		a.access.Close()
 		if err == nil {
 			err = ferr
 		}
@@ -101,8 +99,8 @@ func (a *agent) work(ctx context.Context) (err error) {
 		a.host.Next = later(a.host.Next, a.last.Add(time.Second))
 		return nil
 	}
-	a.gate()
-	if a.places, putOff, err = a.enter(ctx, slice); err != nil || putOff > 0 {
+	// The slots last longer than the agent works: by a page that takes its time.
+	if putOff, err = a.access.AcquireSlots(ctx, slice+a.robot.config.Lease+5*time.Minute); err != nil || putOff > 0 {
 		return err
 	}
 	for ctx.Err() == nil && time.Now().Before(deadline) {
@@ -137,7 +135,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 // appetite is how many pages to take: few of a host that rests for so long after
 // each that the agent goes, since the others would be read for nothing.
 func (a *agent) appetite() int {
-	if a.host.Delay > patience {
+	if a.host.Delay > politeness.Patience {
 		return takeFew
 	}
 	return takePages
@@ -155,18 +153,6 @@ func (a *agent) finishWork(ctx context.Context, putOff time.Duration) error {
 	return a.end(ctx)
 }
 
-// serverRest is for how long the servers rest that the agent has asked under the name
-// of its host. A host that fails does not keep others of its domain waiting.
-func (a *agent) serverRest() time.Duration {
-	switch {
-	case !a.asked:
-		return 0
-	case a.host.Reason == store.ReasonOverloaded:
-		return max(a.host.Delay, time.Until(a.host.Next))
-	}
-	return a.host.Delay
-}
-
 // admit prepares the visit of one page when the time of its host has come. visit is
 // nil if the page is not to be fetched; more is false when the agent should let go of
 // the host.
@@ -180,19 +166,19 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 		a.exclude(p, store.ReasonMalformedURL, "malformed URL")
 		return nil, true, nil
 	}
-	yes, keep := r.takenBack(u)
+	yes, keep := r.sources.isRemoved(u)
 	if r.config.Sources != nil && (yes || p.State == store.Queued && r.InScope(u, p.Depth) != "") {
-		if err := r.newSources(ctx, a.taken); err != nil {
+		if err := r.sources.refresh(ctx, a.taken); err != nil {
 			return nil, false, err
 		}
-		yes, keep = r.takenBack(u)
+		yes, keep = r.sources.isRemoved(u)
 	}
 	if yes {
 		a.takeBack(p, keep)
 		return nil, true, nil
 	}
-	a.private = r.permitsPage(u)
-	if !a.rested(ctx) {
+	a.access.Private = r.sources.permitsPage(u)
+	if !a.access.WaitForSlot(ctx) {
 		return nil, false, nil
 	}
 	if p.State == store.Queued {
@@ -209,37 +195,37 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 	if a.isVoidVariant(p, u) {
 		return nil, true, nil
 	}
-	if ready, err := a.robotsFor(ctx, u); err != nil || !ready {
-		return nil, false, err
+	if !a.loadRules(ctx, u) {
+		return nil, false, nil
 	}
-	if a.noRules {
+	if unavailable, _ := a.access.RulesUnavailable(); unavailable {
 		a.withoutRobots(p)
 		return nil, true, nil
 	}
-	if !a.rules.Allowed(u.Target()) {
+	if !a.access.Allows(u) {
 		a.blockedByRobots(p)
 		return nil, true, nil
 	}
-	if !a.rested(ctx) { // robots.txt was a request
+	if !a.access.WaitForSlot(ctx) { // robots.txt was a request
 		return nil, false, nil
 	}
 	if r.traps.IsSoft404Suspect(a.host.Name) {
 		a.probeNotFound(ctx, u, time.Now())
-		if !a.rested(ctx) {
+		if !a.access.WaitForSlot(ctx) {
 			return nil, false, nil
 		}
 	}
-	if a.restForQuota(time.Now()) {
+	if r.restForQuota(&a.host, time.Now()) {
 		return nil, false, nil
 	}
 	if !r.reserve() {
 		return nil, false, nil
 	}
-	if !r.budget.wait(ctx) {
+	if !r.budget.Wait(ctx) {
 		r.unreserve()
 		return nil, false, nil
 	}
-	return &pageVisit{page: p, url: u, private: a.private}, true, nil
+	return &pageVisit{page: p, url: u, private: a.access.Private}, true, nil
 }
 
 // ripe reports whether it is time to commit; where others do, sooner.
@@ -251,24 +237,14 @@ func (a *agent) ripe() bool {
 	return a.robot.gather.inviting.Load() && (n >= commitPages/4 || since > commitTime/4)
 }
 
-// rested waits for the host's time if that comes in a moment; it reports false
-// if the agent should let go of the host instead.
-func (a *agent) rested(ctx context.Context) bool {
-	a.host.Next = later(a.host.Next, a.gate().restsUntil())
-	wait := time.Until(a.host.Next)
-	return wait <= 0 || wait <= patience && pause(ctx, wait)
-}
-
-// pause sleeps; it reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
+// loadRules makes the robots.txt of the URL's origin that in use, and queues the sitemaps
+// that it names. It reports false if the host must rest first.
+func (a *agent) loadRules(ctx context.Context, u weburl.URL) (ready bool) {
+	ready, sitemaps := a.access.LoadRules(ctx, u)
+	for _, to := range sitemaps {
+		a.found(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
 	}
+	return ready
 }
 
 // syncBodies makes the bodies that were archived durable.
@@ -376,7 +352,7 @@ func (a *agent) blockedByRobots(p *store.Page) {
 	a.robot.stats.skip(store.ReasonRobotsRefused)
 	before, now := *p, time.Now()
 	p.State, p.Reason, p.Error = store.Blocked, store.ReasonRobotsRefused, "robots.txt forbids it"
-	p.Slot, p.Digest = store.Slot{Due: now.Add(robotsAge)}, [16]byte{}
+	p.Slot, p.Digest = store.Slot{Due: now.Add(politeness.RobotsAge)}, [16]byte{}
 	a.record(&before, p, store.Visit{Changed: before.Held()}, now)
 }
 
@@ -393,9 +369,10 @@ func (a *agent) withoutRobots(p *store.Page) {
 	}
 	p.Reason, p.Error = store.ReasonRobotsUnavailable, "robots.txt unavailable"
 	p.Failures++
-	p.Slot = store.Slot{Due: a.askRobots}
-	if more := p.Failures - maxRetries; more > 0 {
-		p.Slot.Due = a.askRobots.Add(min(robotsRetry<<min(more, 7), robotsAge))
+	_, askRobots := a.access.RulesUnavailable()
+	p.Slot = store.Slot{Due: askRobots}
+	if more := p.Failures - politeness.MaxRetries; more > 0 {
+		p.Slot.Due = askRobots.Add(min(politeness.RobotsRetry<<min(more, 7), politeness.RobotsAge))
 	}
 	a.record(&before, p, store.Visit{}, time.Now())
 }

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/internal/rng"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -55,7 +55,7 @@ func TestLeaseNotRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 600 * time.Millisecond
-		a := agent{robot: New(Config{Store: &failing{renew: true}, Lease: ttl}), lease: &store.Lease{Until: time.Now().Add(ttl)}}
+		a := New(Config{Store: &failing{renew: true}, Lease: ttl}).newAgent(0, &store.Lease{Until: time.Now().Add(ttl)})
 		ctx, stop := a.hold(context.Background())
 		defer stop()
 		<-ctx.Done()
@@ -154,7 +154,7 @@ func TestHostGivenBackMeanwhile(t *testing.T) {
 	}})
 	r := newRig(t)
 	c := r.config
-	c.Delay, c.DelayGiven = 2*patience, true // the agent goes after each page
+	c.Delay, c.DelayGiven = 2*politeness.Patience, true // the agent goes after each page
 	u := mustParse(t, s.URL+"/")
 	c.Scopes.Add(Scope{Seed: u, Kind: "host"})
 	if _, err := r.store.Add(context.Background(), []store.Found{{URL: u}}); err != nil {
@@ -291,19 +291,6 @@ func TestRobotsRedirectsRest(t *testing.T) {
 	for i := 1; i < len(s.times); i++ {
 		if gap := s.times[i].Sub(s.times[i-1]); gap < 95*time.Millisecond {
 			t.Errorf("%s came %v after %s", s.log[i], gap, s.log[i-1])
-		}
-	}
-}
-
-// The cache of rules is bounded in bytes.
-func TestRobotsCacheBounded(t *testing.T) {
-	t.Parallel()
-	var c robotsCache
-	body := []byte(strings.Repeat("Disallow: /x\n", 30_000))
-	for i := range 200 {
-		c.get(strings.Repeat("h", i+1), &store.Robots{Status: 200, Body: body, Fetched: time.Unix(int64(i), 0)}, "bot")
-		if n := len(c.of) * len(body); n > cachedRobotsBytes {
-			t.Fatalf("%d bytes of robots.txt are kept", n)
 		}
 	}
 }

@@ -28,7 +28,8 @@ func (a *agent) leaveOut(err error) bool {
 			return false // nothing that could be wrong is left
 		}
 		a.host = store.Host{Name: h.Name, Next: h.Next, Delay: h.Delay, Fetched: h.Fetched, Pages: h.Pages, Kept: h.Kept, KeptSince: h.KeptSince, Reason: store.ReasonBadRecord, Error: host.Err.Error()}
-		a.batch.Host, a.rules = a.host, nil
+		a.batch.Host = a.host
+		a.access.ForgetRules()
 		a.robot.config.Log.Error("the host's record cannot be stored and begins again", "host", h.Name, "reason", store.ReasonBadRecord, "err", host.Err)
 	default:
 		return false

@@ -25,11 +25,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/freshet/freshet/crawl/trap"
-
-	"golang.org/x/sync/singleflight"
-
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/politeness"
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/fetch"
@@ -73,8 +71,8 @@ type Config struct {
 	DelayFactor  float64       // delay in response times; default 5
 	MaxDelay     time.Duration // of Crawl-delay and back-off; default 1 h
 
-	PerAddress int    // hosts of one public IP address worked at once; default 4
-	Places     Places // default: of this process
+	PerAddress   int                     // hosts of one public IP address worked at once; default 4
+	AddressSlots politeness.AddressSlots // default: of this process
 
 	// Noise is up to how many bits of its simhash a text may differ and count as
 	// unchanged, for sites whose pages carry changing ornaments; default 0, where
@@ -104,7 +102,7 @@ type Config struct {
 	BudgetBytes float64
 	// Spend, if not nil, takes from a budget that other processes take from, too;
 	// it goes on as fast as Budget and BudgetBytes say.
-	Spend Spend
+	Spend politeness.Spend
 
 	// OnPage is called for each fetched page, from many goroutines.
 	OnPage func(*Result)
@@ -140,22 +138,15 @@ type Result struct {
 
 // Robot crawls. Make one with New, start it with Run.
 type Robot struct {
-	config    Config
-	stats     counters
-	robots    robotsCache
-	asksRules singleflight.Group // for robots.txt of hosts that pages ask in the browser
-	budget    *bucket
-	traps     trap.Detector
-	variants  variantTable
-	signals   freshness.SignalLedger
-	gather    gather
-	gates     hostGates
-	servers   serverGates
-
-	scopesMu sync.RWMutex // guards config.Scopes and removed
-	removed  []removed
-	asking   sync.Mutex
-	asked    time.Time // when Config.Sources was called last; guarded by asking
+	config   Config
+	stats    counters
+	sources  sourceSet
+	budget   *politeness.Budget
+	requests *politeness.Client
+	traps    trap.Detector
+	variants variantTable
+	signals  freshness.SignalLedger
+	gather   gather
 
 	mu      sync.Mutex
 	limit   int
@@ -223,9 +214,6 @@ func New(c Config) *Robot {
 	if c.Plan == nil {
 		c.Plan = freshness.HalfChange{}
 	}
-	if c.Places == nil {
-		c.Places = &addresses{}
-	}
 	if c.Ordering == nil {
 		c.Ordering = BreadthFirst{}
 	}
@@ -236,14 +224,20 @@ func New(c Config) *Robot {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Traps = c.Traps.WithDefaults()
-	r := &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: newBucket(c.Budget, c.BudgetBytes, c.Spend)}
-	r.gates.connections = r.connectionsTo
+	r := &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
+	r.sources.config = &r.config
+	hosts, _ := c.Store.(store.HostReader)
+	r.requests = politeness.NewClient(politeness.Config{
+		Fetch: c.Fetch, Hosts: hosts, Sources: &r.sources, Observer: requestObserver{r},
+		Token:      c.Token,
+		Delays:     politeness.Delays{Delay: c.Delay, DelayPopular: c.DelayPopular, DelayFactor: c.DelayFactor, MaxDelay: c.MaxDelay},
+		Budget:     r.budget,
+		PerAddress: c.PerAddress, AddressSlots: c.AddressSlots,
+	})
 	return r
 }
 
 const (
-	// patience is how long an agent waits for its host's time before it lets go.
-	patience = 300 * time.Millisecond
 	// maxWriting is how many agents may write while the next ones work.
 	maxWriting = 256
 	// maxResting is how many agents that only wait for another host do not count
@@ -263,8 +257,8 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.started = time.Now()
 	r.mu.Unlock()
 	r.stats.begin(r.started)
-	r.servers.open()
-	defer r.servers.close()
+	r.requests.Open(r.started)
+	defer r.requests.Close()
 	if err := r.renders.open(ctx, &r.config); err != nil {
 		return fmt.Errorf("crawl: %w", err)
 	}
@@ -346,7 +340,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 	id := r.register(lease)
 	agents.Go(func() {
 		defer r.gone()
-		a := agent{robot: r, id: id, lease: lease}
+		a := r.newAgent(id, lease)
 		switch err := a.work(ctx); {
 		case err == nil:
 		case errors.Is(err, store.ErrLease), ctx.Err() != nil && errors.Is(err, ctx.Err()):
@@ -394,7 +388,7 @@ func (r *Robot) finished(ctx context.Context, next time.Time) (bool, error) {
 		}
 		// Failed pages are tried again after some seconds; what is due later than
 		// that was visited by this run.
-		done = st.Leases == 0 && st.New == 0 && st.Due == 0 && time.Until(next) > retryDelay(maxRetries)
+		done = st.Leases == 0 && st.New == 0 && st.Due == 0 && time.Until(next) > politeness.RetryDelay(politeness.MaxRetries)
 	}
 	if done {
 		r.mu.Lock()
@@ -532,6 +526,31 @@ func (r *Robot) Drain() { r.set(&r.drain, true) }
 func (r *Robot) set(flag *bool, v bool) {
 	r.mu.Lock()
 	*flag = v
+	r.mu.Unlock()
+	r.Wake()
+}
+
+// FetchAuxiliary fetches something that is no page of the robot's queue (the key file of a
+// signal) as politely as pages. It fails with politeness.ErrHostRests if the host would have
+// to be waited for too long.
+func (r *Robot) FetchAuxiliary(ctx context.Context, u weburl.URL, accept string) (*fetch.Response, error) {
+	return r.requests.Get(ctx, u, accept)
+}
+
+// requestObserver counts requests that are no pages.
+type requestObserver struct{ robot *Robot }
+
+// RequestFailed implements politeness.Observer.
+func (o requestObserver) RequestFailed(url string, err error) { o.robot.stats.unanswered(url, err) }
+
+// BytesReceived implements politeness.Observer.
+func (o requestObserver) BytesReceived(n int64) { o.robot.stats.bytes.Add(n) }
+
+// AgentsWaiting implements politeness.Observer.
+func (o requestObserver) AgentsWaiting(change int) {
+	r := o.robot
+	r.mu.Lock()
+	r.resting += change
 	r.mu.Unlock()
 	r.Wake()
 }

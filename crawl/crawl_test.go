@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -312,10 +313,10 @@ func TestAnswers(t *testing.T) {
 	if p := r.page(t, s.URL+"/moved"); p.Location != s.URL+"/deep" {
 		t.Errorf("moved to %s", p.Location)
 	}
-	if busy.Load() != 2 || broken.Load() != maxRetries {
+	if busy.Load() != 2 || broken.Load() != politeness.MaxRetries {
 		t.Errorf("busy was asked %d times, broken %d times", busy.Load(), broken.Load())
 	}
-	if st := robot.Status(); st.Errors["status-503"] != 1 || st.Errors["status-5xx"] != maxRetries {
+	if st := robot.Status(); st.Errors["status-503"] != 1 || st.Errors["status-5xx"] != politeness.MaxRetries {
 		t.Errorf("errors %v", st.Errors)
 	}
 }
@@ -381,29 +382,6 @@ func TestCrawlDelay(t *testing.T) {
 	for i := 1; i < len(s.times); i++ {
 		if d := s.times[i].Sub(s.times[i-1]); d < 190*time.Millisecond {
 			t.Errorf("%s asked for %v after %s", s.log[i], d, s.log[i-1])
-		}
-	}
-}
-
-// The floor falls from Delay to DelayPopular between 100 and 10,000 pages.
-func TestDelayFloor(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		popular time.Duration
-		pages   int64
-		want    time.Duration
-	}{
-		{250 * time.Millisecond, 0, time.Second},
-		{250 * time.Millisecond, 100, time.Second},
-		{250 * time.Millisecond, 1000, 500 * time.Millisecond},
-		{250 * time.Millisecond, 10_000, 250 * time.Millisecond},
-		{250 * time.Millisecond, 1e9, 250 * time.Millisecond},
-		{0, 1e9, time.Second},
-		{2 * time.Second, 1e9, time.Second},
-	} {
-		c := Config{Delay: time.Second, DelayPopular: tt.popular}
-		if got := c.floor(tt.pages).Round(time.Microsecond); got != tt.want {
-			t.Errorf("%d pages, popular hosts %v: %v, want %v", tt.pages, tt.popular, got, tt.want)
 		}
 	}
 }
@@ -605,12 +583,5 @@ func wrap(next http.Handler, special map[string]http.HandlerFunc) http.Handler {
 	})
 }
 
-func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for v, want := range map[string]time.Duration{"5": 5 * time.Second, " 7 ": 7 * time.Second, "Thu, 01 Jan 2026 00:01:00 GMT": time.Minute, "soon": 0, "-3": 0, "": 0, "99999999999999999999": 365 * 24 * time.Hour, "-99999999999999999999": 0} {
-		if got := retryAfter(v, now); got != want {
-			t.Errorf("%q: %v, want %v", v, got, want)
-		}
-	}
-}
+// testAgent returns an agent of a host that no store knows.
+func testAgent(r *Robot, h store.Host) *agent { return r.newAgent(0, &store.Lease{Host: h}) }

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -71,7 +72,7 @@ func (a *agent) heads(p *store.Page, asked fetch.Request) bool {
 	}
 	b := p.History.Belief(a.prior(p))
 	fresh := b.Fresh(max(0, time.Since(p.History.Last).Seconds()))
-	return fresh > .5 && fresh*float64(p.Bytes) > headerBytes
+	return fresh > .5 && fresh*float64(p.Bytes) > politeness.HeaderBytes
 }
 
 // request asks for a page: conditionally, and where the host ignores conditions by a
@@ -79,38 +80,38 @@ func (a *agent) heads(p *store.Page, asked fetch.Request) bool {
 func (a *agent) request(ctx context.Context, p *store.Page, u weburl.URL, req fetch.Request) (*fetch.Response, error) {
 	r := a.robot
 	if !a.heads(p, req) {
-		return a.ask(ctx, req)
+		return a.access.Get(ctx, req)
 	}
 	ask := req
 	ask.Head, ask.Room = true, nil
-	res, err := a.ask(ctx, ask)
+	res, err := a.access.Get(ctx, ask)
 	now := time.Now()
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.Is(err, errGaveUp):
+	case errors.Is(err, politeness.ErrNotSent):
 		return nil, err
 	case err != nil: // that it was the HEAD's fault, the GET will tell
 		a.host.Ignored = headless
-		a.rest(now.Add(a.host.Delay))
+		a.access.Rest(now.Add(a.host.Delay))
 	case res.Status == http.StatusOK && validated(req, res), res.Status == http.StatusNotModified:
 		res.Status = http.StatusNotModified
 		return res, nil
-	case refuses(res.Status):
+	case politeness.IsOverloaded(res.Status):
 		return res, nil
 	default:
 		if res.Status == http.StatusMethodNotAllowed || res.Status == http.StatusNotImplemented {
 			a.host.Ignored = headless
 		}
-		a.polite(u, res, now)
+		a.access.Answered(res, now)
 		r.stats.answer(res, now)
-		r.budget.spent(headerBytes)
+		r.budget.AddBytes(politeness.HeaderBytes)
 	}
-	if wait := time.Until(a.host.Next); wait > 0 && !pause(ctx, wait) {
+	if wait := time.Until(a.host.Next); wait > 0 && !politeness.Pause(ctx, wait) {
 		return nil, ctx.Err()
 	}
-	if !r.budget.wait(ctx) {
-		return nil, errBudget
+	if !r.budget.Wait(ctx) {
+		return nil, politeness.ErrNoBudget
 	}
-	return a.ask(ctx, req)
+	return a.access.Get(ctx, req)
 }

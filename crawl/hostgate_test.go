@@ -16,6 +16,7 @@ import (
 
 	"github.com/miekg/dns"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/internal/testport"
 	"github.com/freshet/freshet/store"
@@ -224,7 +225,7 @@ func TestFetchAuxiliary(t *testing.T) {
 			switch {
 			case err == nil:
 				good++
-			case errors.Is(err, ErrHostRests):
+			case errors.Is(err, politeness.ErrHostRests):
 				refused++
 			default:
 				t.Error(err)
@@ -233,7 +234,7 @@ func TestFetchAuxiliary(t *testing.T) {
 	}
 	wg.Wait()
 	s.gaps(t, 1, time.Second)
-	if good == 0 || good > maxAuxiliary || refused != 20-good || s.count("/key.txt") != good || s.count("/admin/search?q=1") != 0 {
+	if good == 0 || good > 2 || refused != 20-good || s.count("/key.txt") != good || s.count("/admin/search?q=1") != 0 {
 		t.Errorf("%d fetched, %d refused, asked for %v", good, refused, s.log)
 	}
 }
@@ -263,35 +264,9 @@ func TestAuxiliaryAfterClockAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = New(c).FetchAuxiliary(t.Context(), mustParse(t, s.URL+"/key.txt"), "text/plain")
-		if errors.Is(err, ErrHostRests) != tt.waits || err != nil && !tt.waits {
+		if errors.Is(err, politeness.ErrHostRests) != tt.waits || err != nil && !tt.waits {
 			t.Errorf("next time %v ahead: got %v", tt.ahead, err)
 		}
-	}
-}
-
-// Gates of hosts that nobody needs are dropped, those that an auxiliary request went
-// through when their hosts have rested for long.
-func TestHostGatesAreDropped(t *testing.T) {
-	t.Parallel()
-	var h hostGates
-	now := time.Now()
-	for i := range 3 * minGates {
-		host := fmt.Sprint(i)
-		g := h.acquire(host)
-		g.auxiliary = i%2 == 0
-		g.rest(now.Add(-2 * gateKept))
-		h.release(host, g)
-	}
-	if n := len(h.gates); n > minGates {
-		t.Errorf("%d gates are kept, want at most %d", n, minGates)
-	}
-	g := h.acquire("rests")
-	g.auxiliary = true
-	g.rest(now.Add(time.Hour))
-	h.release("rests", g)
-	h.sweep(now)
-	if again := h.acquire("rests"); again != g {
-		t.Error("the gate of a host that rests was dropped")
 	}
 }
 
@@ -430,69 +405,6 @@ func TestServersAreAskedAsOneHost(t *testing.T) {
 	}
 }
 
-// Places are needed by hosts to which the robot was led, at all their addresses.
-func TestServerPlaces(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.resolving(t, "127.0.0.7")
-	for _, tt := range []struct {
-		host  string
-		delay time.Duration
-		isNew bool
-		want  string
-	}{
-		{"www.source.test", time.Second, false, ""},
-		{"other.source.test", time.Second, false, "127.0.0.7 source.test, 127.0.0.7"},
-		{"www.source.test:8080", time.Second, false, "127.0.0.7 source.test, 127.0.0.7"},
-		{"new.source.test", time.Second, true, "127.0.0.7 source.test, new source.test, 127.0.0.7"},
-		{"a.elsewhere.test", time.Second, false, "127.0.0.7 elsewhere.test, 127.0.0.7"},
-		{"10.0.0.1:81", time.Second, false, "10.0.0.1 10.0.0.1, 10.0.0.1"},
-		{"8.8.8.8:81", time.Second, false, "8.8.8.8 8.8.8.8, 8.8.8.8"},
-		{"localhost", time.Second, true, ""},
-		{"missing.example", time.Second, false, ""},
-	} {
-		c := r.config
-		c.Delay = tt.delay
-		c.Scopes.Add(scopeFor(t, "http://www.source.test/", "domain", false))
-		var keys []string
-		for _, p := range New(c).serverPlaces(t.Context(), tt.host, tt.isNew, 0) {
-			keys = append(keys, p.key)
-		}
-		if got := strings.Join(keys, ", "); got != tt.want {
-			t.Errorf("%s: got %q, want %q", tt.host, got, tt.want)
-		}
-	}
-}
-
-// Hosts that find no place come again the later the more of them wait, so that all
-// together come once in a gap; who has come counts no more.
-func TestPutOff(t *testing.T) {
-	t.Parallel()
-	var s serverGates
-	now := time.Now()
-	for i := range 1000 {
-		want := max(minPutOff, time.Duration(i+1)*100*time.Millisecond)
-		if got := s.putOff("place", fmt.Sprint(i), 100*time.Millisecond, now); got != want {
-			t.Fatalf("host %d is put off for %v, want %v", i, got, want)
-		}
-	}
-	if got := s.putOff("other", "1", time.Minute, now); got != time.Minute {
-		t.Errorf("another place: %v", got)
-	}
-	for i := range 1000 {
-		s.came("place", fmt.Sprint(i))
-	}
-	if got := s.putOff("place", "1", 0, now); got != minPutOff || len(s.waiting["place"]) != 1 {
-		t.Errorf("after all have come: %v, %d wait", got, len(s.waiting["place"]))
-	}
-	for i := range 100_000 { // hosts that never come again
-		s.putOff("gone", fmt.Sprint(i), 0, now.Add(time.Duration(i)*time.Second))
-	}
-	if n := len(s.waiting["gone"]); n > 5000 {
-		t.Errorf("%d hosts that never came again are kept", n)
-	}
-}
-
 // Links to the ports of other services are not followed, unless a source names them.
 func TestBlockedPorts(t *testing.T) {
 	t.Parallel()
@@ -510,7 +422,7 @@ func TestBlockedPorts(t *testing.T) {
 		}
 	}
 	r := New(newRig(t).config)
-	_, err := r.fetchAuxiliary(t.Context(), fetch.Request{URL: mustParse(t, "http://127.0.0.1:25/")}, nil)
+	_, err := testAgent(r, store.Host{Name: "a.example"}).access.GetAuxiliary(t.Context(), fetch.Request{URL: mustParse(t, "http://127.0.0.1:25/")})
 	if !errors.Is(err, errBlockedPort) {
 		t.Errorf("auxiliary request: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -128,7 +129,7 @@ func TestHostileSite(t *testing.T) {
 	if p := r.page(t, s.URL+"/endless"); p.Bytes != 4<<20 {
 		t.Errorf("/endless: %d bytes kept", p.Bytes)
 	}
-	for path, most := range map[string]int{"/self": 1, "/ping": 1, "/pong": 1, "/good": 1, "/bomb": maxRetries, "/from-image": 0, "/chain?n=50": 0} {
+	for path, most := range map[string]int{"/self": 1, "/ping": 1, "/pong": 1, "/good": 1, "/bomb": politeness.MaxRetries, "/from-image": 0, "/chain?n=50": 0} {
 		if n := s.count(path); n > most {
 			t.Errorf("%s was asked for %d times, at most %d", path, n, most)
 		}
@@ -195,8 +196,8 @@ func TestSlowSite(t *testing.T) {
 		if p := r.page(t, s.URL+path); p.State != store.Failed {
 			t.Errorf("%s is %s (%s), want %s", path, p.State, p.Error, store.Failed)
 		}
-		if n := s.count(path); n > maxRetries {
-			t.Errorf("%s was asked for %d times, at most %d", path, n, maxRetries)
+		if n := s.count(path); n > politeness.MaxRetries {
+			t.Errorf("%s was asked for %d times, at most %d", path, n, politeness.MaxRetries)
 		}
 	}
 	if tr := trapOf(robot, "slow drip"); tr.Count == 0 || tr.Example != s.URL+"/drip" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/store"
 )
 
@@ -23,7 +24,7 @@ func (a *agent) hold(ctx context.Context) (context.Context, func()) {
 		until := lease.Until
 		for {
 			end := until.Add(-ttl / 6)
-			if !pause(ctx, min(ttl/3, max(time.Until(end), time.Millisecond))) {
+			if !politeness.Pause(ctx, min(ttl/3, max(time.Until(end), time.Millisecond))) {
 				return
 			}
 			try, stop := context.WithDeadline(ctx, end)

@@ -2,9 +2,12 @@ package crawl
 
 import (
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
 
+	"github.com/freshet/freshet/crawl/politeness"
+	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/weburl"
 )
 
@@ -33,20 +36,8 @@ func (s *Scopes) permits(u weburl.URL, covers func(*Scope) bool) bool {
 		})
 }
 
-// permitsPage is Scopes.PermitsPage beside AddScope and RemoveScope.
-func (r *Robot) permitsPage(u weburl.URL) bool {
-	r.scopesMu.RLock()
-	defer r.scopesMu.RUnlock()
-	return r.config.Scopes.PermitsPage(u)
-}
-
-// PermitsURL reports whether a source permits private addresses of a URL's host. It is
-// Scopes.PermitsHost beside AddScope and RemoveScope.
-func (r *Robot) PermitsURL(u weburl.URL) bool {
-	r.scopesMu.RLock()
-	defer r.scopesMu.RUnlock()
-	return r.config.Scopes.PermitsHost(u)
-}
+// PermitsURL reports whether a source permits private addresses of a URL's host.
+func (r *Robot) PermitsURL(u weburl.URL) bool { return r.sources.PermitsHost(u) }
 
 // PermitsHost reports whether a source permits private addresses of a host and port.
 // It is what fetch.Config.Permit asks for.
@@ -67,9 +58,12 @@ func (s *Scopes) NamesHost(u weburl.URL) bool {
 	return len(s.host[u.Host()]) > 0 || s.domain != nil && slices.ContainsFunc(s.domain[u.Domain()], names) || slices.ContainsFunc(s.others, names)
 }
 
-// isSourceHost is Scopes.NamesHost beside AddScope and RemoveScope.
-func (r *Robot) isSourceHost(u weburl.URL) bool {
-	r.scopesMu.RLock()
-	defer r.scopesMu.RUnlock()
-	return r.config.Scopes.NamesHost(u)
+// PublicName reports whether a host name may be a public server: not an address
+// of a private network and not a loopback name.
+func PublicName(host string) bool {
+	if politeness.IsLoopback(host) {
+		return false
+	}
+	a, err := netip.ParseAddr(host)
+	return err != nil || fetch.Public(a)
 }

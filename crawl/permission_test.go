@@ -62,11 +62,11 @@ func TestPermissionByScope(t *testing.T) {
 		if port == "" {
 			port = map[string]string{"http": "80", "https": "443"}[u.Scheme()]
 		}
-		if page, host, dial := r.permitsPage(u), r.PermitsURL(u), r.PermitsHost(u.Hostname(), port); page != tt.page || host != tt.host || dial != tt.host {
+		if page, host, dial := r.sources.permitsPage(u), r.PermitsURL(u), r.PermitsHost(u.Hostname(), port); page != tt.page || host != tt.host || dial != tt.host {
 			t.Errorf("%s, scope %s of %s: page %v, host %v, dialled %v, want %v, %v, %v", tt.url, tt.scope.Kind, tt.scope.Seed, page, host, dial, tt.page, tt.host, tt.host)
 		}
 		r.RemoveScope(tt.scope, false)
-		if r.permitsPage(u) || r.PermitsURL(u) {
+		if r.sources.permitsPage(u) || r.PermitsURL(u) {
 			t.Errorf("%s: permitted after its source was removed", tt.url)
 		}
 	}
@@ -159,9 +159,10 @@ func TestPrivateScripts(t *testing.T) {
 		if tt.covered {
 			r.AddScope(scopeFor(t, script.URL+"/", "host", true))
 		}
-		a := &agent{robot: r, private: tt.page, host: store.Host{Name: "site.example"}}
+		a := testAgent(r, store.Host{Name: "site.example"})
+		a.access.Private = tt.page
 		script.forget()
-		_, err := a.get(t.Context(), mustParse(t, script.URL+"/app.js"))
+		_, err := a.access.GetScript(t.Context(), mustParse(t, script.URL+"/app.js"))
 		if got := err == nil; got != tt.want || got != (script.count("/app.js") == 1) {
 			t.Errorf("page permitted %v, script's host %v: got %v (%v), want %v", tt.page, tt.covered, got, err, tt.want)
 		}
@@ -183,8 +184,9 @@ func TestPermissionWhileRunning(t *testing.T) {
 	sc := scopeFor(t, s.URL+"/", "host", true)
 	for i, step := range []func(){func() {}, func() { r.AddScope(sc) }, func() { r.RemoveScope(sc, true) }, func() { r.AddScope(sc) }} {
 		step()
-		a := &agent{robot: r, host: store.Host{Name: u.Host()}, private: r.permitsPage(u)}
-		if _, err := a.beside(t.Context(), fetch.Request{URL: u}); (err == nil) != (i%2 == 1) {
+		a := testAgent(r, store.Host{Name: u.Host()})
+		a.access.Private = r.sources.permitsPage(u)
+		if _, err := a.access.GetAuxiliary(t.Context(), fetch.Request{URL: u}); (err == nil) != (i%2 == 1) {
 			t.Errorf("step %d: %v", i, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -30,7 +31,7 @@ type pageVisit struct {
 // alone, in the order of the answers. It returns when no request is under way. more is
 // false when the agent should let go of the host.
 func (a *agent) visitPages(ctx context.Context, pages []store.Page, deadline time.Time) (more bool, err error) {
-	answers := make(chan *pageVisit, a.ownPace().connections)
+	answers := make(chan *pageVisit, a.access.Pace().Connections)
 	underWay := 0
 	more = true
 	for i := 0; more && i < len(pages); i++ {
@@ -46,7 +47,7 @@ func (a *agent) visitPages(ctx context.Context, pages []store.Page, deadline tim
 			more, err = a.finishVisit(ctx, v)
 			continue
 		}
-		if underWay++; underWay == a.ownPace().connections {
+		if underWay++; underWay == a.access.Pace().Connections {
 			underWay--
 			more, err = a.finishVisit(ctx, <-answers)
 		}
@@ -60,11 +61,10 @@ func (a *agent) visitPages(ctx context.Context, pages []store.Page, deadline tim
 
 // finishVisit visits a page whose request was admitted, and commits when it is time.
 func (a *agent) finishVisit(ctx context.Context, v *pageVisit) (more bool, err error) {
-	a.private = v.private
+	a.access.Private = v.private
 	a.visit(ctx, v)
 	a.noteOutcome(v.page, v.url, time.Now())
-	a.host.Next = later(a.host.Next, a.gate().restsUntil()) // by the answer to another request
-	if time.Until(a.host.Next) > patience {                 // the end of the work commits
+	if a.access.UpdateNext() > politeness.Patience { // perhaps by another answer; the end of the work commits
 		return false, nil
 	}
 	if a.ripe() {
@@ -76,32 +76,22 @@ func (a *agent) finishVisit(ctx context.Context, v *pageVisit) (more bool, err e
 // fetchAhead sends the request of a page and reports whether it did: only to a host
 // with several connections that has no delay. The visit is sent to answers.
 func (a *agent) fetchAhead(ctx context.Context, v *pageVisit, answers chan<- *pageVisit) bool {
-	if a.ownPace().connections < 2 || a.host.Delay > 0 || a.host.Failures > 0 {
+	if !a.access.MayGetAhead() {
 		return false
 	}
 	v.request = a.requestOf(v)
 	if a.heads(v.page, v.request) { // two requests, the second by the answer to the first
 		return false
 	}
-	v.started, a.asked, a.answer = true, true, nil // its room is the request's now
+	v.started, a.answer = true, nil // its room is the request's now
 	a.robot.signals.BeginVisit(v.url.Key())
-	g := a.gate()
+	get := a.access.GetAhead()
 	go func() {
-		v.answer, v.err = a.robot.getThrough(ctx, g, v.request)
+		v.answer, v.err = get(ctx, v.request)
 		v.at = time.Now()
 		answers <- v // has room
 	}()
 	return true
-}
-
-// getThrough sends a request when the gate of its host lets it pass, and gives up if
-// the host rests.
-func (r *Robot) getThrough(ctx context.Context, g *hostGate, req fetch.Request) (*fetch.Response, error) {
-	if err := g.pass(ctx, 0); err != nil {
-		return nil, err
-	}
-	defer g.leave()
-	return r.config.Fetch.Get(ctx, req)
 }
 
 // requestOf returns the request of a page.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness/change"
@@ -29,11 +30,11 @@ func TestBeside(t *testing.T) {
 		do       func(ctx context.Context, t *testing.T, a *agent, base string) error
 	}{
 		{"robots.txt", 2, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			_, err := a.robotsFor(ctx, mustParse(t, base+"/"))
-			return err
+			a.loadRules(ctx, mustParse(t, base+"/"))
+			return nil
 		}},
 		{"script", 1, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			_, _ = a.get(ctx, mustParse(t, base+"/app.js"))
+			_, _ = a.access.GetScript(ctx, mustParse(t, base+"/app.js"))
 			return nil
 		}},
 		{"page that cannot exist", 1, func(ctx context.Context, t *testing.T, a *agent, base string) error {
@@ -42,7 +43,7 @@ func TestBeside(t *testing.T) {
 		}},
 		{"HEAD", 2, func(ctx context.Context, t *testing.T, a *agent, base string) error {
 			_, _ = a.request(ctx, &known, mustParse(t, base+"/page"), fetch.Request{URL: mustParse(t, base+"/page"), ETag: `"1"`})
-			a.robot.budget.wait(ctx) // as before each page
+			a.robot.budget.Wait(ctx) // as before each page
 			a.host.Next = time.Now().Add(delay)
 			return nil
 		}},
@@ -72,9 +73,9 @@ func TestBeside(t *testing.T) {
 					return time.Now(), nil
 				}
 				u := mustParse(t, s.URL)
-				a := &agent{robot: New(c), host: store.Host{Name: u.Host(), Delay: delay, Ignored: ignoredMost, Fetched: 1}}
+				a := testAgent(New(c), store.Host{Name: u.Host(), Delay: delay, Ignored: ignoredMost, Fetched: 1})
 				if tt.name != "robots.txt" {
-					a.use(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
+					a.access.UseRobots(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
 				}
 				if err := tt.do(context.Background(), t, a, s.URL); err != nil {
 					t.Fatal(err)
@@ -101,8 +102,7 @@ func TestBeside(t *testing.T) {
 // whichever page it was asked for, until it answers otherwise.
 func TestOverload(t *testing.T) {
 	t.Parallel()
-	a := &agent{robot: New(Config{Delay: time.Second, MaxDelay: 20 * time.Second}), host: store.Host{Name: "h.example"}}
-	u := mustParse(t, "http://h.example/")
+	a := testAgent(New(Config{Delay: time.Second, MaxDelay: 20 * time.Second}), store.Host{Name: "h.example"})
 	for i, step := range []struct {
 		status int
 		after  string // Retry-After
@@ -119,7 +119,7 @@ func TestOverload(t *testing.T) {
 	} {
 		now := time.Now()
 		res := &fetch.Response{Status: step.status, Header: http.Header{"Retry-After": {step.after}}}
-		if a.polite(u, res, now); refuses(step.status) {
+		if a.access.Answered(res, now); politeness.IsOverloaded(step.status) {
 			a.overloaded(&store.Page{Status: step.status}, res, now)
 		}
 		if rest := a.host.Next.Sub(now); rest != step.want {
@@ -268,8 +268,8 @@ func TestSoftRevisited(t *testing.T) {
 		before store.Page
 		asked  bool
 	}{"revisits": {store.Page{Digest: page.Digest}, false}, "others": {store.Page{}, true}} {
-		a := &agent{robot: New(newRig(t).config), host: store.Host{Name: u.Host()}}
-		a.use(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
+		a := testAgent(New(newRig(t).config), store.Host{Name: u.Host()})
+		a.access.UseRobots(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
 		for range 6 {
 			a.isSoft404(context.Background(), u, &tt.before, page, time.Now())
 		}

@@ -11,8 +11,7 @@ import (
 const quotaPeriod = 24 * time.Hour
 
 // countKept counts a body that is archived of the host.
-func (a *agent) countKept(n int64, now time.Time) {
-	h := &a.host
+func countKept(h *store.Host, n int64, now time.Time) {
 	if age := now.Sub(h.KeptSince); age >= quotaPeriod || age < 0 {
 		h.Kept, h.KeptSince = 0, now
 	}
@@ -21,13 +20,13 @@ func (a *agent) countKept(n int64, now time.Time) {
 
 // restForQuota lets a host rest that has used up its bytes of the day, and reports whether
 // it does: one host must not fill the disk that all others need.
-func (a *agent) restForQuota(now time.Time) bool {
-	h, limit := &a.host, a.robot.config.HostBytesDay
+func (r *Robot) restForQuota(h *store.Host, now time.Time) bool {
+	limit := r.config.HostBytesDay
 	if age := now.Sub(h.KeptSince); limit <= 0 || h.Kept < limit || age >= quotaPeriod || age < 0 {
 		return false
 	}
 	h.Next = later(h.Next, h.KeptSince.Add(quotaPeriod))
 	h.Reason, h.Error = store.ReasonStorageQuota, fmt.Sprintf("%d bytes were kept of it since %s, crawl.host_bytes_day is %d", h.Kept, h.KeptSince.UTC().Format(time.RFC3339), limit)
-	a.robot.stats.skip(store.ReasonStorageQuota)
+	r.stats.skip(store.ReasonStorageQuota)
 	return true
 }

@@ -73,12 +73,12 @@ func TestHostBytesDay(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	a := agent{robot: robot, host: store.Host{Name: "h", Kept: 1 << 40, KeptSince: time.Now().Add(-25 * time.Hour)}}
-	if a.restForQuota(time.Now()) {
+	h := store.Host{Name: "h", Kept: 1 << 40, KeptSince: time.Now().Add(-25 * time.Hour)}
+	if robot.restForQuota(&h, time.Now()) {
 		t.Error("the host rests though its day is over")
 	}
-	if a.countKept(7, time.Now()); a.host.Kept != 7 {
-		t.Errorf("%d bytes on a new day, want 7", a.host.Kept)
+	if countKept(&h, 7, time.Now()); h.Kept != 7 {
+		t.Errorf("%d bytes on a new day, want 7", h.Kept)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestHostBytesDay(t *testing.T) {
 func TestSitemapSpeaksFor(t *testing.T) {
 	t.Parallel()
 	r := New(Config{Canon: weburl.DefaultCanon})
-	a := agent{robot: r, host: store.Host{Name: "maps.example"}}
+	a := testAgent(r, store.Host{Name: "maps.example"})
 	sitemap := mustParse(t, "https://maps.example/s.xml?x=1")
 	for i, tt := range []struct {
 		page, robots string
@@ -101,7 +101,7 @@ func TestSitemapSpeaksFor(t *testing.T) {
 	} {
 		page := mustParse(t, tt.page)
 		if tt.robots != "" {
-			r.robots.get(page.Origin(), &store.Robots{Scheme: page.Scheme(), Status: 200, Body: []byte(tt.robots), Fetched: time.Unix(int64(i), 0)}, "freshet")
+			a.access.UseRobots(page, &store.Robots{Scheme: page.Scheme(), Status: 200, Body: []byte(tt.robots), Fetched: time.Unix(int64(i), 0)})
 		}
 		if got := a.speaksFor(sitemap, page); got != tt.want {
 			t.Errorf("%s counts for %s: %v, want %v", sitemap, page, got, tt.want)

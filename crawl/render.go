@@ -3,14 +3,13 @@ package crawl
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness"
-	"github.com/freshet/freshet/robots"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -98,9 +97,6 @@ type pendingVisit struct {
 	first    bool       // before others of its host
 }
 
-// longPause is how long a script is waited for because its host rests.
-const longPause = 30 * time.Second
-
 // extractPage reads a page and decides whether a browser is to see it, too.
 func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) {
 	r := a.robot
@@ -117,7 +113,7 @@ func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) 
 		p.Why = voidWhy(name)
 		return false
 	}
-	b.Get = a.get
+	b.Get = a.access.GetScript
 	d := r.config.Render.Wants(ctx, &b.Fetched)
 	p.Why = d.Why
 	if !d.Render && !d.Wait {
@@ -127,7 +123,7 @@ func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) 
 		p.Why += "; too many pages of its host wait for the browser"
 		return false
 	}
-	b.Get, b.Allowed, b.waits = nil, a.admits(), true
+	b.Get, b.Allowed, b.waits = nil, a.access.SubresourceFilter(), true
 	return true
 }
 
@@ -160,56 +156,11 @@ func (a *agent) awaitRender(b *pendingVisit) {
 	a.toRender = append(a.toRender, &renderPage{url: b.url, visit: b})
 }
 
-// get fetches for the renderer. A script of the host counts as a visit of it.
-func (a *agent) get(ctx context.Context, u weburl.URL) (*fetch.Response, error) {
-	if !a.permits(u) {
-		return nil, errors.New("robots.txt forbids it")
-	}
-	if wait := time.Until(a.host.Next); u.Host() == a.host.Name && wait > longPause {
-		return nil, fmt.Errorf("%s rests for %v", a.host.Name, wait.Round(time.Second))
-	}
-	return a.beside(ctx, fetch.Request{URL: u, Accept: "*/*"})
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
 	return a
-}
-
-// permits reports whether robots.txt allows a script of the page, as far as the file
-// is known.
-func (a *agent) permits(u weburl.URL) bool {
-	if u.Host() == a.host.Name {
-		return a.rules == nil || a.rules.Allowed(u.Target())
-	}
-	if !a.private && a.robot.PermitsURL(u) {
-		return false
-	}
-	other := a.robot.robots.peek(u.Origin())
-	return other == nil || other.Allowed(u.Target())
-}
-
-// admits returns a function that other goroutines may call: it does not touch
-// the agent.
-func (a *agent) admits() func(ctx context.Context, u weburl.URL) bool {
-	return a.robot.admits(a.host.Name, a.rules, a.private)
-}
-
-// admits is what a page of a host may ask for in the browser. rules are those of the
-// host, nil if they are not known.
-func (r *Robot) admits(host string, rules *robots.File, private bool) func(ctx context.Context, u weburl.URL) bool {
-	return func(ctx context.Context, u weburl.URL) bool {
-		rules := rules
-		if u.Host() != host && !private && r.PermitsURL(u) { // a page of the internet has no business in the private network
-			return false
-		}
-		if u.Host() != host || rules == nil {
-			rules = r.foreignRules(ctx, u, nil)
-		}
-		return rules != nil && rules.Allowed(u.Target()) && r.budget.wait(ctx)
-	}
 }
 
 // renderPage takes one page through the browser.
@@ -248,7 +199,7 @@ func (r *Robot) renderPage(ctx context.Context, p *renderPage) {
 	if v.rendered != nil {
 		r.stats.rendered.Add(1)
 		r.stats.bytes.Add(v.rendered.Bytes)
-		r.budget.spent(v.rendered.Bytes + int64(v.rendered.Requests)*headerBytes)
+		r.budget.AddBytes(v.rendered.Bytes + int64(v.rendered.Requests)*politeness.HeaderBytes)
 	} else {
 		r.stats.fail("render", p.url.String(), v.err.Error())
 		r.config.Log.Warn("render", "url", p.url.String(), "err", v.err)
@@ -280,7 +231,7 @@ func (r *Robot) readBack(ctx context.Context, u weburl.URL) *pendingVisit {
 	res := &fetch.Response{Status: http.StatusOK, Header: x.Header, Body: x.Body}
 	v := &pendingVisit{url: u, res: res, at: x.Time, page: *p, before: *p, improves: true, slot: p.Slot, archived: true}
 	v.Fetched = r.fetched(ctx, v, &v.page)
-	v.Allowed = r.admits(u.Host(), nil, r.permitsPage(u))
+	v.Allowed = r.requests.SubresourceFilter(u.Host(), nil, r.sources.permitsPage(u))
 	return v
 }
 
@@ -313,7 +264,7 @@ func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) 
 	}
 	if v.rendered != nil || v.err != nil { // it was in the browser
 		if a.host.Delay > 0 { // what the page asked for counts as one visit
-			a.rest(later(a.host.Next, time.Now().Add(a.host.Delay)))
+			a.access.Rest(later(a.host.Next, time.Now().Add(a.host.Delay)))
 		}
 		defer func() {
 			r.config.Render.Learn(&v.Fetched, v.rendered, v.gained)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -47,11 +48,11 @@ func (p *puppet) Render(ctx context.Context, f *Fetched) (*Rendered, error) {
 	p.now++
 	p.most = max(p.most, p.now)
 	p.mu.Unlock()
-	pause(ctx, p.took)
+	politeness.Pause(ctx, p.took)
 	p.mu.Lock()
 	for p.enough != nil && !p.enough(p.most) && ctx.Err() == nil {
 		p.mu.Unlock()
-		pause(ctx, time.Millisecond)
+		politeness.Pause(ctx, time.Millisecond)
 		p.mu.Lock()
 	}
 	p.now--

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -484,7 +485,7 @@ func (r *Robot) runRenders(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := r.releaseRendered(ctx); err != nil {
 			r.config.Log.Error("queue of pages to render", "err", err)
-			pause(ctx, maxRenderErrors)
+			politeness.Pause(ctx, maxRenderErrors)
 			continue
 		}
 		var p *renderPage

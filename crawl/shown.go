@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
@@ -84,13 +85,13 @@ func (a *agent) canonicalOf(page *extract.Page, u weburl.URL) string {
 // long before it, the redirect is returned, which is a loop.
 func (a *agent) followToItself(ctx context.Context, u weburl.URL, res *fetch.Response, now time.Time) (*fetch.Response, time.Time, error) {
 	to, ok := res.Location(u)
-	if !ok || to == u || a.rules == nil || !a.rules.Allowed(to.Target()) || time.Until(a.host.Next) > longPause {
+	if !ok || to == u || !a.access.Allows(to) || time.Until(a.host.Next) > politeness.LongPause {
 		return res, now, nil
 	}
 	if c, _ := a.robot.config.Canon.Apply(to); c != u {
 		return res, now, nil
 	}
-	followed, err := a.beside(ctx, fetch.Request{URL: to})
+	followed, err := a.access.GetAuxiliary(ctx, fetch.Request{URL: to})
 	now = time.Now()
 	if err != nil {
 		return nil, now, err

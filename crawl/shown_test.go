@@ -129,7 +129,7 @@ func TestVisitWhenUnavailable(t *testing.T) {
 		t.Errorf("due %v, expires %v, hidden %v; want a visit just after %v", p.Slot.Due, p.Expires, p.NoIndex, until)
 	}
 	now := until.Add(time.Second)
-	a := agent{robot: New(Config{Store: r.store}), host: store.Host{Name: "h"}}
+	a := testAgent(New(Config{Store: r.store}), store.Host{Name: "h"})
 	before := *p
 	p.State, p.Failures = store.Failed, 1 // its server does not answer then
 	a.record(&before, p, store.Visit{}, now)
@@ -354,7 +354,7 @@ func TestFailedPagesLeaveTheIndex(t *testing.T) {
 		"no robots.txt for ten days": {store.OK, store.ReasonRobotsUnavailable, age, false},
 		"fetched again":              {store.OK, "", age, true},
 	} {
-		a := agent{robot: New(Config{MaxFailedAge: age}), host: store.Host{Name: "h", Pages: 1}}
+		a := testAgent(New(Config{MaxFailedAge: age}), store.Host{Name: "h", Pages: 1})
 		before := store.Page{State: store.Failed, Digest: [16]byte{1}}
 		if c.since > 0 {
 			before.FailingSince = now.Add(-c.since)

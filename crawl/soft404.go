@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
@@ -25,7 +26,7 @@ func (a *agent) isSoft404(ctx context.Context, u weburl.URL, before *store.Page,
 	}
 	d := &a.robot.traps
 	if page.Digest != before.Digest && d.RepeatsAnswer(a.host.Name, page.Digest) && now.Sub(a.host.Probed) > trap.NotFoundAge {
-		if time.Until(a.host.Next) > patience {
+		if time.Until(a.host.Next) > politeness.Patience {
 			d.SuspectSoft404(a.host.Name, true)
 		} else {
 			a.probeNotFound(ctx, u, now)
@@ -40,11 +41,11 @@ func (a *agent) probeNotFound(ctx context.Context, u weburl.URL, now time.Time) 
 	name := fnv.New64a()
 	_, _ = name.Write([]byte(u.Origin() + now.String()))
 	at, err := weburl.Parse(u.Origin() + "/" + hex.EncodeToString(name.Sum(nil)) + ".html")
-	if err != nil || a.rules == nil || !a.rules.Allowed(at.Target()) {
+	if err != nil || !a.access.Allows(at) {
 		return
 	}
-	res, err := a.beside(ctx, fetch.Request{URL: at})
-	if ctx.Err() != nil || errors.Is(err, errGaveUp) {
+	res, err := a.access.GetAuxiliary(ctx, fetch.Request{URL: at})
+	if ctx.Err() != nil || errors.Is(err, politeness.ErrNotSent) {
 		return
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -86,7 +87,7 @@ func goneAtRest(t *testing.T) (gone int) {
 		fmt.Fprint(w, "<title>Oops</title><p>Sorry, what you look for is not here any more, try the search box on our start page.")
 	})
 	r := newRig(t)
-	r.config.Delay, r.config.DelayGiven = patience+100*time.Millisecond, true
+	r.config.Delay, r.config.DelayGiven = politeness.Patience+100*time.Millisecond, true
 	r.crawl(t, s.URL+"/")
 	for i := 1; i <= 5; i++ {
 		if r.page(t, fmt.Sprintf("%s/no%d", s.URL, i)).State == store.Gone {

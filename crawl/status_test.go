@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/store"
 )
 
@@ -59,17 +60,17 @@ func TestRobotsSince(t *testing.T) {
 	u := mustParse(t, s.URL+"/")
 	c := newRig(t).config
 	c.MaxDelay = time.Nanosecond
-	a := &agent{robot: New(c), host: store.Host{Name: u.Host()}}
+	a := testAgent(New(c), store.Host{Name: u.Host()})
 	var first time.Time
 	for i, step := range []struct {
 		status int
 		why    string
 		tries  int
 	}{{0, "reset", 1}, {0, "reset", 2}, {500, "", 3}, {404, "", 0}, {0, "reset", 1}} {
-		a.rules = nil
+		a.access.ForgetRules()
 		status.Store(int32(step.status))
-		if ok, err := a.robotsFor(t.Context(), u); !ok || err != nil {
-			t.Fatal(ok, err)
+		if !a.loadRules(t.Context(), u) {
+			t.Fatal("the rules are not loaded")
 		}
 		rb := &a.host.Robots[0]
 		if step.tries == 1 {
@@ -78,7 +79,7 @@ func TestRobotsSince(t *testing.T) {
 		if rb.Why != step.why || rb.Tries != step.tries || rb.Failed() && !rb.Since.Equal(first) || !rb.Failed() && !rb.Since.IsZero() {
 			t.Errorf("step %d: %+v, first tried %v", i, rb, first)
 		}
-		if wait := RobotsNext(rb).Sub(rb.Fetched); rb.Failed() && wait != min(retryDelay(rb.Tries), robotsRetry) && rb.Tries < maxRetries {
+		if wait := politeness.RobotsNext(rb).Sub(rb.Fetched); rb.Failed() && wait != min(politeness.RetryDelay(rb.Tries), politeness.RobotsRetry) && rb.Tries < politeness.MaxRetries {
 			t.Errorf("step %d: asked for again after %v", i, wait)
 		}
 		rb.Fetched, first = rb.Fetched.Add(-48*time.Hour), first.Add(-48*time.Hour)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
@@ -30,20 +31,20 @@ func (a *agent) visit(ctx context.Context, v *pageVisit) {
 	if err != nil {
 		r.unreserve()
 		if ctx.Err() != nil {
-			a.restAfterRequest() // it may have arrived
+			a.access.RestAfterRequest() // it may have arrived
 		}
-		if ctx.Err() != nil || errors.Is(err, errGaveUp) {
+		if ctx.Err() != nil || errors.Is(err, politeness.ErrNotSent) {
 			return // we gave up, not the server: the page stays queued
 		}
 		a.noAnswer(p, err, now)
 		a.finish(before, p, u, nil, nil, now, 0, false)
 		return
 	}
-	a.polite(u, res, now)
+	a.access.Answered(res, now)
 	r.stats.answer(res, now)
 	if res, now, err = a.followToItself(ctx, u, res, now); err != nil {
 		r.unreserve()
-		if ctx.Err() != nil || errors.Is(err, errBudget) {
+		if ctx.Err() != nil || errors.Is(err, politeness.ErrNoBudget) {
 			return
 		}
 		a.noAnswer(p, err, now)
@@ -54,7 +55,7 @@ func (a *agent) visit(ctx context.Context, v *pageVisit) {
 	if res.Status < 500 && res.Status != http.StatusTooManyRequests { // else nothing was seen: signals wait for the next try
 		a.answered = r.signals.EndVisit(u.Key())
 	}
-	r.budget.spent(res.Wire + headerBytes)
+	r.budget.AddBytes(res.Wire + politeness.HeaderBytes)
 	if a.answer = nil; r.config.Render == nil && cap(res.Body) <= roomKept { // else it may be kept for later
 		a.answer = res
 	}
@@ -96,7 +97,7 @@ func (a *agent) visit(ctx context.Context, v *pageVisit) {
 	case s >= 300 && s < 400:
 		links = a.redirect(before, p, u, res, now)
 		changed = before.Held()
-	case refuses(s):
+	case politeness.IsOverloaded(s):
 		r.unreserve()
 		a.overloaded(p, res, now)
 	case s >= 500:
@@ -134,7 +135,7 @@ func (a *agent) waitWithContent(p *store.Page, b *pendingVisit) {
 	why := p.Why
 	*p = b.before
 	p.Waits, p.Why, p.Status, p.Reason, p.Error = true, why, b.res.Status, "", ""
-	p.Slot = store.Slot{Due: b.at.Add(robotsAge)} // if nothing comes back
+	p.Slot = store.Slot{Due: b.at.Add(politeness.RobotsAge)} // if nothing comes back
 	a.queue(p, b.Page, a.keysOf(b.Page.Links), b)
 	a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p, Arrived: b.at, Took: b.res.Elapsed})
 	a.awaitRender(b)
@@ -252,7 +253,7 @@ func (a *agent) content(ctx context.Context, p *store.Page, b *pendingVisit) (li
 	if isNew := before.State == store.Queued || before.Reason == store.ReasonMirror; !isNew {
 		r.traps.ConfirmPage(u, page.Title, page.Simhash, now)
 	} else if page.Length >= trap.MirrorText {
-		if of := r.traps.MirrorOf(u, page.Title, page.Simhash, r.standingOf(&a.host), now); of != "" && a.mirror == "" {
+		if of := r.traps.MirrorOf(u, page.Title, page.Simhash, r.sources.standingOf(&a.host), now); of != "" && a.mirror == "" {
 			a.mirror = of
 			r.stats.trap(r.traps.MirrorKind(u.Host()), u.Host()+" of "+of)
 		}
@@ -298,12 +299,12 @@ func (a *agent) keep(p *store.Page, b *pendingVisit, now time.Time) (err error) 
 	}
 	pos := p.Body
 	if !b.archived {
-		a.countKept(int64(len(res.Body)), now)
+		countKept(&a.host, int64(len(res.Body)), now)
 		pos, err = w.Write(x)
 	}
 	if err == nil && b.rendered != nil {
 		x.Rendered, x.Body, x.Header = true, b.rendered.HTML, http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-		a.countKept(int64(len(b.rendered.HTML)), now)
+		countKept(&a.host, int64(len(b.rendered.HTML)), now)
 		pos, err = w.Write(x)
 	}
 	p.Body = pos
@@ -321,8 +322,8 @@ func (a *agent) queue(p *store.Page, page *extract.Page, keys []weburl.Key, b *p
 	a.spread(p, page)
 	fetched := a.fetchedLinks(b)
 	a.known = r.known(keys, a.known[:0])
-	r.scopesMu.RLock() // once for all links
-	defer r.scopesMu.RUnlock()
+	r.sources.mu.RLock() // once for all links
+	defer r.sources.mu.RUnlock()
 	for i := range page.Links {
 		l := &page.Links[i]
 		if l.NoFollow || l.Kind == extract.Image && !r.config.images() {
@@ -373,8 +374,8 @@ func (a *agent) spread(p *store.Page, page *extract.Page) {
 // found queues one URL in canonical form, unless it is out of scope or a trap.
 func (a *agent) found(p *store.Page, u weburl.URL, depth int, due time.Time) bool {
 	u = a.canonical(u, depth)
-	a.robot.scopesMu.RLock()
-	defer a.robot.scopesMu.RUnlock()
+	a.robot.sources.mu.RLock()
+	defer a.robot.sources.mu.RUnlock()
 	return a.robot.inScope(u, depth) && a.enqueue(p, u, depth, due)
 }
 
@@ -464,13 +465,6 @@ func (a *agent) redirect(before, p *store.Page, u weburl.URL, res *fetch.Respons
 	return links
 }
 
-// standingOf is what speaks for a host against its copies.
-func (r *Robot) standingOf(h *store.Host) trap.Standing {
-	r.scopesMu.RLock()
-	defer r.scopesMu.RUnlock()
-	return trap.Standing{IsSource: r.config.Scopes.HasSeedOn(h.Name), Pages: h.Pages}
-}
-
 // entries queues what a sitemap or feed lists, known pages again if they are
 // said to have changed since their last visit.
 func (a *agent) entries(p *store.Page, u weburl.URL, res *fetch.Response, now time.Time) {
@@ -530,7 +524,7 @@ func (a *agent) speaksFor(sitemap, page weburl.URL) bool {
 	if page.Host() == a.host.Name {
 		return true
 	}
-	rules := a.robot.robots.peek(page.Origin())
+	rules := a.robot.requests.KnownRules(page.Origin())
 	return rules != nil && slices.ContainsFunc(rules.Sitemaps, func(s string) bool {
 		named, err := page.Resolve(s)
 		if err != nil {
@@ -551,9 +545,6 @@ func (a *agent) newer(e extract.Entry, now time.Time) bool {
 	p, err := a.robot.config.Store.Page(context.Background(), u)
 	return err == nil && p.History.Last.Before(e.Modified)
 }
-
-// headerBytes is about what a request and its answer take beside the body.
-const headerBytes = 700
 
 // schedule says when the page is visited again.
 func (a *agent) schedule(before, p *store.Page, u weburl.URL, changed bool, now time.Time) {

@@ -1,4 +1,4 @@
-package crawl
+package politeness
 
 import (
 	"context"
@@ -35,10 +35,10 @@ func TestSharedBudget(t *testing.T) {
 			var n sync.Mutex
 			sent := 0
 			for range robots {
-				b := newBucket(rate, 0, spend)
+				b := NewBudget(rate, 0, spend)
 				for range 4 {
 					wg.Go(func() {
-						for b.wait(ctx) {
+						for b.Wait(ctx) {
 							n.Lock()
 							sent++
 							n.Unlock()
@@ -64,29 +64,29 @@ func TestSharedBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var paid time.Duration
 		fail := false
-		b := newBucket(0, 1000, func(_ context.Context, cost time.Duration) (time.Time, error) {
+		b := NewBudget(0, 1000, func(_ context.Context, cost time.Duration) (time.Time, error) {
 			if fail {
 				return time.Time{}, errors.New("gone")
 			}
 			paid += cost
 			return time.Now(), nil
 		})
-		if !b.wait(context.Background()) || paid != 0 {
+		if !b.Wait(context.Background()) || paid != 0 {
 			t.Errorf("the first request paid %v", paid)
 		}
-		b.spent(100)
-		b.until = time.Now()
+		b.AddBytes(100)
+		b.grantEnds = time.Now()
 		begun := time.Now()
-		if took := 100 * time.Millisecond; !b.wait(context.Background()) || paid != took || time.Since(begun) != took {
+		if took := 100 * time.Millisecond; !b.Wait(context.Background()) || paid != took || time.Since(begun) != took {
 			t.Errorf("100 bytes cost %v, and %v of waiting", paid, time.Since(begun))
 		}
-		b.spent(100)
-		fail, b.until = true, time.Now()
-		if b.wait(context.Background()) {
+		b.AddBytes(100)
+		fail, b.grantEnds = true, time.Now()
+		if b.Wait(context.Background()) {
 			t.Error("a request without a budget")
 		}
 		fail = false
-		if !b.wait(context.Background()) || paid != 200*time.Millisecond {
+		if !b.Wait(context.Background()) || paid != 200*time.Millisecond {
 			t.Errorf("what was owed is forgotten: paid %v", paid)
 		}
 	})
