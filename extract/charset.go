@@ -19,7 +19,7 @@ func UTF8(body []byte, contentType string) ([]byte, string) {
 	head := body[:min(len(body), 1024)]
 	enc, name, certain := charset.DetermineEncoding(head, contentType)
 	if !certain { // no mark, no header, nothing said in the head
-		if e, n := charset.Lookup(declared(body)); e != nil {
+		if e, n := charset.Lookup(declaredCharset(body)); e != nil {
 			enc, name, certain = e, n, true
 			switch name {
 			case "utf-16be", "utf-16le": // then it could not be read

@@ -42,12 +42,12 @@ func TestSimhash(t *testing.T) {
 			waiting := []uint64{0, 0}
 			for i := range uint64(n) {
 				words = append(words, i*i)
-				if waiting = append(waiting, mix(i*i)); len(waiting) > piece {
-					waiting = waiting[:s.add(waiting)]
+				if waiting = append(waiting, mixWord(i*i)); len(waiting) > piece {
+					waiting = waiting[:s.addFeatures(waiting)]
 				}
 			}
-			s.rest(waiting)
-			if got, want := s.sum(), plainSimhash(words); got != want {
+			s.addRemaining(waiting)
+			if got, want := s.majorityBits(), plainSimhash(words); got != want {
 				t.Errorf("%d features in pieces of %d: %x, want %x", n, piece, got, want)
 			}
 		}
@@ -70,7 +70,7 @@ func FuzzDigest(f *testing.F) {
 			words = words[:len(words)-1]
 		}
 		for i, w := range words {
-			if noise(w) {
+			if isNoise(w) {
 				continue
 			}
 			kept.WriteString(w)
@@ -81,10 +81,10 @@ func FuzzDigest(f *testing.F) {
 		}
 		h := xxh3.New()
 		_, _ = h.WriteString("title\x00" + kept.String())
-		if len(words) > 0 && !noise(words[len(words)-1]) {
+		if len(words) > 0 && !isNoise(words[len(words)-1]) {
 			_, _ = h.WriteString(" ")
 		}
-		digest, simhash := digest(&Page{Title: "title", Text: text}, spacesIn(text))
+		digest, simhash := computeDigest(&Page{Title: "title", Text: text}, spacesIn(text))
 		if want := h.Sum128().Bytes(); digest != want || simhash != plainSimhash(numbers) {
 			t.Errorf("%q: %x %x, want %x %x", text, digest, simhash, want, plainSimhash(numbers))
 		}

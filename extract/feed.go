@@ -50,7 +50,7 @@ func Entries(body []byte, base weburl.URL) (entries []Entry, err error) {
 		}
 	}()
 	r := entryReader{base: base, most: maxXML}
-	if err := r.read(bytes.NewReader(body)); err != nil {
+	if err := r.readEntries(bytes.NewReader(body)); err != nil {
 		return r.entries, fmt.Errorf("sitemap %s: %w", base, err)
 	}
 	return r.entries, nil
@@ -70,9 +70,9 @@ type entryReader struct {
 	known   bool // the root element is one of ours
 }
 
-// read unpacks and decodes on the way: of a huge list no more than a piece is
+// readEntries unpacks and decodes on the way: of a huge list no more than a piece is
 // in memory.
-func (r *entryReader) read(body io.Reader) error {
+func (r *entryReader) readEntries(body io.Reader) error {
 	b := bufio.NewReader(body)
 	if magic, _ := b.Peek(2); string(magic) == "\x1f\x8b" {
 		z, err := gzip.NewReader(b)
@@ -81,7 +81,7 @@ func (r *entryReader) read(body io.Reader) error {
 		}
 		b = bufio.NewReader(z)
 	}
-	b = bufio.NewReader(decoded(io.LimitReader(b, r.most)))
+	b = bufio.NewReader(decodedXML(io.LimitReader(b, r.most)))
 	head, err := b.Peek(512)
 	if len(head) == 0 && err != nil && !errors.Is(err, io.EOF) {
 		return err
@@ -90,7 +90,7 @@ func (r *entryReader) read(body io.Reader) error {
 	case bytes.HasPrefix(head, []byte("http")):
 		return r.plainList(b)
 	case bytes.HasPrefix(head, []byte("<")):
-		return r.xml(&pieces{r: b})
+		return r.readXML(&pieces{r: b})
 	}
 	return ErrNotXML
 }
@@ -112,9 +112,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// decoded makes UTF-8 of a document, by byte order mark or XML declaration, and
+// decodedXML makes UTF-8 of a document, by byte order mark or XML declaration, and
 // blanks of what may not stand in XML.
-func decoded(body io.Reader) io.Reader {
+func decodedXML(body io.Reader) io.Reader {
 	b := bufio.NewReader(body)
 	head, _ := b.Peek(1024)
 	label := ""
@@ -160,7 +160,7 @@ func (r *entryReader) plainList(b *bufio.Reader) error {
 	return nil
 }
 
-func (r *entryReader) xml(body *pieces) error {
+func (r *entryReader) readXML(body *pieces) error {
 	d := xml.NewDecoder(body)
 	d.Strict = false
 	d.Entity = xml.HTMLEntity
@@ -191,14 +191,14 @@ func (r *entryReader) xml(body *pieces) error {
 				return errors.New("elements nested deeper than 100")
 			}
 			text.Reset()
-			r.open(t)
+			r.openElement(t)
 		case xml.CharData:
 			if text.Len() < 4096 {
 				text.Write(t)
 			}
 		case xml.EndElement:
 			depth--
-			r.close(t.Name, strings.TrimSpace(text.String()))
+			r.closeElement(t.Name, strings.TrimSpace(text.String()))
 			text.Reset()
 		}
 	}
@@ -208,12 +208,12 @@ func (r *entryReader) xml(body *pieces) error {
 	return nil
 }
 
-func (r *entryReader) open(t xml.StartElement) {
+func (r *entryReader) openElement(t xml.StartElement) {
 	switch t.Name.Local {
 	case "url", "item", "entry":
-		r.begin(Entry{})
+		r.beginEntry(Entry{})
 	case "sitemap":
-		r.begin(Entry{Sitemap: true})
+		r.beginEntry(Entry{Sitemap: true})
 	case "guid":
 		r.guid = "yes"
 		for _, a := range t.Attr {
@@ -254,7 +254,7 @@ func (r *entryReader) open(t xml.StartElement) {
 	}
 }
 
-func (r *entryReader) close(name xml.Name, text string) {
+func (r *entryReader) closeElement(name xml.Name, text string) {
 	foreign := strings.Contains(name.Space, "image") || strings.Contains(name.Space, "video") || strings.Contains(name.Space, "news")
 	switch name.Local {
 	case "loc":
@@ -292,10 +292,10 @@ func (r *entryReader) close(name xml.Name, text string) {
 				r.entries = append(r.entries, Entry{URL: u})
 			}
 		}
-		r.begin(Entry{})
+		r.beginEntry(Entry{})
 	}
 }
 
-func (r *entryReader) begin(e Entry) {
+func (r *entryReader) beginEntry(e Entry) {
 	r.cur, r.link, r.guid, r.date, r.others = e, "", "", "", r.others[:0]
 }

@@ -160,7 +160,7 @@ func TestEntryBomb(t *testing.T) { // alone: it looks at the memory of all
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		r := entryReader{base: base(t), most: most}
-		err = r.read(bytes.NewReader(z.Bytes()))
+		err = r.readEntries(bytes.NewReader(z.Bytes()))
 		runtime.ReadMemStats(&after)
 		if len(r.entries) != 1 || err == nil {
 			t.Errorf("%s: %d entries, %v", name, len(r.entries), err)

@@ -16,16 +16,16 @@ type folder struct {
 	end    [64]byte
 }
 
-// empty returns a folder without text that has the memory of this one, unless
+// emptied returns a folder without text that has the memory of this one, unless
 // that is huge.
-func (f *folder) empty() folder {
+func (f *folder) emptied() folder {
 	if cap(f.b) > 1<<20 {
 		return folder{}
 	}
 	return folder{b: f.b[:0], spaces: f.spaces[:0]}
 }
 
-func (f *folder) gap() { f.space = true }
+func (f *folder) addGap() { f.space = true }
 
 // Len is the number of bytes gathered.
 func (f *folder) Len() int { return len(f.b) }
@@ -33,9 +33,9 @@ func (f *folder) Len() int { return len(f.b) }
 // String returns a copy of the text.
 func (f *folder) String() string { return string(f.b) }
 
-// add appends text up to limit. Words with single spaces between them, which
+// appendText appends text up to limit. Words with single spaces between them, which
 // is nearly all text, are copied in one piece.
-func (f *folder) add(text []byte, limit int) {
+func (f *folder) appendText(text []byte, limit int) {
 	for {
 		i := 0
 		for i < len(text) && isSpace(text[i]) {
@@ -53,18 +53,18 @@ func (f *folder) add(text []byte, limit int) {
 			return
 		}
 		piece := text[:min(len(text), room+1)]
-		f.prepare(at + len(piece))
-		end := f.piece(piece, at)
+		f.growBits(at + len(piece))
+		end := f.foldedPrefix(piece, at)
 		full := end > room
 		if full { // the last word does not fit
 			end = max(0, bytes.LastIndexByte(text[:end], ' '))
-			f.forget(at + end)
+			f.forgetSpaces(at + end)
 		}
 		if end == 0 {
 			return
 		}
 		if at > len(f.b) {
-			f.note(len(f.b), 1)
+			f.noteSpaces(len(f.b), 1)
 			f.b = append(f.b, ' ')
 		}
 		f.space = false
@@ -76,41 +76,41 @@ func (f *folder) add(text []byte, limit int) {
 	}
 }
 
-// prepare makes room for the bits of n bytes of text.
-func (f *folder) prepare(n int) {
+// growBits makes room for the bits of n bytes of text.
+func (f *folder) growBits(n int) {
 	if more := n/64 + 2 - len(f.spaces); more > 0 {
 		f.spaces = append(f.spaces, make([]uint64, more)...)
 	}
 }
 
-// note takes down the spaces among the 64 bytes at at.
-func (f *folder) note(at int, spaces uint64) {
+// noteSpaces takes down the spaces among the 64 bytes at at.
+func (f *folder) noteSpaces(at int, spaces uint64) {
 	w := f.spaces[at/64:]
 	w[0] |= spaces << (at % 64)
 	w[1] |= spaces >> 1 >> (63 - at%64)
 }
 
-// forget strikes out what was noted from at on.
-func (f *folder) forget(at int) {
+// forgetSpaces strikes out what was noted from at on.
+func (f *folder) forgetSpaces(at int) {
 	w := f.spaces[at/64:]
 	w[0] &= 1<<(at%64) - 1
 	clear(w[1:])
 }
 
-// piece returns how much at the front of the text, which begins with no white
+// foldedPrefix returns how much at the front of the text, which begins with no white
 // space, is folded already, without a space at its end. It notes the spaces in it,
 // the text standing at at.
-func (f *folder) piece(text []byte, at int) int {
+func (f *folder) foldedPrefix(text []byte, at int) int {
 	i, before := 0, uint64(0) // before: 1 if the byte before is a space
 	for i < len(text) {
-		blank, control := marks(f.block(text[i:]))
+		blank, control := blankAndControl(f.firstBlock(text[i:]))
 		odd := control | blank&(blank<<1|before)
 		if left := len(text) - i; left < 64 {
 			odd |= 1 << left
 		}
 		size := bits.TrailingZeros64(odd) // 64 if there is nothing odd
 		blank &= 1<<size - 1
-		f.note(at+i, blank)
+		f.noteSpaces(at+i, blank)
 		i, before = i+size, blank>>63
 		if size == 64 {
 			continue
@@ -127,9 +127,9 @@ func (f *folder) piece(text []byte, at int) int {
 	return i
 }
 
-// block returns the first 64 bytes of the text, or what there is of it and any
+// firstBlock returns the first 64 bytes of the text, or what there is of it and any
 // others: those that follow in the document, if it is long enough.
-func (f *folder) block(text []byte) *[64]byte {
+func (f *folder) firstBlock(text []byte) *[64]byte {
 	if cap(text) >= 64 {
 		return (*[64]byte)(text[:64])
 	}
@@ -143,35 +143,35 @@ const (
 	highs = 0x8080808080808080
 )
 
-// marks returns a bit for each of 64 bytes, the first the lowest: in blank those
+// blankAndControl returns a bit for each of 64 bytes, the first the lowest: in blank those
 // up to ' ', in control those before ' '. Without a loop it takes two fifths of
 // the time that eight bytes after eight bytes would.
-func marks(b *[64]byte) (blank, control uint64) {
-	b0, c0 := over(binary.LittleEndian.Uint64(b[0:]))
-	b1, c1 := over(binary.LittleEndian.Uint64(b[8:]))
-	b2, c2 := over(binary.LittleEndian.Uint64(b[16:]))
-	b3, c3 := over(binary.LittleEndian.Uint64(b[24:]))
-	b4, c4 := over(binary.LittleEndian.Uint64(b[32:]))
-	b5, c5 := over(binary.LittleEndian.Uint64(b[40:]))
-	b6, c6 := over(binary.LittleEndian.Uint64(b[48:]))
-	b7, c7 := over(binary.LittleEndian.Uint64(b[56:]))
-	blank = ^transpose(b0>>7 | b1>>6 | b2>>5 | b3>>4 | b4>>3 | b5>>2 | b6>>1 | b7)
+func blankAndControl(b *[64]byte) (blank, control uint64) {
+	b0, c0 := aboveSpace(binary.LittleEndian.Uint64(b[0:]))
+	b1, c1 := aboveSpace(binary.LittleEndian.Uint64(b[8:]))
+	b2, c2 := aboveSpace(binary.LittleEndian.Uint64(b[16:]))
+	b3, c3 := aboveSpace(binary.LittleEndian.Uint64(b[24:]))
+	b4, c4 := aboveSpace(binary.LittleEndian.Uint64(b[32:]))
+	b5, c5 := aboveSpace(binary.LittleEndian.Uint64(b[40:]))
+	b6, c6 := aboveSpace(binary.LittleEndian.Uint64(b[48:]))
+	b7, c7 := aboveSpace(binary.LittleEndian.Uint64(b[56:]))
+	blank = ^transposeBits(b0>>7 | b1>>6 | b2>>5 | b3>>4 | b4>>3 | b5>>2 | b6>>1 | b7)
 	control = ^(c0>>7 | c1>>6 | c2>>5 | c3>>4 | c4>>3 | c5>>2 | c6>>1 | c7)
 	if control != 0 {
-		control = transpose(control)
+		control = transposeBits(control)
 	}
 	return blank, control
 }
 
-// over returns the high bits of the bytes that are more than ' ', and of those that
+// aboveSpace returns the high bits of the bytes that are more than ' ', and of those that
 // are at least ' '.
-func over(x uint64) (more, least uint64) {
+func aboveSpace(x uint64) (more, least uint64) {
 	low := x &^ highs
 	return (low + (0x7f-' ')*ones | x) & highs, (low + (0x80-' ')*ones | x) & highs
 }
 
-// transpose mirrors the 8 by 8 bits of x (Warren, Hacker's Delight, 7-3).
-func transpose(x uint64) uint64 {
+// transposeBits mirrors the 8 by 8 bits of x (Warren, Hacker's Delight, 7-3).
+func transposeBits(x uint64) uint64 {
 	t := (x ^ x>>7) & 0x00aa00aa00aa00aa
 	x ^= t ^ t<<7
 	t = (x ^ x>>14) & 0x0000cccc0000cccc
@@ -184,7 +184,7 @@ func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\
 
 func foldSpace(s string, limit int) string {
 	var f folder
-	f.add([]byte(s), limit)
+	f.appendText([]byte(s), limit)
 	return strings.ToValidUTF8(f.String(), "\uFFFD")
 }
 

@@ -16,15 +16,15 @@ import (
 // its header. Every sequence of bytes is some page.
 func HTML(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	text, charset := UTF8(body, contentType)
-	o = o.withDefaults()
+	o = o.withExtractDefaults()
 	s := scanners.Get().(*scanner)
 	defer scanners.Put(s)
-	s.begin(o, base, charset, len(text))
-	if !s.fast(text) {
-		s.begin(o, base, charset, len(text))
-		s.slow(text)
+	s.beginDocument(o, base, charset, len(text))
+	if !s.scanFast(text) {
+		s.beginDocument(o, base, charset, len(text))
+		s.scanSlow(text)
 	}
-	s.finish()
+	s.finishDocument()
 	page := s.page
 	s.page = nil
 	return page
@@ -45,21 +45,21 @@ type tokens interface {
 
 var lexers = sync.Pool{New: func() any { return new(lexer) }}
 
-// fast reads the document with the lexer; false means in doubt: it must be
+// scanFast reads the document with the lexer; false means in doubt: it must be
 // read again.
-func (s *scanner) fast(text []byte) bool {
+func (s *scanner) scanFast(text []byte) bool {
 	z := lexers.Get().(*lexer)
 	defer lexers.Put(z)
-	z.reset(text)
-	s.run(z)
+	z.resetLexer(text)
+	s.scanTokens(z)
 	z.b = nil
 	return !z.doubt
 }
 
-func (s *scanner) slow(text []byte) {
+func (s *scanner) scanSlow(text []byte) {
 	z := html.NewTokenizer(bytes.NewReader(text))
 	z.SetMaxBuf(4 << 20) // one token: a script or a data URL
-	s.run(z)
+	s.scanTokens(z)
 }
 
 // scanner walks the tokens of one page.
@@ -83,14 +83,14 @@ type scanner struct {
 	data    bool   // that holds no JavaScript
 }
 
-// begin forgets the page before.
-func (s *scanner) begin(o Options, base weburl.URL, charset string, size int) {
-	*s = scanner{o: o, at: weburl.Resolver{Base: base}, page: &Page{Charset: charset}, href: s.href, main: s.main.empty(), rest: s.rest.empty()}
+// beginDocument forgets the page before.
+func (s *scanner) beginDocument(o Options, base weburl.URL, charset string, size int) {
+	*s = scanner{o: o, at: weburl.Resolver{Base: base}, page: &Page{Charset: charset}, href: s.href, main: s.main.emptied(), rest: s.rest.emptied()}
 	s.page.Traits.MarkupBytes = size
 }
 
-// hides reports whether the text in an element is not shown.
-func hides(a atom.Atom) bool {
+// hidesText reports whether the text in an element is not shown.
+func hidesText(a atom.Atom) bool {
 	switch a {
 	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Select, atom.Textarea, atom.Object:
 		return true
@@ -101,27 +101,27 @@ func hides(a atom.Atom) bool {
 // isAside reports whether the text in an element is not the page's own.
 func isAside(a atom.Atom) bool { return a == atom.Nav || a == atom.Footer || a == atom.Aside }
 
-func (s *scanner) run(z tokens) {
+func (s *scanner) scanTokens(z tokens) {
 	for {
 		switch z.Next() {
 		case html.ErrorToken:
 			return
 		case html.TextToken:
-			s.text(z)
+			s.scanText(z)
 		case html.StartTagToken:
 			name, attrs := z.TagName()
-			s.start(z, atom.Lookup(name), attrs, false)
+			s.scanStartTag(z, atom.Lookup(name), attrs, false)
 		case html.SelfClosingTagToken:
 			name, attrs := z.TagName()
-			s.start(z, atom.Lookup(name), attrs, true)
+			s.scanStartTag(z, atom.Lookup(name), attrs, true)
 		case html.EndTagToken:
 			name, _ := z.TagName()
-			s.end(atom.Lookup(name))
+			s.scanEndTag(atom.Lookup(name))
 		}
 	}
 }
 
-func (s *scanner) text(z tokens) {
+func (s *scanner) scanText(z tokens) {
 	switch {
 	case s.inTitle:
 		if s.title.Len() < 1000 {
@@ -132,21 +132,21 @@ func (s *scanner) text(z tokens) {
 			s.hiddenText(z.Raw())
 		}
 	case s.aside > 0:
-		s.rest.add(z.Text(), s.o.MaxText/4)
+		s.rest.appendText(z.Text(), s.o.MaxText/4)
 	default:
 		t := z.Text()
 		if s.mount && len(bytes.TrimSpace(t)) > 0 {
 			s.mount = false
 		}
-		s.main.add(t, s.o.MaxText)
+		s.main.appendText(t, s.o.MaxText)
 	}
 }
 
-func (s *scanner) end(a atom.Atom) {
+func (s *scanner) scanEndTag(a atom.Atom) {
 	switch {
 	case a == atom.Title:
 		s.inTitle = false
-	case hides(a):
+	case hidesText(a):
 		s.hidden = max(0, s.hidden-1)
 	case isAside(a):
 		s.aside = max(0, s.aside-1)
@@ -156,11 +156,11 @@ func (s *scanner) end(a atom.Atom) {
 			s.mount = false
 		}
 	}
-	s.gap(a)
+	s.separateWords(a)
 }
 
-// inline reports whether an element does not separate words.
-func inline(a atom.Atom) bool {
+// isInline reports whether an element does not separate words.
+func isInline(a atom.Atom) bool {
 	switch a {
 	case atom.A, atom.B, atom.I, atom.Em, atom.Strong, atom.Span, atom.Font, atom.Code, atom.Sub, atom.Sup, atom.U, atom.S, atom.Small, atom.Mark, atom.Abbr, atom.Wbr:
 		return true
@@ -168,19 +168,19 @@ func inline(a atom.Atom) bool {
 	return false
 }
 
-func (s *scanner) gap(a atom.Atom) {
-	if !inline(a) {
-		s.main.gap()
-		s.rest.gap()
+func (s *scanner) separateWords(a atom.Atom) {
+	if !isInline(a) {
+		s.main.addGap()
+		s.rest.addGap()
 	}
 }
 
-func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
-	s.gap(a)
+func (s *scanner) scanStartTag(z tokens, a atom.Atom, attrs, selfClosed bool) {
+	s.separateWords(a)
 	if s.mount && a != atom.Noscript {
 		s.mount = false
 	}
-	if hides(a) && !selfClosed {
+	if hidesText(a) && !selfClosed {
 		s.hidden++
 		s.script, s.data = a == atom.Script, false
 	}
@@ -198,19 +198,19 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 	}
 	switch a {
 	case atom.A, atom.Area:
-		s.anchor(z)
+		s.scanAnchor(z)
 	case atom.Iframe, atom.Frame:
-		s.each(z, func(key, val []byte) {
+		s.eachAttribute(z, func(key, val []byte) {
 			if string(key) == "src" {
-				s.add(val, Frame, false)
+				s.resolveLink(val, Frame, false)
 			}
 		})
 	case atom.Link:
-		s.link(z)
+		s.scanLinkElement(z)
 	case atom.Meta:
-		s.meta(z)
+		s.scanMeta(z)
 	case atom.Base:
-		s.each(z, func(key, val []byte) {
+		s.eachAttribute(z, func(key, val []byte) {
 			if string(key) == "href" && !s.based {
 				s.based = true // the first counts, even if it is none
 				if u, err := s.at.Resolve(val); err == nil {
@@ -219,7 +219,7 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 			}
 		})
 	case atom.Html:
-		s.each(z, func(key, val []byte) {
+		s.eachAttribute(z, func(key, val []byte) {
 			if string(key) == "lang" || string(key) == "xml:lang" {
 				s.lang = string(val)
 			}
@@ -227,17 +227,17 @@ func (s *scanner) start(z tokens, a atom.Atom, attrs, selfClosed bool) {
 		})
 	case atom.Img, atom.Source:
 		if s.o.Images {
-			s.image(z)
+			s.scanImage(z)
 		}
 	default:
 		if s.o.Traits {
-			s.each(z, func(key, val []byte) { s.traitAttr(a, key, val) })
+			s.eachAttribute(z, func(key, val []byte) { s.traitAttr(a, key, val) })
 		}
 	}
 }
 
-// each calls f for the attributes of the tag; val is only valid inside f.
-func (s *scanner) each(z tokens, f func(key, val []byte)) {
+// eachAttribute calls f for the attributes of the tag; val is only valid inside f.
+func (s *scanner) eachAttribute(z tokens, f func(key, val []byte)) {
 	for more := true; more; {
 		var key, val []byte
 		key, val, more = z.TagAttr()
@@ -245,7 +245,7 @@ func (s *scanner) each(z tokens, f func(key, val []byte)) {
 	}
 }
 
-func (s *scanner) anchor(z tokens) {
+func (s *scanner) scanAnchor(z tokens) {
 	found, nofollow := false, false
 	s.href = s.href[:0]
 	for more := true; more; {
@@ -261,13 +261,13 @@ func (s *scanner) anchor(z tokens) {
 		}
 	}
 	if found {
-		s.add(s.href, Anchor, nofollow)
+		s.resolveLink(s.href, Anchor, nofollow)
 	}
 }
 
-func (s *scanner) link(z tokens) {
+func (s *scanner) scanLinkElement(z tokens) {
 	var href, rel []byte
-	s.each(z, func(key, val []byte) {
+	s.eachAttribute(z, func(key, val []byte) {
 		switch string(key) {
 		case "href":
 			href = append(href[:0], val...)
@@ -275,8 +275,8 @@ func (s *scanner) link(z tokens) {
 			rel = append(rel[:0], val...)
 		}
 	})
-	if kind, ok := relation(rel); ok && len(href) > 0 {
-		s.add(href, kind, false)
+	if kind, ok := linkRelation(rel); ok && len(href) > 0 {
+		s.resolveLink(href, kind, false)
 	}
 }
 
@@ -291,9 +291,9 @@ func relHas(rel []byte, words ...string) bool {
 	return false
 }
 
-func (s *scanner) meta(z tokens) {
+func (s *scanner) scanMeta(z tokens) {
 	var name, equiv, content string
-	s.each(z, func(key, val []byte) {
+	s.eachAttribute(z, func(key, val []byte) {
 		switch string(key) {
 		case "name", "property":
 			name = strings.ToLower(string(val))
@@ -310,28 +310,28 @@ func (s *scanner) meta(z tokens) {
 		s.page.Description = foldSpace(content, 2000)
 	case equiv == "refresh":
 		if u, ok := refreshURL(content); ok {
-			s.add([]byte(u), Refresh, false)
+			s.resolveLink([]byte(u), Refresh, false)
 		}
 	case equiv == "content-language" && s.lang == "":
 		s.lang = content
 	case name == "generator":
-		s.trait(strings.ToLower(content))
+		s.noteFramework(strings.ToLower(content))
 	}
 }
 
-func (s *scanner) image(z tokens) {
-	s.each(z, func(key, val []byte) {
+func (s *scanner) scanImage(z tokens) {
+	s.eachAttribute(z, func(key, val []byte) {
 		switch string(key) {
 		case "src":
-			s.add(val, Image, false)
+			s.resolveLink(val, Image, false)
 		case "srcset":
-			srcset(string(val), func(a string) { s.add([]byte(a), Image, false) })
+			eachSrcset(string(val), func(a string) { s.resolveLink([]byte(a), Image, false) })
 		}
 	})
 }
 
-// add resolves a link and keeps it.
-func (s *scanner) add(href []byte, k Kind, nofollow bool) {
+// resolveLink resolves a link and keeps it.
+func (s *scanner) resolveLink(href []byte, k Kind, nofollow bool) {
 	if s.page.Links == nil {
 		s.page.Links = make([]Link, 0, 32)
 	}
@@ -352,7 +352,7 @@ func (s *scanner) add(href []byte, k Kind, nofollow bool) {
 	s.page.Links = append(s.page.Links, Link{u, k, nofollow})
 }
 
-func (s *scanner) finish() {
+func (s *scanner) finishDocument() {
 	p := s.page
 	p.Title = foldSpace(s.title.String(), 500)
 	p.Text = unsafe.String(unsafe.SliceData(s.main.b), len(s.main.b)) // until the end of this function
@@ -363,9 +363,9 @@ func (s *scanner) finish() {
 		whole = func() string { return joined }
 		s.main.spaces = spacesIn(joined)
 	}
-	p.Lang = language(s.lang, p.Title, p.Text)
-	p.measure()
-	p.Digest, p.Simhash = digest(p, s.main.spaces)
+	p.Lang = detectLanguage(s.lang, p.Title, p.Text)
+	p.measureText()
+	p.Digest, p.Simhash = computeDigest(p, s.main.spaces)
 	if p.Text = ""; !s.o.Brief {
 		p.Text = whole()
 	}

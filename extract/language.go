@@ -36,27 +36,27 @@ const guessBytes = 4000
 // Language returns the ISO 639-1 code of a text: what is declared, unless the
 // script of the letters belies it, else a guess by frequent words and letters,
 // else "".
-func Language(declared, text string) string { return language(declared, "", text) }
+func Language(declared, text string) string { return detectLanguage(declared, "", text) }
 
-func language(declared, title, text string) string {
+func detectLanguage(declared, title, text string) string {
 	declared, _, _ = strings.Cut(strings.ToLower(strings.TrimSpace(declared)), "-")
 	declared, _, _ = strings.Cut(declared, "_")
 	if len(text) > guessBytes {
 		text = text[:guessBytes]
 	}
-	latin, cyrillic := letters(text)
+	latin, cyrillic := countScripts(text)
 	if len(declared) == 2 && !(cyrillicLanguages[declared] && latin > 4*cyrillic+40) && !(latinLanguages[declared] && cyrillic > 4*latin+40) {
 		return declared
 	}
-	return guess(title+" "+text, cyrillic > latin)
+	return guessLanguage(title+" "+text, cyrillic > latin)
 }
 
-// letters counts about how many letters are of the Latin and of the Cyrillic
+// countScripts counts about how many letters are of the Latin and of the Cyrillic
 // script.
-func letters(text string) (latin, cyrillic int) {
+func countScripts(text string) (latin, cyrillic int) {
 	for i := 0; i < len(text); {
 		if i+8 <= len(text) { // nearly all text of most pages
-			if x := load(text[i : i+8]); x&highs == 0 {
+			if x := loadUint64(text[i : i+8]); x&highs == 0 {
 				latin += bits.OnesCount64(x & ('@' * ones))
 				i += 8
 				continue
@@ -79,7 +79,7 @@ var (
 	latinLanguages    = map[string]bool{"en": true, "lt": true, "lv": true, "et": true, "de": true, "fr": true, "es": true, "pl": true, "it": true}
 )
 
-func guess(text string, cyrillic bool) string {
+func guessLanguage(text string, cyrillic bool) string {
 	score := map[string]int{}
 	words := 0
 	for w := range strings.FieldsFuncSeq(strings.ToLower(text), func(r rune) bool { return !unicode.IsLetter(r) }) {

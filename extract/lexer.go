@@ -41,17 +41,17 @@ const (
 	maxToken = 1 << 20
 )
 
-// reset begins a document.
-func (z *lexer) reset(b []byte) {
+// resetLexer begins a document.
+func (z *lexer) resetLexer(b []byte) {
 	*z = lexer{b: b, attrs: z.attrs[:0], scratch: z.scratch[:0], lowered: z.lowered[:0]}
 	z.doubt = bytes.IndexByte(b, 0) >= 0
 	z.returns = bytes.IndexByte(b, '\r') >= 0
 	z.amp = -1
 }
 
-// escaped reports whether there is an ampersand in a part of the document. To ask for
+// hasAmpersand reports whether there is an ampersand in a part of the document. To ask for
 // one part behind the other costs one look for each ampersand.
-func (z *lexer) escaped(s span) bool {
+func (z *lexer) hasAmpersand(s span) bool {
 	if z.amp < s.start {
 		z.amp = len(z.b)
 		if n := bytes.IndexByte(z.b[s.start:], '&'); n >= 0 {
@@ -61,7 +61,7 @@ func (z *lexer) escaped(s span) bool {
 	return z.amp < s.end
 }
 
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+func isASCIILetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 // Next scans the next token.
 func (z *lexer) Next() html.TokenType {
@@ -70,14 +70,14 @@ func (z *lexer) Next() html.TokenType {
 	}
 	z.start = z.pos
 	if z.doubt || z.ended || z.pos >= len(z.b) {
-		return z.token(html.ErrorToken, z.pos)
+		return z.emitToken(html.ErrorToken, z.pos)
 	}
 	if z.rawTag != "" {
 		end := z.rawEnd()
 		z.rawText = z.rawTag != "textarea" && z.rawTag != "title"
 		z.rawTag = ""
 		if z.doubt {
-			return z.token(html.ErrorToken, z.pos)
+			return z.emitToken(html.ErrorToken, z.pos)
 		}
 		if end > z.pos {
 			return z.textUpTo(end)
@@ -91,51 +91,51 @@ func (z *lexer) Next() html.TokenType {
 		}
 		i += n
 		c := z.b[i+1]
-		if !isLetter(c) && c != '/' && c != '!' && c != '?' {
+		if !isASCIILetter(c) && c != '/' && c != '!' && c != '?' {
 			continue
 		}
 		if i > z.start {
 			return z.textUpTo(i)
 		}
-		return z.markup(c)
+		return z.scanMarkup(c)
 	}
 }
 
-func (z *lexer) token(k html.TokenType, end int) html.TokenType {
+func (z *lexer) emitToken(k html.TokenType, end int) html.TokenType {
 	z.kind, z.pos = k, end
 	return k
 }
 
 func (z *lexer) textUpTo(end int) html.TokenType {
 	z.data = span{z.start, end}
-	return z.token(html.TextToken, end)
+	return z.emitToken(html.TextToken, end)
 }
 
-// markup scans what begins with '<' and c.
-func (z *lexer) markup(c byte) html.TokenType {
+// scanMarkup scans what begins with '<' and c.
+func (z *lexer) scanMarkup(c byte) html.TokenType {
 	i := z.start + 2
 	switch {
 	case c == '!':
 		if bytes.HasPrefix(z.b[i:], []byte("--")) {
-			return z.token(html.CommentToken, z.commentEnd(i+2))
+			return z.emitToken(html.CommentToken, z.commentEnd(i+2))
 		}
-		return z.token(html.CommentToken, z.angle(i)) // a doctype or a bogus comment
+		return z.emitToken(html.CommentToken, z.afterAngle(i)) // a doctype or a bogus comment
 	case c == '?':
-		return z.token(html.CommentToken, z.angle(i-1))
+		return z.emitToken(html.CommentToken, z.afterAngle(i-1))
 	case c != '/':
-		return z.tag(i-1, html.StartTagToken)
+		return z.scanTag(i-1, html.StartTagToken)
 	case i >= len(z.b):
 		return z.textUpTo(len(z.b))
 	case z.b[i] == '>':
-		return z.token(html.CommentToken, i+1)
-	case isLetter(z.b[i]):
-		return z.tag(i, html.EndTagToken)
+		return z.emitToken(html.CommentToken, i+1)
+	case isASCIILetter(z.b[i]):
+		return z.scanTag(i, html.EndTagToken)
 	}
-	return z.token(html.CommentToken, z.angle(i))
+	return z.emitToken(html.CommentToken, z.afterAngle(i))
 }
 
-// angle returns the place behind the next '>'.
-func (z *lexer) angle(i int) int {
+// afterAngle returns the place behind the next '>'.
+func (z *lexer) afterAngle(i int) int {
 	n := bytes.IndexByte(z.b[i:], '>')
 	if n < 0 {
 		z.ended = true
@@ -200,8 +200,8 @@ func (z *lexer) rawEnd() int {
 	return end
 }
 
-// tag scans a tag whose name begins at i.
-func (z *lexer) tag(i int, k html.TokenType) html.TokenType {
+// scanTag scans a tag whose name begins at i.
+func (z *lexer) scanTag(i int, k html.TokenType) html.TokenType {
 	b := z.b
 	z.attrs, z.next = z.attrs[:0], 0
 	z.data.start = i
@@ -215,35 +215,35 @@ func (z *lexer) tag(i int, k html.TokenType) html.TokenType {
 		}
 		if i >= len(b) {
 			z.ended = true // a tag that does not end is none
-			return z.token(html.ErrorToken, len(b))
+			return z.emitToken(html.ErrorToken, len(b))
 		}
 		if b[i] == '>' {
 			i++
 			break
 		}
 		var a attr
-		a, i = z.attribute(i)
-		if k == html.StartTagToken && a.key.end > a.key.start && !z.has(a.key) {
+		a, i = z.scanAttribute(i)
+		if k == html.StartTagToken && a.key.end > a.key.start && !z.hasAttribute(a.key) {
 			z.attrs = append(z.attrs, a)
 		}
 		if len(z.attrs) > maxAttrs {
 			z.doubt = true
-			return z.token(html.ErrorToken, i)
+			return z.emitToken(html.ErrorToken, i)
 		}
 	}
 	if k == html.EndTagToken {
-		return z.token(k, i)
+		return z.emitToken(k, i)
 	}
 	z.rawTag = rawName(b[z.data.start:z.data.end])
 	if b[i-2] == '/' && (len(z.attrs) == 0 || i-2 != z.attrs[len(z.attrs)-1].val.end-1) {
-		return z.token(html.SelfClosingTagToken, i)
+		return z.emitToken(html.SelfClosingTagToken, i)
 	}
-	return z.token(k, i)
+	return z.emitToken(k, i)
 }
 
-// attribute scans one attribute from i, which may be empty; it returns the
+// scanAttribute scans one attribute from i, which may be empty; it returns the
 // place behind it.
-func (z *lexer) attribute(i int) (attr, int) {
+func (z *lexer) scanAttribute(i int) (attr, int) {
 	b := z.b
 	a := attr{key: span{start: i}}
 	for i < len(b) && (b[i] == '=' && i == a.key.start || b[i] != '=' && b[i] != '/' && b[i] != '>' && !isSpace(b[i])) {
@@ -285,8 +285,8 @@ func (z *lexer) attribute(i int) (attr, int) {
 	return a, i
 }
 
-// has reports whether the tag has an attribute of the same name already.
-func (z *lexer) has(key span) bool {
+// hasAttribute reports whether the tag has an attribute of the same name already.
+func (z *lexer) hasAttribute(key span) bool {
 	for _, a := range z.attrs {
 		if equalFold(z.b[a.key.start:a.key.end], z.b[key.start:key.end]) {
 			return true
@@ -301,7 +301,7 @@ func equalFold[T string | []byte](a []byte, b T) bool {
 		return false
 	}
 	for i := range a {
-		if a[i] != b[i] && (a[i]^b[i] != 0x20 || !isLetter(a[i])) {
+		if a[i] != b[i] && (a[i]^b[i] != 0x20 || !isASCIILetter(a[i])) {
 			return false
 		}
 	}
@@ -333,16 +333,16 @@ func (z *lexer) Raw() []byte { return z.b[z.start:z.pos] }
 // carriage returns. It is valid until the next call.
 func (z *lexer) Text() []byte {
 	s := z.b[z.data.start:z.data.end]
-	if z.rawText || !z.escaped(z.data) {
+	if z.rawText || !z.hasAmpersand(z.data) {
 		return s
 	}
-	z.scratch = unescape(z.scratch[:0], s, false)
+	z.scratch = appendUnescaped(z.scratch[:0], s, false)
 	return z.scratch
 }
 
 // TagName returns the lower-case name of the tag and whether it has attributes.
 func (z *lexer) TagName() (name []byte, attrs bool) {
-	return z.lower(z.b[z.data.start:z.data.end]), len(z.attrs) > 0
+	return z.lowerASCII(z.b[z.data.start:z.data.end]), len(z.attrs) > 0
 }
 
 // TagAttr returns the next attribute; both are valid until the next call.
@@ -352,18 +352,18 @@ func (z *lexer) TagAttr() (key, val []byte, more bool) {
 	}
 	a := z.attrs[z.next]
 	z.next++
-	key, val = z.lower(z.b[a.key.start:a.key.end]), z.b[a.val.start:a.val.end]
+	key, val = z.lowerASCII(z.b[a.key.start:a.key.end]), z.b[a.val.start:a.val.end]
 	if z.returns && bytes.IndexByte(val, '\r') >= 0 {
 		z.doubt = true
 	}
-	if z.escaped(a.val) {
-		z.scratch = unescape(z.scratch[:0], val, true)
+	if z.hasAmpersand(a.val) {
+		z.scratch = appendUnescaped(z.scratch[:0], val, true)
 		val = z.scratch
 	}
 	return key, val, z.next < len(z.attrs)
 }
 
-func (z *lexer) lower(s []byte) []byte {
+func (z *lexer) lowerASCII(s []byte) []byte {
 	for i, c := range s {
 		if c < 'A' || c > 'Z' {
 			continue
@@ -379,8 +379,8 @@ func (z *lexer) lower(s []byte) []byte {
 	return s
 }
 
-// unescape appends s with its character references replaced.
-func unescape(dst, s []byte, attribute bool) []byte {
+// appendUnescaped appends s with its character references replaced.
+func appendUnescaped(dst, s []byte, attribute bool) []byte {
 	for {
 		i := bytes.IndexByte(s, '&')
 		if i < 0 {
@@ -388,20 +388,20 @@ func unescape(dst, s []byte, attribute bool) []byte {
 		}
 		dst = append(dst, s[:i]...)
 		s = s[i:]
-		n := reference(s)
+		n := referenceLength(s)
 		dst = appendReference(dst, s[:n], attribute, s[n:])
 		s = s[n:]
 	}
 }
 
-// reference is the length of what may be a character reference at the begin
+// referenceLength is the length of what may be a character reference at the begin
 // of s: the ampersand, its name or number, and a semicolon.
-func reference(s []byte) int {
+func referenceLength(s []byte) int {
 	i := 1
 	if i < len(s) && s[i] == '#' {
 		i++
 	}
-	for i < len(s) && (isLetter(s[i]) || s[i] >= '0' && s[i] <= '9') {
+	for i < len(s) && (isASCIILetter(s[i]) || s[i] >= '0' && s[i] <= '9') {
 		i++
 	}
 	if i < len(s) && s[i] == ';' {

@@ -51,7 +51,7 @@ func same(t *testing.T, doc []byte) (doubt bool) {
 	t.Helper()
 	for _, scripted := range []bool{false, true} {
 		var z lexer
-		z.reset(doc)
+		z.resetLexer(doc)
 		got := dump(&z, scripted)
 		if z.doubt {
 			return true
@@ -111,15 +111,15 @@ func TestLexerOnHTML5Lib(t *testing.T) {
 func TestFastIsSlow(t *testing.T) {
 	t.Parallel()
 	for _, doc := range append([]string{string(samplePage())}, lexerSeeds...) {
-		at, o := base(t), Options{Traits: true, Images: true}.withDefaults()
+		at, o := base(t), Options{Traits: true, Images: true}.withExtractDefaults()
 		fast := &scanner{o: o, at: weburl.Resolver{Base: at}, page: &Page{}}
 		slow := &scanner{o: o, at: weburl.Resolver{Base: at}, page: &Page{}}
-		if !fast.fast([]byte(doc)) {
+		if !fast.scanFast([]byte(doc)) {
 			continue
 		}
-		slow.slow([]byte(doc))
-		fast.finish()
-		slow.finish()
+		slow.scanSlow([]byte(doc))
+		fast.finishDocument()
+		slow.finishDocument()
 		if !reflect.DeepEqual(fast.page, slow.page) {
 			t.Errorf("%q: fast %+v, slow %+v", doc, fast.page, slow.page)
 		}
@@ -133,9 +133,9 @@ func FuzzFolder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte, limit int) {
 		limit &= 0xff
 		var got folder
-		got.add(a, limit)
-		got.gap()
-		got.add(b, limit)
+		got.appendText(a, limit)
+		got.addGap()
+		got.appendText(b, limit)
 		isSpaceRune := func(r rune) bool { return r < 0x80 && isSpace(byte(r)) }
 		var words []string
 		for _, part := range [][]byte{a, b} {
@@ -168,7 +168,7 @@ func BenchmarkLexer(b *testing.B) {
 		b.SetBytes(int64(len(doc)))
 		var z lexer
 		for range b.N {
-			z.reset(doc)
+			z.resetLexer(doc)
 			read(&z)
 		}
 	})

@@ -48,7 +48,7 @@ func (p *Page) headerLink(l headerLink, base weburl.URL) {
 	if err != nil {
 		return
 	}
-	switch kind, ok := relation([]byte(l.rel)); {
+	switch kind, ok := linkRelation([]byte(l.rel)); {
 	case !ok:
 	case kind == Canonical:
 		p.Canonical = u
@@ -58,8 +58,8 @@ func (p *Page) headerLink(l headerLink, base weburl.URL) {
 	}
 }
 
-// relation says what kind of link a rel value makes, if it is one to follow.
-func relation(rel []byte) (Kind, bool) {
+// linkRelation says what kind of link a rel value makes, if it is one to follow.
+func linkRelation(rel []byte) (Kind, bool) {
 	switch {
 	case relHas(rel, "canonical"):
 		return Canonical, true
@@ -76,7 +76,7 @@ func relation(rel []byte) (Kind, bool) {
 func cutLink(v string) (l headerLink, rest string) {
 	v = strings.TrimLeft(v, " \t,")
 	if !strings.HasPrefix(v, "<") {
-		_, rest = value(v, ",")
+		_, rest = headerValue(v, ",")
 		return l, rest
 	}
 	target, v, ok := strings.Cut(v[1:], ">")
@@ -88,7 +88,7 @@ func cutLink(v string) (l headerLink, rest string) {
 	for {
 		v = strings.TrimLeft(v, " \t")
 		if !strings.HasPrefix(v, ";") {
-			_, rest = value(v, ",")
+			_, rest = headerValue(v, ",")
 			return l, rest
 		}
 		v = strings.TrimLeft(v[1:], " \t;")
@@ -98,7 +98,7 @@ func cutLink(v string) (l headerLink, rest string) {
 		}
 		name, content := strings.ToLower(v[:end]), ""
 		if v = strings.TrimLeft(v[end:], " \t"); strings.HasPrefix(v, "=") {
-			content, v = value(strings.TrimLeft(v[1:], " \t"), ";,")
+			content, v = headerValue(strings.TrimLeft(v[1:], " \t"), ";,")
 		}
 		if seen[name] {
 			continue
@@ -113,9 +113,9 @@ func cutLink(v string) (l headerLink, rest string) {
 	}
 }
 
-// value reads a token or a quoted string, and returns what follows from the next
+// headerValue reads a token or a quoted string, and returns what follows from the next
 // of the ends on; a comma that ends it is taken away.
-func value(v, ends string) (content, rest string) {
+func headerValue(v, ends string) (content, rest string) {
 	if strings.HasPrefix(v, `"`) {
 		var b strings.Builder
 		i := 1

@@ -28,7 +28,7 @@ func TestSrcset(t *testing.T) {
 		"data:image/png;base64,AAAA 1x, /b 2x": "data:image/png;base64,AAAA|/b", "/i,w_300,q_80/x.png 300w, /i,w_600/x.png 600w": "/i,w_300,q_80/x.png|/i,w_600/x.png", ",a 1x": "a", "a (": "a", "a ) 1x, b": "a|b",
 	} {
 		var got []string
-		srcset(set, func(a string) { got = append(got, a) })
+		eachSrcset(set, func(a string) { got = append(got, a) })
 		if s := strings.Join(got, "|"); s != want {
 			t.Errorf("%q: %q, want %q", set, s, want)
 		}

@@ -70,8 +70,8 @@ type Page struct {
 	Traits Traits
 }
 
-// measure fills in what is known of the text without having it.
-func (p *Page) measure() {
+// measureText fills in what is known of the text without having it.
+func (p *Page) measureText() {
 	p.Length = len(p.Text)
 	p.Malformed = strings.Contains(p.Text, "\uFFFD") || strings.Contains(p.Title, "\uFFFD")
 }
@@ -104,7 +104,7 @@ type Options struct {
 	RefusedFor Problem
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withExtractDefaults() Options {
 	if o.MaxLinks <= 0 {
 		o.MaxLinks = 100_000
 	}

@@ -18,11 +18,11 @@ const maxPDFPages = 50
 // read, maybe nothing. A document that exceeds the limits of o.PDF has a Problem,
 // a digest of its bytes, and no content.
 func PDF(ctx context.Context, body []byte, base weburl.URL, o Options) *Page {
-	o = o.withDefaults()
+	o = o.withExtractDefaults()
 	if o.PDF == nil {
 		return emptyPage()
 	}
-	raw := refusal(body, o.PDF)
+	raw := refusalDigest(body, o.PDF)
 	if o.Refused == raw {
 		return &Page{Problem: o.RefusedFor, Digest: raw}
 	}
@@ -48,8 +48,8 @@ func PDF(ctx context.Context, body []byte, base weburl.URL, o Options) *Page {
 		p.addPlain(strings.TrimRight(m, ".,;:!?)]"), base, o.MaxLinks, seen)
 	}
 	p.Lang = Language("", p.Text)
-	p.measure()
-	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
+	p.measureText()
+	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
 	return p
 }
 

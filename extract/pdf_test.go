@@ -95,12 +95,12 @@ func TestParserPanic(t *testing.T) {
 	t.Parallel()
 	body := []byte("a body that no parser takes")
 	broken := func() *Page { panic("index out of range") }
-	p := guarded(body, Options{}, broken)
+	p := parseGuarded(body, Options{}, broken)
 	if p.Problem != ParserFailed || !p.Problem.Final() || p.Digest == [16]byte{} {
 		t.Fatalf("problem %q, digest %x", p.Problem, p.Digest)
 	}
 	tried := false
-	q := guarded(body, Options{Refused: p.Digest, RefusedFor: p.Problem}, func() *Page { tried = true; return broken() })
+	q := parseGuarded(body, Options{Refused: p.Digest, RefusedFor: p.Problem}, func() *Page { tried = true; return broken() })
 	if tried || q.Problem != ParserFailed || q.Digest != p.Digest {
 		t.Errorf("the same body: parsed %v, problem %q", tried, q.Problem)
 	}

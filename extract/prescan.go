@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// declared finds the encoding that a page declares of itself, in a meta element or
+// declaredCharset finds the encoding that a page declares of itself, in a meta element or
 // an XML declaration, by the HTML standard's prescan, which knows tags and comments
 // only. Browsers prescan 1,024 bytes and look at later meta elements when they come
 // to them; all is prescanned here. "" is none.
-func declared(b []byte) string {
+func declaredCharset(b []byte) string {
 	p := prescan{b: b}
 	for p.at < len(b) {
 		i := bytes.IndexByte(b[p.at:], '<')
@@ -27,15 +27,15 @@ func declared(b []byte) string {
 			p.at += 2 + end + 3
 		case len(rest) > 5 && strings.EqualFold(string(rest[:5]), "<meta") && (isSpace(rest[5]) || rest[5] == '/'):
 			p.at += 6
-			if label := p.meta(); label != "" {
+			if label := p.prescanMeta(); label != "" {
 				return label
 			}
-		case len(rest) > 1 && isLetter(rest[1]), len(rest) > 2 && rest[1] == '/' && isLetter(rest[2]):
+		case len(rest) > 1 && isASCIILetter(rest[1]), len(rest) > 2 && rest[1] == '/' && isASCIILetter(rest[2]):
 			for p.at < len(b) && !isSpace(b[p.at]) && b[p.at] != '>' {
 				p.at++
 			}
 			for more := true; more; {
-				_, _, more = p.attribute()
+				_, _, more = p.prescanAttribute()
 			}
 		case len(rest) > 1 && strings.IndexByte("!/?", rest[1]) >= 0:
 			end := bytes.IndexByte(rest, '>')
@@ -58,14 +58,14 @@ type prescan struct {
 	at int
 }
 
-// meta reads the attributes of a meta element. Of those that come twice the first
+// prescanMeta reads the attributes of a meta element. Of those that come twice the first
 // counts; content does only beside http-equiv=content-type. A tag that does not end
 // declares nothing.
-func (p *prescan) meta() string {
+func (p *prescan) prescanMeta() string {
 	var seen []string
 	label, fromContent, pragma := "", false, false
 	for {
-		name, value, more := p.attribute()
+		name, value, more := p.prescanAttribute()
 		if !more {
 			break
 		}
@@ -94,9 +94,9 @@ func (p *prescan) meta() string {
 	return label
 }
 
-// attribute reads an attribute, in lower case; more is false at the end of the tag
+// prescanAttribute reads an attribute, in lower case; more is false at the end of the tag
 // or of the document.
-func (p *prescan) attribute() (name, value string, more bool) {
+func (p *prescan) prescanAttribute() (name, value string, more bool) {
 	b := p.b
 	for p.at < len(b) && (isSpace(b[p.at]) || b[p.at] == '/') {
 		p.at++

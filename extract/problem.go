@@ -32,9 +32,9 @@ func (p Problem) ReadsAgain(digest [16]byte, pdf *pdftext.Pool) bool {
 // refusedBy is where the digest of a document without content names who could not read it.
 const refusedBy = 12
 
-// refusal is the digest of a document whose content is not known: of its bytes, and of
+// refusalDigest is the digest of a document whose content is not known: of its bytes, and of
 // the reader's version and limits.
-func refusal(body []byte, pdf *pdftext.Pool) [16]byte {
+func refusalDigest(body []byte, pdf *pdftext.Pool) [16]byte {
 	d := xxh3.Hash128(body).Bytes()
 	binary.BigEndian.PutUint32(d[refusedBy:], pdf.Fingerprint())
 	return d
@@ -43,19 +43,19 @@ func refusal(body []byte, pdf *pdftext.Pool) [16]byte {
 // emptyPage is the page of a document whose type holds no text.
 func emptyPage() *Page {
 	p := &Page{}
-	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
+	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
 	return p
 }
 
-// guarded returns the page that parse makes of body. Where a parser panics, the
+// parseGuarded returns the page that parse makes of body. Where a parser panics, the
 // page has a Problem instead of content: one document does not end the robot.
-func guarded(body []byte, o Options, parse func() *Page) (p *Page) {
-	if o.RefusedFor == ParserFailed && o.Refused == refusal(body, o.PDF) {
+func parseGuarded(body []byte, o Options, parse func() *Page) (p *Page) {
+	if o.RefusedFor == ParserFailed && o.Refused == refusalDigest(body, o.PDF) {
 		return &Page{Problem: ParserFailed, Digest: o.Refused}
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			p = &Page{Problem: ParserFailed, Digest: refusal(body, o.PDF)}
+			p = &Page{Problem: ParserFailed, Digest: refusalDigest(body, o.PDF)}
 		}
 	}()
 	return parse()

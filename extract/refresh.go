@@ -33,10 +33,10 @@ func refreshURL(content string) (string, bool) {
 	return s, s != ""
 }
 
-// srcset calls f for the addresses of a srcset attribute, as the HTML standard
+// eachSrcset calls f for the addresses of a srcset attribute, as the HTML standard
 // says: an address ends at white space, and commas may be in it; those at its
 // end are not its own. A descriptor ends at a comma outside of parentheses.
-func srcset(s string, f func(address string)) {
+func eachSrcset(s string, f func(address string)) {
 	for {
 		s = strings.TrimLeft(s, htmlSpace+",")
 		if s == "" {
@@ -50,13 +50,13 @@ func srcset(s string, f func(address string)) {
 		f(address)
 		bare := len(address) < end // a comma ended it: no descriptor
 		if s = s[end:]; !bare {
-			s = s[descriptors(s):]
+			s = s[descriptorsLength(s):]
 		}
 	}
 }
 
-// descriptors is the length of what follows an address, up to the comma.
-func descriptors(s string) int {
+// descriptorsLength is the length of what follows an address, up to the comma.
+func descriptorsLength(s string) int {
 	depth := 0
 	for i := range len(s) {
 		switch s[i] {

@@ -15,7 +15,7 @@ var plainURL = regexp.MustCompile(`https?://[^\s<>"'{}|\\^` + "`" + `\x00-\x1f]+
 
 // Text reads a plain-text document: its words and the addresses in it.
 func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
-	o = o.withDefaults()
+	o = o.withExtractDefaults()
 	text, charset := UTF8(body, contentType)
 	p := &Page{Charset: charset, Text: foldSpace(string(text[:min(len(text), o.MaxText)]), o.MaxText)}
 	for _, m := range plainURL.FindAllString(p.Text, o.MaxLinks) {
@@ -27,8 +27,8 @@ func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
 		p.Title = foldSpace(line, 120)
 	}
 	p.Lang = Language("", p.Text)
-	p.measure()
-	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
+	p.measureText()
+	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
 	return p
 }
 
@@ -58,10 +58,10 @@ func Type(contentType string) string {
 // within the limits of o whatever the body is: a document that exceeds them, or on
 // which a parser panics, is a page with a Problem.
 func Document(ctx context.Context, body []byte, contentType string, base weburl.URL, o Options) *Page {
-	return guarded(body, o, func() *Page { return document(ctx, body, contentType, base, o) })
+	return parseGuarded(body, o, func() *Page { return parseDocument(ctx, body, contentType, base, o) })
 }
 
-func document(ctx context.Context, body []byte, contentType string, base weburl.URL, o Options) *Page {
+func parseDocument(ctx context.Context, body []byte, contentType string, base weburl.URL, o Options) *Page {
 	if contentType == "" {
 		contentType = http.DetectContentType(body[:min(len(body), 512)])
 	}
@@ -69,9 +69,9 @@ func document(ctx context.Context, body []byte, contentType string, base weburl.
 	list := kind == "xml"
 	switch kind {
 	case "gzip", "octet-stream": // sitemaps may be packed
-		list = bytes.HasPrefix(body, []byte{0x1f, 0x8b}) || isList(body)
+		list = bytes.HasPrefix(body, []byte{0x1f, 0x8b}) || beginsAsList(body)
 	case "html", "text": // servers call them that, too
-		list = isList(body)
+		list = beginsAsList(body)
 	}
 	if list {
 		if p := feedPage(body, base); p != nil {
@@ -89,8 +89,8 @@ func document(ctx context.Context, body []byte, contentType string, base weburl.
 	return emptyPage()
 }
 
-// isList reports whether a body begins as a sitemap or feed does.
-func isList(body []byte) bool {
+// beginsAsList reports whether a body begins as a sitemap or feed does.
+func beginsAsList(body []byte) bool {
 	head := bytes.TrimLeft(body[:min(len(body), 1024)], "\xEF\xBB\xBF \t\r\n")
 	if len(head) < 2 || head[0] != '<' || !strings.ContainsRune("?!suSrRfF", rune(head[1])) || head[1] == '!' && head[min(2, len(head)-1)] != '-' {
 		return false // nearly every page, by its first letters
@@ -111,6 +111,6 @@ func feedPage(body []byte, base weburl.URL) *Page {
 	for _, e := range entries {
 		p.Links = append(p.Links, Link{URL: e.URL, Kind: Alternate})
 	}
-	p.Digest, p.Simhash = digest(p, spacesIn(p.Text))
+	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
 	return p
 }

@@ -33,12 +33,12 @@ func (s *scanner) traitAttr(a atom.Atom, key, val []byte) {
 	t := &s.page.Traits
 	k := string(key)
 	if m, ok := attributeMarks[k]; ok {
-		s.trait(m.framework)
+		s.noteFramework(m.framework)
 		t.Hydrated = t.Hydrated || m.hydrated
 	}
 	switch {
 	case k == "type" && a == atom.Script:
-		s.data = !executable(val)
+		s.data = !isExecutableType(val)
 	case k == "id" && slices.Contains(mountIDs, string(val)) && (a == atom.Div || a == atom.Main || a == atom.Section):
 		s.mount = true
 	case k == "id" && a == atom.Script:
@@ -50,8 +50,8 @@ func (s *scanner) traitAttr(a atom.Atom, key, val []byte) {
 	}
 }
 
-// trait notes a framework by name.
-func (s *scanner) trait(name string) {
+// noteFramework notes a framework by name.
+func (s *scanner) noteFramework(name string) {
 	name, _, _ = strings.Cut(name, " ")
 	t := &s.page.Traits
 	if s.o.Traits && name != "" && len(t.Frameworks) < 10 && !slices.Contains(t.Frameworks, name) {
@@ -63,7 +63,7 @@ func (s *scanner) stateMark(text []byte) {
 	for _, m := range stateMarks {
 		if bytes.Contains(text, []byte(m.mark)) {
 			s.page.Traits.Hydrated = true
-			s.trait(m.framework)
+			s.noteFramework(m.framework)
 		}
 	}
 }
@@ -71,9 +71,9 @@ func (s *scanner) stateMark(text []byte) {
 // maxCode bounds the inline scripts kept.
 const maxCode = 256 << 10
 
-// executable reports whether a script element of this type is run: others carry
+// isExecutableType reports whether a script element of this type is run: others carry
 // data (JSON-LD, templates).
-func executable(kind []byte) bool {
+func isExecutableType(kind []byte) bool {
 	k := strings.ToLower(strings.TrimSpace(string(kind)))
 	k, _, _ = strings.Cut(k, ";")
 	return k == "" || k == "module" || strings.HasSuffix(k, "javascript") || strings.HasSuffix(k, "ecmascript")
