@@ -48,18 +48,18 @@ func newBuilder() *builder {
 	return b
 }
 
-func (b *builder) object(format string, args ...any) {
+func (b *builder) writeObject(format string, args ...any) {
 	b.at = append(b.at, b.Len())
 	fmt.Fprintf(b, "%d 0 obj\n", len(b.at))
 	fmt.Fprintf(b, format, args...)
 	b.WriteString("\nendobj\n")
 }
 
-func (b *builder) stream(dict string, body []byte) {
-	b.object("<<%s/Length %d>>\nstream\n%s\nendstream", dict, len(body), body)
+func (b *builder) writeStream(dict string, body []byte) {
+	b.writeObject("<<%s/Length %d>>\nstream\n%s\nendstream", dict, len(body), body)
 }
 
-func (b *builder) end() []byte {
+func (b *builder) writeTrailer() []byte {
 	at := b.Len()
 	fmt.Fprintf(b, "xref\n0 %d\n0000000000 65535 f \n", len(b.at)+1)
 	for _, o := range b.at {
@@ -73,13 +73,13 @@ func (b *builder) end() []byte {
 func xrefStream(dict string, rows []byte) []byte {
 	b := newBuilder()
 	at := b.Len()
-	b.stream("/Type/XRef/Root 1 0 R"+dict, rows)
+	b.writeStream("/Type/XRef/Root 1 0 R"+dict, rows)
 	fmt.Fprintf(b, "startxref\n%d\n%%%%EOF\n", at)
 	return b.Bytes()
 }
 
-// deflate packs what r holds.
-func deflate(r io.Reader) []byte {
+// deflateReader packs what r holds.
+func deflateReader(r io.Reader) []byte {
 	var b bytes.Buffer
 	w, _ := zlib.NewWriterLevel(&b, zlib.BestSpeed) // the level is right
 	if _, err := io.Copy(w, r); err != nil {
@@ -112,14 +112,14 @@ func (r *repeated) Read(b []byte) (int, error) {
 // objects 5 and up, whatever rest writes.
 func onePage(page string, content []byte, filter string, rest func(b *builder)) []byte {
 	b := newBuilder()
-	b.object("<</Type/Catalog/Pages 2 0 R>>")
-	b.object("<</Type/Pages/Kids[3 0 R]/Count 1>>")
-	b.object("<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R%s>>", page)
-	b.stream(filter, content)
+	b.writeObject("<</Type/Catalog/Pages 2 0 R>>")
+	b.writeObject("<</Type/Pages/Kids[3 0 R]/Count 1>>")
+	b.writeObject("<</Type/Page/Parent 2 0 R/MediaBox[0 0 600 800]/Contents 4 0 R%s>>", page)
+	b.writeStream(filter, content)
 	if rest != nil {
 		rest(b)
 	}
-	return b.end()
+	return b.writeTrailer()
 }
 
 const helvetica = "/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
@@ -136,7 +136,7 @@ func Links(n int) []byte {
 
 // Bomb is a document whose page unpacks to n bytes of text operators.
 func Bomb(n int) []byte {
-	return onePage(helvetica, deflate(io.MultiReader(strings.NewReader("BT /F 12 Tf "), &repeated{s: "(word ) Tj ", n: n})), "/Filter/FlateDecode", nil)
+	return onePage(helvetica, deflateReader(io.MultiReader(strings.NewReader("BT /F 12 Tf "), &repeated{s: "(word ) Tj ", n: n})), "/Filter/FlateDecode", nil)
 }
 
 // Hostile returns one document of each kind.
@@ -151,56 +151,56 @@ func Hostile() []File {
 		{"huge size", xrefStream("/Size 20000000000/W[1 4 1]", own)},
 		{"size of 31 bits", xrefStream("/Size 2147483647/W[1 4 1]/Index[0 2147483647]", own)},
 		{"huge field widths", xrefStream("/Size 2/W[1 2000000000 1]", own)},
-		{"huge columns", xrefStream("/Size 2/W[1 4 1]/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 200000000000>>", deflate(bytes.NewReader(own)))},
-		{"columns of 31 bits", xrefStream("/Size 2/W[1 4 1]/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 2147483600>>", deflate(bytes.NewReader(own)))},
+		{"huge columns", xrefStream("/Size 2/W[1 4 1]/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 200000000000>>", deflateReader(bytes.NewReader(own)))},
+		{"columns of 31 bits", xrefStream("/Size 2/W[1 4 1]/Filter/FlateDecode/DecodeParms<</Predictor 12/Columns 2147483600>>", deflateReader(bytes.NewReader(own)))},
 		{"tables that follow themselves", []byte("%PDF-1.4\n1 0 obj\n<</Type/Catalog>>\nendobj\nxref\n0 1\n0000000000 65535 f \ntrailer\n<</Size 2/Root 1 0 R/Prev 44>>\nstartxref\n44\n%%EOF\n")},
 		{"cmap of 10^12 characters", onePage("/Resources<</Font<</F 5 0 R>>>>", []byte("BT /F 12 Tf (abc) Tj ET"), "", func(b *builder) {
-			b.object("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 6 0 R>>")
-			b.stream("", []byte("/CIDInit /ProcSet findresource begin begincmap 1000000000000 beginbfchar endbfchar 1 beginbfrange <0000> <ffffffff> <0041> endbfrange endcmap"))
+			b.writeObject("<</Type/Font/Subtype/Type1/BaseFont/Helvetica/ToUnicode 6 0 R>>")
+			b.writeStream("", []byte("/CIDInit /ProcSet findresource begin begincmap 1000000000000 beginbfchar endbfchar 1 beginbfrange <0000> <ffffffff> <0041> endbfrange endcmap"))
 		})},
 		{"page that is its own parent", func() []byte {
 			b := newBuilder()
-			b.object("<</Type/Catalog/Pages 2 0 R>>")
-			b.object("<</Type/Pages/Kids[3 0 R]/Count 1>>")
-			b.object("<</Type/Page/Parent 3 0 R>>")
-			return b.end()
+			b.writeObject("<</Type/Catalog/Pages 2 0 R>>")
+			b.writeObject("<</Type/Pages/Kids[3 0 R]/Count 1>>")
+			b.writeObject("<</Type/Page/Parent 3 0 R>>")
+			return b.writeTrailer()
 		}()},
 		{"tree that is its own kid", func() []byte {
 			b := newBuilder()
-			b.object("<</Type/Catalog/Pages 2 0 R>>")
-			b.object("<</Type/Pages/Kids[2 0 R]/Count 1>>")
-			return b.end()
+			b.writeObject("<</Type/Catalog/Pages 2 0 R>>")
+			b.writeObject("<</Type/Pages/Kids[2 0 R]/Count 1>>")
+			return b.writeTrailer()
 		}()},
 		{"tree of 10^9 pages", func() []byte {
 			b := newBuilder()
-			b.object("<</Type/Catalog/Pages 2 0 R>>")
+			b.writeObject("<</Type/Catalog/Pages 2 0 R>>")
 			for i := range 9 {
-				b.object("<</Type/Pages/Count 1000000000/Kids[%s]>>", strings.Repeat(fmt.Sprintf("%d 0 R ", i+3), 10))
+				b.writeObject("<</Type/Pages/Count 1000000000/Kids[%s]>>", strings.Repeat(fmt.Sprintf("%d 0 R ", i+3), 10))
 			}
-			b.object("<</Type/Page/MediaBox[0 0 9 9]>>")
-			return b.end()
+			b.writeObject("<</Type/Page/MediaBox[0 0 9 9]>>")
+			return b.writeTrailer()
 		}()},
 		{"count of 31 bits", bytes.Replace(onePage("", nil, "", nil), []byte("/Count 1"), []byte("/Count 2147483647"), 1)},
 		{"nested arrays", onePage("/Annots"+strings.Repeat("[", 1<<20), nil, "", nil)},
 		{"form that draws itself", onePage("/Resources<</XObject<</X 5 0 R>>>>", []byte("/X Do"), "", func(b *builder) {
-			b.stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 5 0 R>>>>", []byte("/X Do /X Do"))
+			b.writeStream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 5 0 R>>>>", []byte("/X Do /X Do"))
 		})},
 		{"forms that double each other", onePage("/Resources<</XObject<</X 5 0 R>>>>", []byte("/X Do"), "", func(b *builder) {
 			for i := range 40 {
-				b.stream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X %d 0 R>>>>", i+6), []byte("/X Do /X Do"))
+				b.writeStream(fmt.Sprintf("/Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X %d 0 R>>>>", i+6), []byte("/X Do /X Do"))
 			}
-			b.stream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]"+helvetica, []byte("BT /F 9 Tf (x) Tj ET"))
+			b.writeStream("/Type/XObject/Subtype/Form/BBox[0 0 9 9]"+helvetica, []byte("BT /F 9 Tf (x) Tj ET"))
 		})},
 		{"60,000 links", Links(60_000)},
 		{"text of 200 MB", Bomb(200 << 20)},
-		{"string of 200 MB", onePage(helvetica, deflate(io.MultiReader(strings.NewReader("BT /F 12 Tf ("), &repeated{s: "word ", n: 200 << 20}, strings.NewReader(") Tj ET"))), "/Filter/FlateDecode", nil)},
+		{"string of 200 MB", onePage(helvetica, deflateReader(io.MultiReader(strings.NewReader("BT /F 12 Tf ("), &repeated{s: "word ", n: 200 << 20}, strings.NewReader(") Tj ET"))), "/Filter/FlateDecode", nil)},
 		{"object stream of 200 MB", func() []byte {
 			b := newBuilder()
-			b.object("<</Type/Catalog/Pages 2 0 R>>")
-			b.stream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", deflate(io.MultiReader(strings.NewReader("3 0 ("), &repeated{s: "x", n: 200 << 20})))
+			b.writeObject("<</Type/Catalog/Pages 2 0 R>>")
+			b.writeStream("/Type/ObjStm/N 1/First 4/Filter/FlateDecode", deflateReader(io.MultiReader(strings.NewReader("3 0 ("), &repeated{s: "x", n: 200 << 20})))
 			at := b.Len()
 			rows := bytes.Join([][]byte{row(0, 0, 255), row(1, uint32(b.at[0]), 0), row(2, 2, 0), row(1, uint32(b.at[1]), 0)}, nil)
-			b.stream("/Type/XRef/Size 4/W[1 4 1]/Root 1 0 R", rows)
+			b.writeStream("/Type/XRef/Size 4/W[1 4 1]/Root 1 0 R", rows)
 			fmt.Fprintf(b, "startxref\n%d\n%%%%EOF\n", at)
 			return b.Bytes()
 		}()},
