@@ -62,18 +62,18 @@ func (c Canon) Apply(u URL) (canonical URL, cut Cut) {
 // change makes the URL shorter, or writes escapes in upper case.
 func (c Canon) applyOnce(u URL) (canonical URL, cut Cut) {
 	if c.Same {
-		u = u.same()
+		u = u.canonicalSame()
 	}
 	path, query := u.Path(), u.Query()
 	if strings.IndexByte(path, ';') >= 0 {
 		var session bool
-		if path, session = c.path(path); session {
+		if path, session = c.dropSessionID(path); session {
 			cut |= Session
 		}
 	}
 	if query != "" {
 		var q Cut
-		query, q = c.query(query)
+		query, q = c.filterQuery(query)
 		cut |= q
 	}
 	if path == u.Path() && query == u.Query() {
@@ -83,23 +83,23 @@ func (c Canon) applyOnce(u URL) (canonical URL, cut Cut) {
 	if query != "" {
 		s += "?" + query
 	}
-	return split(s), cut
+	return splitURL(s), cut
 }
 
-// same is the form that Canon.Same tells of.
-func (u URL) same() URL {
+// canonicalSame is the form that Canon.Same tells of.
+func (u URL) canonicalSame() URL {
 	target := normalEscapes(u.s[u.path:])
 	name, port := u.Host(), ""
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && name[i-1] == '.' {
 		name, port = name[:i], name[i:]
 	}
 	if n := len(name) - 1; n > 0 && name[n] == '.' && name[n-1] != '.' {
-		return split(u.s[:u.host] + name[:n] + port + target)
+		return splitURL(u.s[:u.host] + name[:n] + port + target)
 	}
 	if target == u.s[u.path:] {
 		return u
 	}
-	return split(u.s[:u.path] + target)
+	return splitURL(u.s[:u.path] + target)
 }
 
 // normalEscapes returns s as it is if nothing is to be changed, or if a % in it
@@ -108,10 +108,10 @@ func normalEscapes(s string) string {
 	at := 0 // what is before is in b
 	var b []byte
 	for i := strings.IndexByte(s, '%'); i >= 0 && i < len(s); {
-		if i+2 >= len(s) || unhex(s[i+1]) < 0 || unhex(s[i+2]) < 0 {
+		if i+2 >= len(s) || hexValue(s[i+1]) < 0 || hexValue(s[i+2]) < 0 {
 			return s
 		}
-		c := byte(unhex(s[i+1])<<4 | unhex(s[i+2]))
+		c := byte(hexValue(s[i+1])<<4 | hexValue(s[i+2]))
 		if class[c]&hostByte != 0 || c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == '~' {
 			b = append(append(b, s[at:i]...), c)
 			at = i + 3
@@ -132,8 +132,8 @@ func normalEscapes(s string) string {
 	return string(append(b, s[at:]...))
 }
 
-// unhex is the value of a hexadecimal digit, or -1.
-func unhex(c byte) int {
+// hexValue is the value of a hexadecimal digit, or -1.
+func hexValue(c byte) int {
 	switch {
 	case c >= '0' && c <= '9':
 		return int(c - '0')
@@ -143,8 +143,8 @@ func unhex(c byte) int {
 	return -1
 }
 
-// path drops ;jsessionid=... wherever it stands.
-func (c Canon) path(p string) (string, bool) {
+// dropSessionID drops ;jsessionid=... wherever it stands.
+func (c Canon) dropSessionID(p string) (string, bool) {
 	found := false
 	for i := 0; i < len(p); i++ {
 		if p[i] != ';' {
@@ -155,7 +155,7 @@ func (c Canon) path(p string) (string, bool) {
 			end++
 		}
 		name, _, _ := strings.Cut(p[i+1:end], "=")
-		if matches(c.Sessions, name) {
+		if matchesParameter(c.Sessions, name) {
 			p, found = p[:i]+p[end:], true
 			i--
 		}
@@ -163,7 +163,7 @@ func (c Canon) path(p string) (string, bool) {
 	return p, found
 }
 
-func (c Canon) query(q string) (kept string, cut Cut) {
+func (c Canon) filterQuery(q string) (kept string, cut Cut) {
 	keep := make([]string, 0, strings.Count(q, "&")+1)
 	changed := false
 	for part := range strings.SplitSeq(q, "&") {
@@ -171,9 +171,9 @@ func (c Canon) query(q string) (kept string, cut Cut) {
 		switch {
 		case part == "":
 			changed = true
-		case matches(c.Drop, name):
+		case matchesParameter(c.Drop, name):
 			changed, cut = true, cut|Tracking
-		case matches(c.Sessions, name) && (len(value) >= 8 || !strings.EqualFold(name, "sid")):
+		case matchesParameter(c.Sessions, name) && (len(value) >= 8 || !strings.EqualFold(name, "sid")):
 			changed, cut = true, cut|Session
 		default:
 			keep = append(keep, part)
@@ -185,7 +185,7 @@ func (c Canon) query(q string) (kept string, cut Cut) {
 	return strings.Join(keep, "&"), cut
 }
 
-func matches(list []string, name string) bool {
+func matchesParameter(list []string, name string) bool {
 	if name == "" {
 		return false
 	}

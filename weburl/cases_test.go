@@ -93,7 +93,7 @@ func TestNormalizeCases(t *testing.T) {
 		if u, _ = DefaultCanon.Apply(u); u.String() != want {
 			t.Errorf("%q is %q, want %q (%v)", in, u, want, err)
 		}
-		if again, _ := DefaultCanon.Apply(u); again != u || !u.IsZero() && split(u.String()) != u {
+		if again, _ := DefaultCanon.Apply(u); again != u || !u.IsZero() && splitURL(u.String()) != u {
 			t.Errorf("%q: %+v, again %+v", in, u, again)
 		}
 	}

@@ -25,9 +25,9 @@ var class = func() (t [256]byte) {
 	return t
 }()
 
-// plain accepts an absolute URL that is in standard form already, but for a
+// parsePlain accepts an absolute URL that is in standard form already, but for a
 // fragment or a missing slash, without allocating. It says no in any doubt.
-func plain(s string) (URL, bool) {
+func parsePlain(s string) (URL, bool) {
 	var at int
 	switch {
 	case strings.HasPrefix(s, "http://"):
@@ -37,7 +37,7 @@ func plain(s string) (URL, bool) {
 	default:
 		return URL{}, false
 	}
-	end, ok := plainHost(s, at)
+	end, ok := plainHostEnd(s, at)
 	if !ok {
 		return URL{}, false
 	}
@@ -53,11 +53,11 @@ func plain(s string) (URL, bool) {
 	return URL{s: s[:last], host: uint16(at), path: uint16(end), query: uint16(query)}, true
 }
 
-// plainHost returns the end of a host that needs no work: a name whose last
+// plainHostEnd returns the end of a host that needs no work: a name whose last
 // label begins with a letter (so that it is no IPv4 address) and has no
 // punycode, or a dotted IPv4 address, either with a port that is not the
 // scheme's.
-func plainHost(s string, at int) (int, bool) {
+func plainHostEnd(s string, at int) (int, bool) {
 	i := at
 	label, letters := at, false
 	for i < len(s) && class[s[i]]&hostByte != 0 {
@@ -78,7 +78,7 @@ func plainHost(s string, at int) (int, bool) {
 	if i == at || i == label || i-at > 253 {
 		return 0, false
 	}
-	if c := s[label]; c >= '0' && c <= '9' && (letters || !dotted(s[at:i])) {
+	if c := s[label]; c >= '0' && c <= '9' && (letters || !isDottedIPv4(s[at:i])) {
 		return 0, false
 	}
 	if i < len(s) && s[i] == ':' {
@@ -104,8 +104,8 @@ func plainPort(s string, at, i int) (int, bool) {
 	return i, true
 }
 
-// dotted reports whether s is four numbers below 256 without leading zeros.
-func dotted(s string) bool {
+// isDottedIPv4 reports whether s is four numbers below 256 without leading zeros.
+func isDottedIPv4(s string) bool {
 	for n := range 4 {
 		v, i := 0, 0
 		for i < len(s) && i < 4 && s[i] >= '0' && s[i] <= '9' {
@@ -156,9 +156,9 @@ func dotSegment(rest string) bool {
 	return rest == "" || strings.ContainsRune("/?#%", rune(rest[0]))
 }
 
-// head returns what u gives to an ordinary reference: the origin, the folder as
+// resolvePrefix returns what u gives to an ordinary reference: the origin, the folder as
 // well, or nothing to what has a scheme. It says no in any doubt.
-func head[T string | []byte](u URL, ref T) (string, bool) {
+func resolvePrefix[T string | []byte](u URL, ref T) (string, bool) {
 	if len(ref) == 0 || u.s == "" {
 		return "", false
 	}
@@ -178,21 +178,21 @@ func head[T string | []byte](u URL, ref T) (string, bool) {
 	return u.s[:int(u.path)+strings.LastIndexByte(u.s[u.path:u.query], '/')+1], true
 }
 
-// join resolves an ordinary reference against u with one allocation.
-func (u URL) join(ref string) (URL, bool) {
-	head, ok := head(u, ref)
+// joinPlain resolves an ordinary reference against u with one allocation.
+func (u URL) joinPlain(ref string) (URL, bool) {
+	head, ok := resolvePrefix(u, ref)
 	switch {
 	case !ok:
 		return URL{}, false
 	case head == "":
-		return plain(ref)
+		return parsePlain(ref)
 	}
-	return u.rooted(head+ref, len(head))
+	return u.checkJoined(head+ref, len(head))
 }
 
-// rooted checks the path that a reference made, which begins in s at from; what
+// checkJoined checks the path that a reference made, which begins in s at from; what
 // is before it is of u.
-func (u URL) rooted(s string, from int) (URL, bool) {
+func (u URL) checkJoined(s string, from int) (URL, bool) {
 	if s[from] == '/' && from+1 < len(s) && s[from+1] == '.' && dotSegment(s[from+2:]) {
 		return URL{}, false
 	}
@@ -219,21 +219,21 @@ const (
 
 // Resolve is Base.Resolve.
 func (r *Resolver) Resolve(ref []byte) (URL, error) {
-	if head, ok := head(r.Base, ref); ok && len(head)+len(ref) <= maxLength {
-		s := r.keep(head, ref)
+	if head, ok := resolvePrefix(r.Base, ref); ok && len(head)+len(ref) <= maxLength {
+		s := r.concatKept(head, ref)
 		if head == "" {
-			if u, ok := plain(s); ok {
+			if u, ok := parsePlain(s); ok {
 				return u, nil
 			}
-		} else if u, ok := r.Base.rooted(s, len(head)); ok {
+		} else if u, ok := r.Base.checkJoined(s, len(head)); ok {
 			return u, nil
 		}
 	}
-	return parse(r.Base, string(ref))
+	return parseStandard(r.Base, string(ref))
 }
 
-// keep returns head and ref as one string.
-func (r *Resolver) keep(head string, ref []byte) string {
+// concatKept returns head and ref as one string.
+func (r *Resolver) concatKept(head string, ref []byte) string {
 	n := r.memory.Len()
 	if need := len(head) + len(ref); need > r.memory.Cap()-n {
 		size := furtherOnes

@@ -32,9 +32,9 @@ var (
 	ErrSyntax = errors.New("malformed URL")
 )
 
-// reason is what the library says of a URL, without the URL, which the caller
+// parseReason is what the library says of a URL, without the URL, which the caller
 // names, and without what concerns base URLs.
-func reason(err error) string {
+func parseReason(err error) string {
 	s := strings.TrimPrefix(err.Error(), "Error: ")
 	s, _, _ = strings.Cut(s, " Url: '")
 	s, _, _ = strings.Cut(s, ", because it does not begin with an ASCII alpha")
@@ -56,26 +56,26 @@ var ErrLong = errors.New("URL is longer than 4096 bytes")
 
 // Parse reads an absolute URL. A string without scheme is not completed.
 func Parse(raw string) (URL, error) {
-	if u, ok := plain(raw); ok {
+	if u, ok := parsePlain(raw); ok {
 		return u, nil
 	}
-	return parse(URL{}, raw)
+	return parseStandard(URL{}, raw)
 }
 
 // Resolve reads a reference found on the page u.
 func (u URL) Resolve(ref string) (URL, error) {
-	if abs, ok := u.join(ref); ok {
+	if abs, ok := u.joinPlain(ref); ok {
 		return abs, nil
 	}
-	return parse(u, ref)
+	return parseStandard(u, ref)
 }
 
-// parse is the slow path: the full standard.
-func parse(base URL, raw string) (URL, error) {
+// parseStandard is the slow path: the full standard.
+func parseStandard(base URL, raw string) (URL, error) {
 	if len(raw) > maxRaw || strings.Count(raw, "@") > maxSigns {
 		return URL{}, ErrLong
 	}
-	if s := scheme(raw); s != "" && s != "http" && s != "https" { // mailto, javascript, tel ...: many pages have them
+	if s := schemeOf(raw); s != "" && s != "http" && s != "https" { // mailto, javascript, tel ...: many pages have them
 		return URL{}, fmt.Errorf("%w: %q", ErrScheme, s)
 	}
 	var w *whatwg.Url
@@ -86,7 +86,7 @@ func parse(base URL, raw string) (URL, error) {
 		w, err = whatwg.ParseRef(base.s, raw)
 	}
 	if err != nil {
-		return URL{}, fmt.Errorf("%w: %s", ErrSyntax, reason(err))
+		return URL{}, fmt.Errorf("%w: %s", ErrSyntax, parseReason(err))
 	}
 	if p := w.Protocol(); p != "http:" && p != "https:" {
 		return URL{}, fmt.Errorf("%w: %q", ErrScheme, strings.TrimSuffix(p, ":"))
@@ -95,7 +95,7 @@ func parse(base URL, raw string) (URL, error) {
 	if len(s) > maxLength {
 		return URL{}, ErrLong
 	}
-	u := split(s)
+	u := splitURL(s)
 	if err := u.checkHost(); err != nil {
 		return URL{}, err
 	}
@@ -106,12 +106,12 @@ func parse(base URL, raw string) (URL, error) {
 // host again: a page must have one name. The parser accepts "İ~.example" and writes
 // it as "xn--i~-rub.example", which it then refuses.
 func (u URL) checkHost() error {
-	if end, ok := plainHost(u.s, int(u.host)); ok && end == int(u.path) {
+	if end, ok := plainHostEnd(u.s, int(u.host)); ok && end == int(u.path) {
 		return nil
 	}
 	again, err := whatwg.Parse(u.Origin() + "/")
 	if err != nil {
-		return fmt.Errorf("%w: %s", ErrSyntax, reason(err))
+		return fmt.Errorf("%w: %s", ErrSyntax, parseReason(err))
 	}
 	if again.Protocol()+"//"+again.Host() != u.Origin() {
 		return fmt.Errorf("%w: the host %q has no standard form", ErrSyntax, u.Host())
@@ -119,8 +119,8 @@ func (u URL) checkHost() error {
 	return nil
 }
 
-// scheme returns the scheme that begins raw, "" if that is not plain to see.
-func scheme(raw string) string {
+// schemeOf returns the scheme that begins raw, "" if that is not plain to see.
+func schemeOf(raw string) string {
 	for i := range len(raw) {
 		switch c := raw[i] | 0x20; {
 		case c >= 'a' && c <= 'z' && raw[i] >= 'A':
@@ -134,8 +134,8 @@ func scheme(raw string) string {
 	return ""
 }
 
-// split finds the parts of a URL in standard form.
-func split(s string) URL {
+// splitURL finds the parts of a URL in standard form.
+func splitURL(s string) URL {
 	u := URL{s: s, query: uint16(len(s))}
 	host := strings.Index(s, "://") + 3
 	path := host + strings.IndexByte(s[host:], '/')

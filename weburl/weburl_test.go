@@ -93,11 +93,11 @@ func FuzzFastPath(f *testing.F) {
 			t.Errorf("%s + %q as bytes = %q, %q, want %q", b, ref, first, again, r)
 		}
 		if err == nil {
-			if again := split(r.String()); again != r {
+			if again := splitURL(r.String()); again != r {
 				t.Errorf("%q: parts %+v, want %+v", r, r, again)
 			}
 			c, _ := DefaultCanon.Apply(r)
-			if again, _ := DefaultCanon.Apply(c); again != c || split(c.String()) != c {
+			if again, _ := DefaultCanon.Apply(c); again != c || splitURL(c.String()) != c {
 				t.Errorf("%q: canonical %+v, again %+v", r, c, again)
 			}
 		}
@@ -193,7 +193,7 @@ func TestCanonical(t *testing.T) {
 		if got.String() != tt.want || cut != tt.cut {
 			t.Errorf("%s -> %s, %v", tt.in, got, cut)
 		}
-		if got != split(tt.want) {
+		if got != splitURL(tt.want) {
 			t.Errorf("%s: parts %+v", tt.in, got)
 		}
 	}
