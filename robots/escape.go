@@ -7,9 +7,9 @@ import (
 
 const upperHex = "0123456789ABCDEF"
 
-// escape percent-encodes bytes beyond ASCII and makes hexadecimal digits upper
+// escapePattern percent-encodes bytes beyond ASCII and makes hexadecimal digits upper
 // case, as Google's parser does with patterns.
-func escape(s string) string {
+func escapePattern(s string) string {
 	if isPlain(s) {
 		return s
 	}
@@ -35,14 +35,14 @@ func escape(s string) string {
 // baz=https://foo.bar. The characters of special, which are meant literally, are
 // escaped (section 2.2.3).
 func plainForm(s, special string) string {
-	s = escape(s)
+	s = escapePattern(s)
 	b := make([]byte, 0, len(s))
 	query := false
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if isEscape(s[i:]) {
-			d := unhex(s[i+1])<<4 | unhex(s[i+2])
-			if !unreserved(d) && !(query && strings.IndexByte(":/?@", d) >= 0) {
+			d := upperHexValue(s[i+1])<<4 | upperHexValue(s[i+2])
+			if !isUnreserved(d) && !(query && strings.IndexByte(":/?@", d) >= 0) {
 				b = append(b, s[i:i+3]...)
 				i += 2
 				continue
@@ -97,15 +97,15 @@ func isHex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// unhex is the value of an upper-case hexadecimal digit.
-func unhex(c byte) byte {
+// upperHexValue is the value of an upper-case hexadecimal digit.
+func upperHexValue(c byte) byte {
 	if c >= 'A' {
 		return c - 'A' + 10
 	}
 	return c - '0'
 }
 
-// unreserved characters mean the same escaped or not (RFC 3986, section 2.3).
-func unreserved(c byte) bool {
+// isUnreserved characters mean the same escaped or not (RFC 3986, section 2.3).
+func isUnreserved(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }

@@ -14,9 +14,9 @@ type rules struct {
 	wild    []int32          // indexes of rules with wildcards, where exact is used
 }
 
-// compile orders the rules so that the first that matches decides, and builds
+// compileRules orders the rules so that the first that matches decides, and builds
 // the lookup for large files.
-func (rs *rules) compile(list []rule) {
+func (rs *rules) compileRules(list []rule) {
 	rs.list = list
 	slices.SortStableFunc(list, func(a, b rule) int {
 		if c := cmp.Compare(len(b.pattern), len(a.pattern)); c != 0 {
@@ -48,11 +48,11 @@ func (rs *rules) compile(list []rule) {
 	}
 }
 
-// match returns the rule that decides.
-func (rs *rules) match(target string) *rule {
+// matchRule returns the rule that decides.
+func (rs *rules) matchRule(target string) *rule {
 	if rs.exact == nil {
 		for i := range rs.list {
-			if r := &rs.list[i]; r.matches(target) {
+			if r := &rs.list[i]; r.matchesTarget(target) {
 				return r
 			}
 		}
@@ -72,7 +72,7 @@ func (rs *rules) match(target string) *rule {
 		if int(i) > best {
 			break
 		}
-		if r := &rs.list[i]; r.matches(target) {
+		if r := &rs.list[i]; r.matchesTarget(target) {
 			return r
 		}
 	}
@@ -108,17 +108,17 @@ func Target(rawURL string) string {
 	return rest[begin:end]
 }
 
-func (r *rule) matches(target string) bool {
+func (r *rule) matchesTarget(target string) bool {
 	if !r.wild {
 		return strings.HasPrefix(target, r.pattern)
 	}
-	return glob(r.pattern, target)
+	return matchGlob(r.pattern, target)
 }
 
-// glob matches a pattern with * and a closing $ against the begin of s. It
+// matchGlob matches a pattern with * and a closing $ against the begin of s. It
 // takes each literal piece at its first place after the last one, which finds
 // a match if there is one; a piece before the closing $ must end s.
-func glob(pattern, s string) bool {
+func matchGlob(pattern, s string) bool {
 	pattern, anchored := strings.CutSuffix(pattern, "$")
 	first, rest, star := strings.Cut(pattern, "*")
 	if !strings.HasPrefix(s, first) {

@@ -25,13 +25,13 @@ func (d *Directives) Hidden(now time.Time) bool {
 
 // Add reads a list of directives ("noindex, nofollow") into d: the strictest
 // of all that a page says holds. White space separates them as commas do.
-func (d *Directives) Add(content string) { d.add(content, "", false) }
+func (d *Directives) Add(content string) { d.addList(content, "", false) }
 
 // Header reads one X-Robots-Tag value. What stands behind the name of a robot is
 // for it alone, up to the next name.
-func (d *Directives) Header(value, token string) { d.add(value, token, true) }
+func (d *Directives) Header(value, token string) { d.addList(value, token, true) }
 
-func (d *Directives) add(list, token string, named bool) {
+func (d *Directives) addList(list, token string, named bool) {
 	mine := true
 	for {
 		list = strings.TrimLeft(list, separators)
@@ -48,7 +48,7 @@ func (d *Directives) add(list, token string, named bool) {
 			after = after[1:]
 			switch {
 			case word == "unavailable_after":
-				list = d.until(after, mine)
+				list = d.readDate(after, mine)
 				continue
 			case strings.HasPrefix(word, "max-"):
 				list = strings.TrimLeft(after, " \t")
@@ -61,14 +61,14 @@ func (d *Directives) add(list, token string, named bool) {
 			continue
 		}
 		if mine {
-			d.set(word)
+			d.setDirective(word)
 		}
 	}
 }
 
 const separators = ", \t\r\n;"
 
-func (d *Directives) set(word string) {
+func (d *Directives) setDirective(word string) {
 	switch word {
 	case "noindex":
 		d.NoIndex = true
@@ -81,9 +81,9 @@ func (d *Directives) set(word string) {
 	}
 }
 
-// until reads a date, in which commas may be, from the begin of s, and returns
+// readDate reads a date, in which commas may be, from the begin of s, and returns
 // what follows it: the longest piece that is one counts.
-func (d *Directives) until(s string, mine bool) (rest string) {
+func (d *Directives) readDate(s string, mine bool) (rest string) {
 	const longest = 64
 	for end := min(len(s), longest); end > 0; end = strings.LastIndexByte(s[:end], ',') {
 		if t := webdate.Parse(strings.TrimSpace(s[:end])); !t.IsZero() {

@@ -68,23 +68,23 @@ func DisallowAll() *File { return &File{disallow: true} }
 // over. Bytes beyond MaxSize are ignored.
 func Parse(body []byte, token string) *File {
 	p := parser{token: token}
-	p.parse(cut(utf8Of(body)))
+	p.parseLines(truncateFile(utf8Of(body)))
 	f := &File{Sitemaps: p.sitemaps}
 	g := &p.global
 	if p.sawSpecific {
 		g = &p.specific
 	}
 	f.Delay = g.delay
-	f.written.compile(g.rules)
+	f.written.compileRules(g.rules)
 	if list, other := plainRules(g.rules); other {
 		f.plain = new(rules)
-		f.plain.compile(list)
+		f.plain.compileRules(list)
 	}
 	return f
 }
 
-// cut bounds a file. The line that the bound cuts in two is no rule.
-func cut(body []byte) []byte {
+// truncateFile bounds a file. The line that the bound cuts in two is no rule.
+func truncateFile(body []byte) []byte {
 	if len(body) <= MaxSize {
 		return body
 	}
@@ -115,12 +115,12 @@ func utf8Of(body []byte) []byte {
 // Allowed reports whether the path with query (weburl.URL.Target) may be
 // fetched.
 func (f *File) Allowed(target string) bool {
-	return f.decide(target).allow
+	return f.decidingRule(target).allow
 }
 
 // Decide is Allowed with the rule that decided.
 func (f *File) Decide(target string) Rule {
-	r := f.decide(target)
+	r := f.decidingRule(target)
 	switch {
 	case r.line == 0:
 		return Rule{Allow: r.allow}
@@ -135,15 +135,15 @@ var (
 	nothing = &rule{}
 )
 
-// decide returns the rule that decides; one of line 0 is of no file.
-func (f *File) decide(target string) *rule {
+// decidingRule returns the rule that decides; one of line 0 is of no file.
+func (f *File) decidingRule(target string) *rule {
 	switch {
 	case target == "/robots.txt": // implicitly (RFC 9309, section 2.2.2)
 		return noRule
 	case f.disallow:
 		return nothing
 	}
-	r := f.written.match(target)
+	r := f.written.matchRule(target)
 	if !r.allow || f.plain == nil && isPlain(target) {
 		return r
 	}
@@ -151,7 +151,7 @@ func (f *File) decide(target string) *rule {
 	if second == nil {
 		second = &f.written
 	}
-	if p := second.match(plainForm(target, "*$")); !p.allow || r == noRule {
+	if p := second.matchRule(plainForm(target, "*$")); !p.allow || r == noRule {
 		return p
 	}
 	return r
@@ -174,7 +174,7 @@ type parser struct {
 	line             int
 }
 
-func (p *parser) parse(b []byte) {
+func (p *parser) parseLines(b []byte) {
 	for _, c := range []byte{0xEF, 0xBB, 0xBF} { // a byte order mark, or the begin of one
 		if len(b) == 0 || b[0] != c {
 			break
@@ -207,31 +207,31 @@ func (p *parser) readLine(line string) {
 	if i := strings.IndexAny(line, "#\x00"); i >= 0 {
 		line = line[:i]
 	}
-	line = trim(line)
+	line = trimASCIISpace(line)
 	key, value, ok := strings.Cut(line, ":")
 	if !ok {
 		i := strings.IndexAny(line, " \t")
 		if i < 0 {
 			return
 		}
-		key, value = line[:i], trim(line[i:])
+		key, value = line[:i], trimASCIISpace(line[i:])
 		if strings.ContainsAny(value, " \t") {
 			return
 		}
 	}
-	key, value = trim(key), trim(value)
+	key, value = trimASCIISpace(key), trimASCIISpace(value)
 	if key == "" {
 		return
 	}
-	switch kindOf(key) {
+	switch kindOfKey(key) {
 	case "user-agent":
-		p.agent(value)
+		p.parseAgent(value)
 	case "allow":
-		p.rule(value, true)
+		p.parseRule(value, true)
 	case "disallow":
-		p.rule(value, false)
+		p.parseRule(value, false)
 	case "crawl-delay":
-		p.delay(value)
+		p.parseDelay(value)
 	case "sitemap":
 		if value != "" && !slices.Contains(p.sitemaps[max(0, len(p.sitemaps)-100):], value) {
 			p.sitemaps = append(p.sitemaps, value)
@@ -239,11 +239,11 @@ func (p *parser) readLine(line string) {
 	}
 }
 
-// trim drops ASCII white space at both ends, as Google's parser does.
-func trim(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
+// trimASCIISpace drops ASCII white space at both ends, as Google's parser does.
+func trimASCIISpace(s string) string { return strings.Trim(s, " \t\n\v\f\r") }
 
-// kindOf understands a key and its common misspellings.
-func kindOf(key string) string {
+// kindOfKey understands a key and its common misspellings.
+func kindOfKey(key string) string {
 	lower := strings.ToLower(key)
 	switch {
 	case strings.HasPrefix(lower, "user-agent"), strings.HasPrefix(lower, "useragent"), strings.HasPrefix(lower, "user agent"):
@@ -261,22 +261,22 @@ func kindOf(key string) string {
 	return ""
 }
 
-func (p *parser) agent(value string) {
+func (p *parser) parseAgent(value string) {
 	if p.sawRule {
 		p.inSpecific, p.inGlobal, p.sawRule = false, false, false
 	}
-	if value != "" && value[0] == '*' && (len(value) == 1 || trim(value[1:2]) == "") {
+	if value != "" && value[0] == '*' && (len(value) == 1 || trimASCIISpace(value[1:2]) == "") {
 		p.inGlobal = true
 		return
 	}
-	if p.named(value) {
+	if p.namesThisRobot(value) {
 		p.inSpecific, p.sawSpecific = true, true
 	}
 }
 
-// named reports whether a user-agent line is for this robot: by its product token,
+// namesThisRobot reports whether a user-agent line is for this robot: by its product token,
 // or by its first word if our name, against RFC 9309, has digits or dots.
-func (p *parser) named(value string) bool {
+func (p *parser) namesThisRobot(value string) bool {
 	// The lengths tell letters apart that Unicode folds into ASCII.
 	same := func(name string) bool { return len(name) == len(p.token) && strings.EqualFold(name, p.token) }
 	if same(Token(value)) {
@@ -296,26 +296,26 @@ func Token(agent string) string {
 	return agent[:len(agent)-len(strings.TrimLeft(agent, tokenChars))]
 }
 
-func (p *parser) rule(value string, allow bool) {
+func (p *parser) parseRule(value string, allow bool) {
 	if !p.inSpecific && !p.inGlobal {
 		return // a rule before any agent
 	}
 	p.sawRule = true
-	pattern := escape(value)
+	pattern := escapePattern(value)
 	if pattern == "" {
 		return // "Disallow:" allows what is allowed anyway
 	}
-	p.add(rule{text: value, pattern: pattern, line: p.line, allow: allow, wild: strings.ContainsAny(pattern, "*$")})
+	p.addRule(rule{text: value, pattern: pattern, line: p.line, allow: allow, wild: strings.ContainsAny(pattern, "*$")})
 	if !allow {
 		return
 	}
 	// Allow: /dir/index.html allows /dir/ itself.
 	if slash := strings.LastIndexByte(pattern, '/'); slash >= 0 && strings.HasPrefix(pattern[slash:], "/index.htm") {
-		p.add(rule{text: value, pattern: pattern[:slash+1] + "$", line: p.line, allow: true, wild: true})
+		p.addRule(rule{text: value, pattern: pattern[:slash+1] + "$", line: p.line, allow: true, wild: true})
 	}
 }
 
-func (p *parser) add(r rule) {
+func (p *parser) addRule(r rule) {
 	if p.inSpecific {
 		p.specific.rules = append(p.specific.rules, r)
 	}
@@ -327,7 +327,7 @@ func (p *parser) add(r rule) {
 // maxDelay bounds Crawl-delay: a larger number is a mistake or a trap.
 const maxDelay = time.Hour
 
-func (p *parser) delay(value string) {
+func (p *parser) parseDelay(value string) {
 	s, err := strconv.ParseFloat(strings.ReplaceAll(value, ",", "."), 64)
 	if err != nil || !(s > 0) {
 		return
