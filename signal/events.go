@@ -54,7 +54,7 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	client := clientOf(r, h.Client)
-	body, ok := h.bodies.read(w, r, client, maxEvents)
+	body, ok := h.bodies.readBounded(w, r, client, maxEvents)
 	if !ok {
 		return
 	}
@@ -71,7 +71,7 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("a request holds at most %d events", burst), http.StatusRequestEntityTooLarge)
 		return
 	}
-	if !h.flood.allow(sensor, len(events)) {
+	if !h.flood.allowSender(sensor, len(events)) {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many events: wait", http.StatusTooManyRequests)
 		return
@@ -84,13 +84,13 @@ func (h *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			stale++
 			continue
 		}
-		if key, ok := h.recent.fresh(&events[i], now); ok {
+		if key, ok := h.recent.rememberIfNew(&events[i], now); ok {
 			fresh, keys = append(fresh, events[i]), append(keys, key)
 		}
 	}
 	taken, err := h.Sink.Changed(r.Context(), "sensor "+sensor, fresh)
 	if err != nil {
-		h.recent.forget(keys) // the sender will repeat them
+		h.recent.forgetEvents(keys) // the sender will repeat them
 		http.Error(w, "the events could not be stored: send them again", http.StatusServiceUnavailable)
 		return
 	}

@@ -98,11 +98,11 @@ func (h *IndexNow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		tooOften(w)
 		return
 	}
-	n, ok := h.read(w, r, client)
+	n, ok := h.readNotice(w, r, client)
 	if !ok {
 		return
 	}
-	covers, location, err := n.scope()
+	covers, location, err := n.keyScope()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -118,7 +118,7 @@ func (h *IndexNow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, _ := strings.Cut(covers, "/")
 	p := proof{location + "\x00" + n.Key, host, location, n.Key, events}
 	if h.isProven(p.id) {
-		if !h.flood.allow(host, len(events)) {
+		if !h.flood.allowSender(host, len(events)) {
 			tooOften(w)
 			return
 		}
@@ -129,7 +129,7 @@ func (h *IndexNow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusAccepted)
 		return
 	}
-	if !h.unproven.Allow(client+" "+host) || !h.enqueue(p) {
+	if !h.unproven.Allow(client+" "+host) || !h.enqueueProof(p) {
 		tooOften(w)
 		return
 	}
@@ -154,9 +154,9 @@ func (h *IndexNow) isProven(id string) bool {
 	return time.Now().Before(h.proven[id])
 }
 
-// enqueue leaves a notice to Run, false if too many wait. One whose key was not
+// enqueueProof leaves a notice to Run, false if too many wait. One whose key was not
 // there lately is dropped.
-func (h *IndexNow) enqueue(p proof) bool {
+func (h *IndexNow) enqueueProof(p proof) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if time.Now().Before(h.failed[p.id]) {
@@ -183,7 +183,7 @@ func (h *IndexNow) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case p := <-h.queue:
-			if h.prove(ctx, p) && h.flood.allow(p.host, len(p.events)) {
+			if h.proveKey(ctx, p) && h.flood.allowSender(p.host, len(p.events)) {
 				_, _ = h.Sink.Changed(ctx, "indexnow", p.events) // the sink logs its errors; the sender will tell of the next change
 			}
 			h.mu.Lock()
@@ -195,8 +195,8 @@ func (h *IndexNow) Run(ctx context.Context) error {
 	}
 }
 
-// prove reports whether the key file holds the key, as was found lately or is now.
-func (h *IndexNow) prove(ctx context.Context, p proof) bool {
+// proveKey reports whether the key file holds the key, as was found lately or is now.
+func (h *IndexNow) proveKey(ctx context.Context, p proof) bool {
 	now := time.Now()
 	h.mu.Lock()
 	good, bad := now.Before(h.proven[p.id]), now.Before(h.failed[p.id])
@@ -237,15 +237,15 @@ func forgetOne(m map[string]time.Time) {
 	}
 }
 
-// read takes a notice from either form of request; it answers errors.
-func (h *IndexNow) read(w http.ResponseWriter, r *http.Request, client string) (*notice, bool) {
+// readNotice takes a notice from either form of request; it answers errors.
+func (h *IndexNow) readNotice(w http.ResponseWriter, r *http.Request, client string) (*notice, bool) {
 	n := &notice{}
 	switch r.Method {
 	case http.MethodGet:
 		q := r.URL.Query()
 		n.Key, n.KeyLocation, n.URLList = q.Get("key"), q.Get("keyLocation"), []string{q.Get("url")}
 	case http.MethodPost:
-		body, ok := h.bodies.read(w, r, client, maxNow)
+		body, ok := h.bodies.readBounded(w, r, client, maxNow)
 		if !ok {
 			return nil, false
 		}
@@ -258,14 +258,14 @@ func (h *IndexNow) read(w http.ResponseWriter, r *http.Request, client string) (
 		http.Error(w, "notices come by GET or POST", http.StatusMethodNotAllowed)
 		return nil, false
 	}
-	if err := n.check(); err != nil {
+	if err := n.checkNotice(); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return nil, false
 	}
 	return n, true
 }
 
-func (n *notice) check() error {
+func (n *notice) checkNotice() error {
 	switch {
 	case !keyForm.MatchString(n.Key):
 		return fmt.Errorf("key: 8 to 128 letters, digits and hyphens are a key")
@@ -277,9 +277,9 @@ func (n *notice) check() error {
 	return nil
 }
 
-// scope returns what the key covers (host and folder of the key file, without
+// keyScope returns what the key covers (host and folder of the key file, without
 // scheme) and where the key file lies: a .txt file on the host of the URLs.
-func (n *notice) scope() (covers, location string, err error) {
+func (n *notice) keyScope() (covers, location string, err error) {
 	first, err := url.Parse(n.URLList[0])
 	if err != nil || (first.Scheme != "http" && first.Scheme != "https") || first.Host == "" {
 		return "", "", fmt.Errorf("urlList[0]: %q is no http or https URL", n.URLList[0])

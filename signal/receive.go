@@ -22,8 +22,8 @@ type bodyGate struct {
 	clients map[string]int
 }
 
-// enter takes a place for a client; leave gives it back.
-func (g *bodyGate) enter(client string) (leave func(), ok bool) {
+// enterGate takes a place for a client; leave gives it back.
+func (g *bodyGate) enterGate(client string) (leave func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.all >= maxBodies || g.clients[client] >= maxClientBodies {
@@ -44,14 +44,14 @@ func (g *bodyGate) enter(client string) (leave func(), ok bool) {
 	}, true
 }
 
-// read reads a body of at most limit bytes. It answers 503 while too many are under
+// readBounded reads a body of at most limit bytes. It answers 503 while too many are under
 // way, and 413 for a longer one, and returns false.
-func (g *bodyGate) read(w http.ResponseWriter, r *http.Request, client string, limit int64) ([]byte, bool) {
+func (g *bodyGate) readBounded(w http.ResponseWriter, r *http.Request, client string, limit int64) ([]byte, bool) {
 	if r.ContentLength > limit {
 		http.Error(w, fmt.Sprintf("a request holds at most %d bytes", limit), http.StatusRequestEntityTooLarge)
 		return nil, false
 	}
-	leave, ok := g.enter(client)
+	leave, ok := g.enterGate(client)
 	if !ok {
 		w.Header().Set("Retry-After", "2")
 		http.Error(w, "too many requests are being read: try again", http.StatusServiceUnavailable)

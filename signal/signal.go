@@ -54,7 +54,7 @@ type flood struct {
 	limiter *ratelimit.Limiter
 }
 
-func (f *flood) allow(sender string, n int) bool {
+func (f *flood) allowSender(sender string, n int) bool {
 	f.once.Do(func() { f.limiter = ratelimit.New(perSecond, burst, maxSenders) })
 	return f.limiter.AllowN(sender, n)
 }
@@ -77,10 +77,10 @@ type recent struct {
 	since    time.Time // of now
 }
 
-// fresh reports whether an event is not a repetition, and remembers it under the
+// rememberIfNew reports whether an event is not a repetition, and remembers it under the
 // key that it returns. Without a time nothing tells a repetition from the next
 // change of the page: such an event is always fresh.
-func (r *recent) fresh(e *Event, now time.Time) (key [16]byte, ok bool) {
+func (r *recent) rememberIfNew(e *Event, now time.Time) (key [16]byte, ok bool) {
 	if e.Seen.IsZero() {
 		return key, true
 	}
@@ -104,8 +104,8 @@ func (r *recent) fresh(e *Event, now time.Time) (key [16]byte, ok bool) {
 	return key, true
 }
 
-// forget takes events out again, whose delivery failed.
-func (r *recent) forget(keys [][16]byte) {
+// forgetEvents takes events out again, whose delivery failed.
+func (r *recent) forgetEvents(keys [][16]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range keys {

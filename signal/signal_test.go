@@ -201,23 +201,23 @@ func TestSendersAreCheckedBeforeBodies(t *testing.T) {
 		t.Errorf("after a hundred notices: %d, want 429", w.Code)
 	}
 	var g bodyGate
-	leave, _ := g.enter("a")
-	if _, ok := g.enter("a"); !ok {
+	leave, _ := g.enterGate("a")
+	if _, ok := g.enterGate("a"); !ok {
 		t.Error("a second body of a client was refused")
 	}
-	if _, ok := g.enter("a"); ok {
+	if _, ok := g.enterGate("a"); ok {
 		t.Error("a third body of a client is read")
 	}
 	for i := range maxBodies - 2 {
-		if _, ok := g.enter(fmt.Sprint(i)); !ok {
+		if _, ok := g.enterGate(fmt.Sprint(i)); !ok {
 			t.Errorf("body %d was refused", i+3)
 		}
 	}
-	if _, ok := g.enter("z"); ok {
+	if _, ok := g.enterGate("z"); ok {
 		t.Error("one body too many is read")
 	}
 	leave()
-	if _, ok := g.enter("z"); !ok {
+	if _, ok := g.enterGate("z"); !ok {
 		t.Error("a place that was left is not free")
 	}
 }
@@ -264,7 +264,7 @@ func TestRepeatedEvents(t *testing.T) {
 		after time.Duration
 		fresh bool
 	}{{0, true}, {time.Minute, false}, {repeatAge - time.Second, false}, {3 * repeatAge, true}} {
-		if _, ok := r.fresh(e, start.Add(tt.after)); ok != tt.fresh {
+		if _, ok := r.rememberIfNew(e, start.Add(tt.after)); ok != tt.fresh {
 			t.Errorf("after %v fresh is %t, want %t", tt.after, ok, tt.fresh)
 		}
 	}

@@ -80,7 +80,7 @@ func (w *WebSub) Run(ctx context.Context) error {
 				}
 				continue
 			}
-			wait, err := w.subscribe(ctx, topic)
+			wait, err := w.subscribeTopic(ctx, topic)
 			if err != nil {
 				if ctx.Err() != nil {
 					return nil
@@ -103,9 +103,9 @@ func (w *WebSub) Run(ctx context.Context) error {
 	}
 }
 
-// subscribe asks the first hub of a topic that takes it, and returns when to ask
+// subscribeTopic asks the first hub of a topic that takes it, and returns when to ask
 // again: before the lease that we wished for ends, at half of it.
-func (w *WebSub) subscribe(ctx context.Context, topic string) (time.Duration, error) {
+func (w *WebSub) subscribeTopic(ctx context.Context, topic string) (time.Duration, error) {
 	hubs, self, err := w.Hubs.Discover(ctx, topic)
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ func (w *WebSub) subscribe(ctx context.Context, topic string) (time.Duration, er
 	}
 	var errs []error
 	for _, hub := range hubs {
-		id, secret := random(), random()
+		id, secret := randomHex(), randomHex()
 		w.mu.Lock()
 		if w.subs == nil {
 			w.subs = map[string]*subscription{}
@@ -130,7 +130,7 @@ func (w *WebSub) subscribe(ctx context.Context, topic string) (time.Duration, er
 			"hub.lease_seconds": {strconv.Itoa(int(leaseWanted.Seconds()))},
 		})
 		if err == nil {
-			w.forget(id, self, hub)
+			w.dropSubscriptions(id, self, hub)
 			return leaseWanted / 2, nil
 		}
 		w.mu.Lock()
@@ -141,9 +141,9 @@ func (w *WebSub) subscribe(ctx context.Context, topic string) (time.Duration, er
 	return 0, errors.Join(errs...)
 }
 
-// forget drops subscriptions that ran out, and those that were never verified
+// dropSubscriptions drops subscriptions that ran out, and those that were never verified
 // but for the newest.
-func (w *WebSub) forget(newest, topic, hub string) {
+func (w *WebSub) dropSubscriptions(newest, topic, hub string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -155,7 +155,7 @@ func (w *WebSub) forget(newest, topic, hub string) {
 	}
 }
 
-func random() string {
+func randomHex() string {
 	var b [24]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
@@ -175,17 +175,17 @@ func (w *WebSub) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case s == nil:
 		http.Error(rw, "no such subscription", http.StatusGone)
 	case r.Method == http.MethodGet:
-		w.verify(rw, r, id, &sub)
+		w.verifyIntent(rw, r, id, &sub)
 	case r.Method == http.MethodPost:
-		w.notify(rw, r, &sub)
+		w.receiveContent(rw, r, &sub)
 	default:
 		rw.Header().Set("Allow", "GET, POST")
 		http.Error(rw, "hubs verify by GET and notify by POST", http.StatusMethodNotAllowed)
 	}
 }
 
-// verify answers the hub's question whether we meant it.
-func (w *WebSub) verify(rw http.ResponseWriter, r *http.Request, id string, sub *subscription) {
+// verifyIntent answers the hub's question whether we meant it.
+func (w *WebSub) verifyIntent(rw http.ResponseWriter, r *http.Request, id string, sub *subscription) {
 	q := r.URL.Query()
 	switch {
 	case q.Get("hub.topic") != sub.topic:
@@ -214,8 +214,8 @@ func (w *WebSub) verify(rw http.ResponseWriter, r *http.Request, id string, sub 
 	}
 }
 
-// notify takes content from a hub.
-func (w *WebSub) notify(rw http.ResponseWriter, r *http.Request, sub *subscription) {
+// receiveContent takes content from a hub.
+func (w *WebSub) receiveContent(rw http.ResponseWriter, r *http.Request, sub *subscription) {
 	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxContent))
 	if err != nil {
 		http.Error(rw, fmt.Sprintf("a notification holds at most %d bytes", maxContent), http.StatusRequestEntityTooLarge)
@@ -235,7 +235,7 @@ func (w *WebSub) notify(rw http.ResponseWriter, r *http.Request, sub *subscripti
 			events = append(events, Event{URL: p, Event: "updated", Seen: now})
 		}
 	}
-	if !w.flood.allow(sub.hub, len(events)) {
+	if !w.flood.allowSender(sub.hub, len(events)) {
 		rw.Header().Set("Retry-After", "30")
 		http.Error(rw, "too many notifications: wait", http.StatusTooManyRequests)
 		return
