@@ -77,7 +77,7 @@ func parseJSON(b []byte) (Line, error) {
 	if err := json.Unmarshal(b, &j); err != nil {
 		return Line{}, fmt.Errorf("%w: %w", ErrLine, err)
 	}
-	l := Line{Method: j.Method, URI: j.URI, ETag: dash(j.ETag), LastModified: dash(j.LastModified)}
+	l := Line{Method: j.Method, URI: j.URI, ETag: dashAsEmpty(j.ETag), LastModified: dashAsEmpty(j.LastModified)}
 	if l.URI == "" {
 		l.Method, l.URI = j.Request.Method, j.Request.URI
 		h := http.Header(j.Headers)
@@ -103,7 +103,7 @@ func parseCombined(text string) (Line, error) {
 				status = f[0]
 			}
 		}
-		s, rest, ok := unquote(text[i+1:])
+		s, rest, ok := unquoteLogField(text[i+1:])
 		if !ok {
 			return Line{}, ErrLine
 		}
@@ -117,11 +117,11 @@ func parseCombined(text string) (Line, error) {
 	if err != nil || len(request) < 2 || !strings.HasPrefix(request[1], "/") {
 		return Line{}, ErrLine
 	}
-	return Line{Method: request[0], URI: request[1], Status: code, ETag: dash(quoted[3]), LastModified: dash(quoted[4])}, nil
+	return Line{Method: request[0], URI: request[1], Status: code, ETag: dashAsEmpty(quoted[3]), LastModified: dashAsEmpty(quoted[4])}, nil
 }
 
-// unquote reads up to the closing quote; quotes inside are written \" or \x22.
-func unquote(s string) (value, rest string, ok bool) {
+// unquoteLogField reads up to the closing quote; quotes inside are written \" or \x22.
+func unquoteLogField(s string) (value, rest string, ok bool) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
 		switch {
@@ -140,8 +140,8 @@ func unquote(s string) (value, rest string, ok bool) {
 	return "", "", false
 }
 
-// dash is how logs write nothing.
-func dash(s string) string {
+// dashAsEmpty is how logs write nothing.
+func dashAsEmpty(s string) string {
 	if s == "-" {
 		return ""
 	}
@@ -162,9 +162,9 @@ func (s *Sensor) Look(l Line) {
 		// Weak and strong forms, and the suffixes that servers give to compressed
 		// bodies, are the same page.
 		tag := strings.TrimSuffix(strings.Trim(strings.TrimPrefix(l.ETag, "W/"), `"`), "-gzip")
-		s.served(l.URI, "", l.ETag, xxhash.Sum64String(tag+"\x00"+l.LastModified), 0, 0)
+		s.noteServed(l.URI, "", l.ETag, xxhash.Sum64String(tag+"\x00"+l.LastModified), 0, 0)
 	case http.StatusNotFound, http.StatusGone:
-		s.failed(l.URI, http.StatusNotFound, "deleted")
+		s.noteFailed(l.URI, http.StatusNotFound, "deleted")
 	}
 }
 
@@ -187,7 +187,7 @@ func (l *Log) Run(ctx context.Context) error {
 	if poll <= 0 {
 		poll = time.Second / 4
 	}
-	at, known := l.load()
+	at, known := l.loadPosition()
 	var f *os.File
 	var r *bufio.Reader
 	defer func() {
@@ -198,7 +198,7 @@ func (l *Log) Run(ctx context.Context) error {
 	for {
 		if f == nil {
 			var err error
-			if f, at, err = l.open(at, known); err != nil && !errors.Is(err, os.ErrNotExist) {
+			if f, at, err = l.openAt(at, known); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("follow %s: %w", l.Path, err)
 			}
 			known = true
@@ -207,15 +207,15 @@ func (l *Log) Run(ctx context.Context) error {
 			}
 		}
 		if f != nil {
-			n, err := l.read(r)
+			n, err := l.readLines(r)
 			at.Offset += n
 			if err != nil {
 				return fmt.Errorf("follow %s: %w", l.Path, err)
 			}
-			if err := l.save(f, &at); err != nil {
+			if err := l.savePosition(f, &at); err != nil {
 				l.Log.Warn("position not kept", "err", err)
 			}
-			if l.moved(f, at.Offset) { // rotated or cut: what is new begins at its start
+			if l.isReplaced(f, at.Offset) { // rotated or cut: what is new begins at its start
 				_ = f.Close()
 				f, at = nil, position{}
 				continue
@@ -232,9 +232,9 @@ func (l *Log) Run(ctx context.Context) error {
 	}
 }
 
-// open opens the file at a position: the remembered one if it is the same file,
+// openAt opens the file at a position: the remembered one if it is the same file,
 // the end if none is known, else the start.
-func (l *Log) open(at position, known bool) (*os.File, position, error) {
+func (l *Log) openAt(at position, known bool) (*os.File, position, error) {
 	f, err := os.Open(l.Path)
 	if err != nil {
 		return nil, at, err
@@ -242,7 +242,7 @@ func (l *Log) open(at position, known bool) (*os.File, position, error) {
 	info, err := f.Stat()
 	if err == nil && !known {
 		at = position{Offset: info.Size()}
-	} else if err == nil && (info.Size() < at.Offset || at.Head > 0 && head(f, at.Head) != at.Sum) {
+	} else if err == nil && (info.Size() < at.Offset || at.Head > 0 && digestHead(f, at.Head) != at.Sum) {
 		at = position{}
 	}
 	if err == nil {
@@ -254,15 +254,15 @@ func (l *Log) open(at position, known bool) (*os.File, position, error) {
 	return f, at, nil
 }
 
-// head digests the first n bytes of a file.
-func head(f *os.File, n int) uint64 {
+// digestHead digests the first n bytes of a file.
+func digestHead(f *os.File, n int) uint64 {
 	b := make([]byte, n)
 	n, _ = f.ReadAt(b, 0) // a shorter file has another digest
 	return xxhash.Sum64(b[:n])
 }
 
-// read takes the whole lines that are there and returns their bytes.
-func (l *Log) read(r *bufio.Reader) (n int64, err error) {
+// readLines takes the whole lines that are there and returns their bytes.
+func (l *Log) readLines(r *bufio.Reader) (n int64, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
 		switch {
@@ -287,9 +287,9 @@ func (l *Log) read(r *bufio.Reader) (n int64, err error) {
 	}
 }
 
-// moved reports whether the name now stands for another file, or the file was
+// isReplaced reports whether the name now stands for another file, or the file was
 // cut short.
-func (l *Log) moved(f *os.File, at int64) bool {
+func (l *Log) isReplaced(f *os.File, at int64) bool {
 	now, err := os.Stat(l.Path)
 	if err != nil {
 		return false // between two steps of a rotation
@@ -298,7 +298,7 @@ func (l *Log) moved(f *os.File, at int64) bool {
 	return err == nil && (!os.SameFile(now, ours) || ours.Size() < at)
 }
 
-func (l *Log) load() (at position, known bool) {
+func (l *Log) loadPosition() (at position, known bool) {
 	if l.State == "" {
 		return at, false
 	}
@@ -309,14 +309,14 @@ func (l *Log) load() (at position, known bool) {
 	return at, true
 }
 
-// save remembers the position, once it has moved.
-func (l *Log) save(f *os.File, at *position) error {
+// savePosition remembers the position, once it has moved.
+func (l *Log) savePosition(f *os.File, at *position) error {
 	if l.State == "" {
 		return nil
 	}
 	if at.Head < headBytes {
 		at.Head = int(min(headBytes, at.Offset))
-		at.Sum = head(f, at.Head)
+		at.Sum = digestHead(f, at.Head)
 	}
 	b, err := json.Marshal(at)
 	if err != nil {

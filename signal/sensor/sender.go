@@ -68,7 +68,7 @@ func (s *Sender) Run(ctx context.Context) error {
 		if time.Now().Before(next) {
 			continue
 		}
-		wait, err := s.drain(ctx)
+		wait, err := s.drainSpool(ctx)
 		if err == nil {
 			pause = 0
 			continue
@@ -81,18 +81,18 @@ func (s *Sender) Run(ctx context.Context) error {
 	}
 }
 
-// drain sends until the spool is empty. wait is what the receiver asked for.
-func (s *Sender) drain(ctx context.Context) (wait time.Duration, err error) {
+// drainSpool sends until the spool is empty. wait is what the receiver asked for.
+func (s *Sender) drainSpool(ctx context.Context) (wait time.Duration, err error) {
 	for ctx.Err() == nil {
 		lines, err := s.Spool.Next(batchBytes)
 		if err != nil || len(lines) == 0 {
 			return 0, err
 		}
-		wait, err := s.post(ctx, lines)
+		wait, err := s.postLines(ctx, lines)
 		if errors.Is(err, errRefused) {
 			// Something in the batch is no event to the receiver: line by line, so that
 			// what is wrong holds nothing up.
-			lines, wait, err = s.single(ctx, lines)
+			lines, wait, err = s.sendSingle(ctx, lines)
 		}
 		if err != nil {
 			return wait, err
@@ -107,11 +107,11 @@ func (s *Sender) drain(ctx context.Context) (wait time.Duration, err error) {
 // errRefused is the error of a batch that the receiver calls malformed.
 var errRefused = errors.New("refused")
 
-// single sends the first line alone. One that is refused is given up, and
+// sendSingle sends the first line alone. One that is refused is given up, and
 // counted.
-func (s *Sender) single(ctx context.Context, lines []byte) ([]byte, time.Duration, error) {
+func (s *Sender) sendSingle(ctx context.Context, lines []byte) ([]byte, time.Duration, error) {
 	first := lines[:bytes.IndexByte(lines, '\n')+1]
-	wait, err := s.post(ctx, first)
+	wait, err := s.postLines(ctx, first)
 	if errors.Is(err, errRefused) {
 		s.refused.Add(1)
 		if s.Log != nil {
@@ -125,7 +125,7 @@ func (s *Sender) single(ctx context.Context, lines []byte) ([]byte, time.Duratio
 // Refused is how many events the receiver would not take.
 func (s *Sender) Refused() int64 { return s.refused.Load() }
 
-func (s *Sender) post(ctx context.Context, lines []byte) (time.Duration, error) {
+func (s *Sender) postLines(ctx context.Context, lines []byte) (time.Duration, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.To, bytes.NewReader(lines))
 	if err != nil {
 		return 0, err

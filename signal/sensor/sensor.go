@@ -83,7 +83,7 @@ func (s *Sensor) Wrap(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(t, r)
 		if t.status == 0 {
-			t.answer(http.StatusOK)
+			t.noteStatus(http.StatusOK)
 		}
 		switch {
 		case t.broken || t.known:
@@ -94,11 +94,11 @@ func (s *Sensor) Wrap(next http.Handler) http.Handler {
 			if !t.begun {
 				t.digest.Reset()
 			}
-			s.served(t.address, w.Header().Get("Content-Encoding"), w.Header().Get("ETag"), t.digest.Sum64(), t.tag, t.size)
+			s.noteServed(t.address, w.Header().Get("Content-Encoding"), w.Header().Get("ETag"), t.digest.Sum64(), t.tag, t.size)
 		case t.status == http.StatusNotFound || t.status == http.StatusGone:
-			s.failed(t.address, http.StatusNotFound, "deleted")
+			s.noteFailed(t.address, http.StatusNotFound, "deleted")
 		case s.errors && (t.status == http.StatusForbidden || t.status >= 500):
-			s.failed(t.address, t.status, "updated")
+			s.noteFailed(t.address, t.status, "updated")
 		}
 	})
 }
@@ -127,9 +127,9 @@ func tagOf(h http.Header, now time.Time) uint64 {
 	return max(1, tag)
 }
 
-// keyOf is what an answer goes by in the table. Encodings are told apart, for
+// addressKey is what an answer goes by in the table. Encodings are told apart, for
 // the same page has other bytes in each.
-func keyOf(address, encoding string) uint64 {
+func addressKey(address, encoding string) uint64 {
 	k := xxhash.Sum64String(address)
 	if encoding != "" {
 		k = k*31 + xxhash.Sum64String(encoding)
@@ -137,10 +137,10 @@ func keyOf(address, encoding string) uint64 {
 	return k
 }
 
-// same reports whether a page is known by this tag, and notes that it was seen;
+// isUnchanged reports whether a page is known by this tag, and notes that it was seen;
 // one without a tag, whether it was looked at a moment ago.
-func (s *Sensor) same(address, encoding string, tag uint64, now time.Time) bool {
-	key := keyOf(address, encoding)
+func (s *Sensor) isUnchanged(address, encoding string, tag uint64, now time.Time) bool {
+	key := addressKey(address, encoding)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.seen[key]
@@ -162,43 +162,43 @@ func (s *Sensor) same(address, encoding string, tag uint64, now time.Time) bool 
 // have all of its pages fetched. Call it before Wrap.
 func (s *Sensor) TellErrors() { s.errors = true }
 
-// served notes an answer.
-func (s *Sensor) served(address, encoding, etag string, digest, tag uint64, size int64) {
+// noteServed notes an answer.
+func (s *Sensor) noteServed(address, encoding, etag string, digest, tag uint64, size int64) {
 	now := time.Now()
 	s.mu.Lock()
-	prev, tell := s.note(keyOf(address, encoding), digest, tag, now, true)
+	prev, tell := s.noteAnswer(addressKey(address, encoding), digest, tag, now, true)
 	s.mu.Unlock()
 	if tell {
-		s.to(signal.Event{URL: s.base + address, Event: "updated", Digest: text(digest), Prev: text(prev), ETag: etag, Size: size, Seen: now})
+		s.to(signal.Event{URL: s.base + address, Event: "updated", Digest: digestText(digest), Prev: digestText(prev), ETag: etag, Size: size, Seen: now})
 	}
 }
 
-// failed notes an answer that brought no page. What is kept of the page, in any
+// noteFailed notes an answer that brought no page. What is kept of the page, in any
 // encoding, becomes the status, so that its return is seen.
-func (s *Sensor) failed(address string, status int, event string) {
+func (s *Sensor) noteFailed(address string, status int, event string) {
 	now := time.Now()
 	var prev uint64
 	tell := false
 	s.mu.Lock()
 	for _, encoding := range []string{"", "gzip", "br", "zstd", "deflate"} {
-		if was, changed := s.note(keyOf(address, encoding), uint64(status), 0, now, false); changed {
+		if was, changed := s.noteAnswer(addressKey(address, encoding), uint64(status), 0, now, false); changed {
 			prev, tell = was, true
 		}
 	}
 	s.mu.Unlock()
 	if tell {
-		s.to(signal.Event{URL: s.base + address, Event: event, Prev: text(prev), Seen: now})
+		s.to(signal.Event{URL: s.base + address, Event: event, Prev: digestText(prev), Seen: now})
 	}
 }
 
-// note enters what an address answers now and reports what it did before and
+// noteAnswer enters what an address answers now and reports what it did before and
 // whether that is to be told. An address that is not known is entered if add.
-func (s *Sensor) note(key, digest, tag uint64, now time.Time, add bool) (prev uint64, tell bool) {
+func (s *Sensor) noteAnswer(key, digest, tag uint64, now time.Time, add bool) (prev uint64, tell bool) {
 	p, known := s.seen[key]
 	switch {
 	case !known:
 		if add {
-			s.room()
+			s.evictOne()
 			s.seen[key] = page{digest: digest, tag: tag}
 		}
 		return 0, false
@@ -217,8 +217,8 @@ func (s *Sensor) note(key, digest, tag uint64, now time.Time, add bool) (prev ui
 	return prev, tell
 }
 
-// room makes place for one more page, by forgetting any.
-func (s *Sensor) room() {
+// evictOne makes place for one more page, by forgetting any.
+func (s *Sensor) evictOne() {
 	if len(s.seen) < s.max {
 		return
 	}
@@ -228,8 +228,8 @@ func (s *Sensor) room() {
 	}
 }
 
-// text writes a digest; a status is none.
-func text(d uint64) string {
+// digestText writes a digest; a status is none.
+func digestText(d uint64) string {
 	if d < 1000 {
 		return ""
 	}
@@ -251,8 +251,8 @@ type tap struct {
 	digest  xxhash.Digest
 }
 
-// answer notes the status, and whether the page is known by its validator.
-func (t *tap) answer(status int) {
+// noteStatus notes the status, and whether the page is known by its validator.
+func (t *tap) noteStatus(status int) {
 	t.status = status
 	if status != http.StatusOK {
 		return
@@ -263,13 +263,13 @@ func (t *tap) answer(status int) {
 		encoding = v[0]
 	}
 	t.tag = tagOf(h, now)
-	t.known = t.sensor.same(t.address, encoding, t.tag, now)
+	t.known = t.sensor.isUnchanged(t.address, encoding, t.tag, now)
 }
 
 // WriteHeader notes the status; 1xx are not the answer.
 func (t *tap) WriteHeader(status int) {
 	if t.status == 0 && status >= 200 {
-		t.answer(status)
+		t.noteStatus(status)
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
@@ -281,7 +281,7 @@ func (t *tap) Write(b []byte) (int, error) {
 		return t.ResponseWriter.Write(b)
 	}
 	if t.status == 0 {
-		t.answer(http.StatusOK)
+		t.noteStatus(http.StatusOK)
 	}
 	n, err := t.ResponseWriter.Write(b)
 	if t.status == http.StatusOK && !t.known {
@@ -308,7 +308,7 @@ func (t *tap) WriteString(b string) (int, error) {
 	case t.known:
 		return w.WriteString(b)
 	case t.status == 0:
-		t.answer(http.StatusOK)
+		t.noteStatus(http.StatusOK)
 	}
 	n, err := w.WriteString(b)
 	if t.status == http.StatusOK && !t.known {
@@ -329,7 +329,7 @@ func (t *tap) WriteString(b string) (int, error) {
 // digested.
 func (t *tap) ReadFrom(r io.Reader) (int64, error) {
 	if t.status == 0 {
-		t.answer(http.StatusOK)
+		t.noteStatus(http.StatusOK)
 	}
 	if f, ok := t.ResponseWriter.(io.ReaderFrom); ok && (t.known || t.status != http.StatusOK) {
 		return f.ReadFrom(r)

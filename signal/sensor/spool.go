@@ -65,19 +65,21 @@ func OpenSpool(dir string, max int64) (*Spool, error) {
 		s.segments, s.total = append(s.segments, n), s.total+info.Size()
 	}
 	if len(s.segments) == 0 {
-		return s, s.rotate(1)
+		return s, s.rotateSegment(1)
 	}
-	if err := s.reopen(); err != nil {
+	if err := s.reopenSegment(); err != nil {
 		return nil, err
 	}
-	return s, s.position()
+	return s, s.loadSentPosition()
 }
 
-func (s *Spool) name(n int) string { return filepath.Join(s.dir, fmt.Sprintf("%010d.ndjson", n)) }
+func (s *Spool) segmentPath(n int) string {
+	return filepath.Join(s.dir, fmt.Sprintf("%010d.ndjson", n))
+}
 
-// reopen opens the last segment and cuts off a torn line.
-func (s *Spool) reopen() error {
-	last := s.name(s.segments[len(s.segments)-1])
+// reopenSegment opens the last segment and cuts off a torn line.
+func (s *Spool) reopenSegment() error {
+	last := s.segmentPath(s.segments[len(s.segments)-1])
 	b, err := os.ReadFile(last)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
@@ -95,9 +97,9 @@ func (s *Spool) reopen() error {
 	return err
 }
 
-// position reads how far the oldest segment was sent. A position that is
+// loadSentPosition reads how far the oldest segment was sent. A position that is
 // missing or of another segment means from its start: sent twice is allowed.
-func (s *Spool) position() error {
+func (s *Spool) loadSentPosition() error {
 	b, err := os.ReadFile(filepath.Join(s.dir, "position"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -107,7 +109,7 @@ func (s *Spool) position() error {
 	var n int
 	var at int64
 	if _, err := fmt.Sscan(string(b), &n, &at); err == nil && n == s.segments[0] && at >= 0 {
-		if info, err := os.Stat(s.name(n)); err == nil && at <= info.Size() {
+		if info, err := os.Stat(s.segmentPath(n)); err == nil && at <= info.Size() {
 			s.sent = at
 		}
 	}
@@ -152,7 +154,7 @@ func (s *Spool) Sync() error {
 	}
 	s.pending = nil
 	s.mu.Unlock()
-	if err := s.append(lines); err != nil {
+	if err := s.appendLines(lines); err != nil {
 		s.mu.Lock()
 		s.pending = append(lines, s.pending...)
 		s.mu.Unlock()
@@ -161,10 +163,10 @@ func (s *Spool) Sync() error {
 	return nil
 }
 
-// append writes at the known end, so that a write cut short is overwritten.
-func (s *Spool) append(lines []byte) error {
+// appendLines writes at the known end, so that a write cut short is overwritten.
+func (s *Spool) appendLines(lines []byte) error {
 	if s.size >= segmentBytes {
-		if err := s.rotate(s.segments[len(s.segments)-1] + 1); err != nil {
+		if err := s.rotateSegment(s.segments[len(s.segments)-1] + 1); err != nil {
 			return err
 		}
 	}
@@ -179,8 +181,8 @@ func (s *Spool) append(lines []byte) error {
 	return nil
 }
 
-func (s *Spool) rotate(n int) error {
-	f, err := os.OpenFile(s.name(n), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+func (s *Spool) rotateSegment(n int) error {
+	f, err := os.OpenFile(s.segmentPath(n), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -198,7 +200,7 @@ func (s *Spool) Next(limit int) ([]byte, error) {
 	defer s.disk.Unlock()
 	end := s.size
 	if len(s.segments) > 1 {
-		info, err := os.Stat(s.name(s.segments[0]))
+		info, err := os.Stat(s.segmentPath(s.segments[0]))
 		if err != nil {
 			return nil, fmt.Errorf("spool: %w", err)
 		}
@@ -207,7 +209,7 @@ func (s *Spool) Next(limit int) ([]byte, error) {
 	if end <= s.sent {
 		return nil, nil
 	}
-	f, err := os.Open(s.name(s.segments[0]))
+	f, err := os.Open(s.segmentPath(s.segments[0]))
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -225,7 +227,7 @@ func (s *Spool) Done(n int) error {
 	defer s.disk.Unlock()
 	s.sent += int64(n)
 	for len(s.segments) > 1 {
-		name := s.name(s.segments[0])
+		name := s.segmentPath(s.segments[0])
 		info, err := os.Stat(name)
 		if err != nil {
 			return fmt.Errorf("spool: %w", err)
@@ -241,10 +243,10 @@ func (s *Spool) Done(n int) error {
 	}
 	if len(s.segments) == 1 && s.sent == s.size && s.size >= segmentBytes {
 		old := s.segments[0]
-		if err := s.rotate(old + 1); err != nil {
+		if err := s.rotateSegment(old + 1); err != nil {
 			return err
 		}
-		if err := os.Remove(s.name(old)); err != nil {
+		if err := os.Remove(s.segmentPath(old)); err != nil {
 			return fmt.Errorf("spool: %w", err)
 		}
 		s.total, s.sent, s.segments = 0, 0, s.segments[1:]

@@ -60,7 +60,7 @@ func (w *Watch) Run(ctx context.Context) error {
 	}
 	defer kernel.Close()
 	w.files, w.young = map[string]stamp{}, map[string]bool{}
-	if err := w.scan(kernel, w.Root, false); err != nil {
+	if err := w.scanTree(kernel, w.Root, false); err != nil {
 		return err
 	}
 	rescan := time.NewTicker(w.Rescan)
@@ -91,20 +91,20 @@ func (w *Watch) Run(ctx context.Context) error {
 			names := slices.Collect(maps.Keys(touched))
 			clear(touched)
 			for _, name := range names {
-				if err := w.scan(kernel, name, true); err != nil {
+				if err := w.scanTree(kernel, name, true); err != nil {
 					w.Log.Warn("not scanned", "name", name, "err", err)
 				}
 			}
 		case <-rescan.C:
-			if err := w.scan(kernel, w.Root, true); err != nil {
+			if err := w.scanTree(kernel, w.Root, true); err != nil {
 				w.Log.Warn("not scanned", "name", w.Root, "err", err)
 			}
 		}
 	}
 }
 
-// scan compares what is at and below a name with what was, and tells.
-func (w *Watch) scan(kernel *fsnotify.Watcher, name string, tell bool) error {
+// scanTree compares what is at and below a name with what was, and tells.
+func (w *Watch) scanTree(kernel *fsnotify.Watcher, name string, tell bool) error {
 	there := map[string]bool{}
 	whole := true // nothing was unreadable: what is missing is gone
 	err := filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
@@ -131,7 +131,7 @@ func (w *Watch) scan(kernel *fsnotify.Watcher, name string, tell bool) error {
 			return nil
 		}
 		there[path] = true
-		w.compare(path, tell)
+		w.compareFile(path, tell)
 		return nil
 	})
 	if err != nil || !whole {
@@ -141,14 +141,14 @@ func (w *Watch) scan(kernel *fsnotify.Watcher, name string, tell bool) error {
 	for path, old := range w.files {
 		if !there[path] && (path == name || strings.HasPrefix(path, below)) {
 			delete(w.files, path)
-			w.To(signal.Event{URL: w.address(path), Event: "deleted", Prev: text(old.digest), Seen: time.Now()})
+			w.To(signal.Event{URL: w.servedAddress(path), Event: "deleted", Prev: digestText(old.digest), Seen: time.Now()})
 		}
 	}
 	return nil
 }
 
-// compare reads a file if its size or time is new.
-func (w *Watch) compare(path string, tell bool) {
+// compareFile reads a file if its size or time is new.
+func (w *Watch) compareFile(path string, tell bool) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return // gone between: the next scan sees it
@@ -176,15 +176,15 @@ func (w *Watch) compare(path string, tell bool) {
 	if !tell || (known && now.digest == old.digest) {
 		return
 	}
-	e := signal.Event{URL: w.address(path), Event: "updated", Digest: text(now.digest), Size: now.size, Seen: time.Now()}
+	e := signal.Event{URL: w.servedAddress(path), Event: "updated", Digest: digestText(now.digest), Size: now.size, Seen: time.Now()}
 	if known {
-		e.Prev = text(old.digest)
+		e.Prev = digestText(old.digest)
 	}
 	w.To(e)
 }
 
-// address is where the server shows a file.
-func (w *Watch) address(path string) string {
+// servedAddress is where the server shows a file.
+func (w *Watch) servedAddress(path string) string {
 	rel, err := filepath.Rel(w.Root, path)
 	if err != nil {
 		rel = filepath.Base(path)
