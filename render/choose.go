@@ -62,10 +62,10 @@ func (c *Chooser) Scripts() (fetched, examined int64) {
 // Wants implements crawl.Renderer.
 func (c *Chooser) Wants(ctx context.Context, f *crawl.Fetched) crawl.Decision {
 	address := f.URL.String()
-	if why := match(c.rules.Never, address); why != "" {
+	if why := matchingRule(c.rules.Never, address); why != "" {
 		return crawl.Decision{Why: "a rule says never: " + why}
 	}
-	if why := match(c.rules.Always, address); why != "" {
+	if why := matchingRule(c.rules.Always, address); why != "" {
 		return crawl.Decision{Render: true, Why: "a rule says always: " + why}
 	}
 	if c.rules.All {
@@ -78,11 +78,11 @@ func (c *Chooser) Wants(ctx context.Context, f *crawl.Fetched) crawl.Decision {
 	if len(t.Scripts) == 0 && len(t.Code) == 0 {
 		return crawl.Decision{Why: "it has no scripts"}
 	}
-	cl, what := c.classify(ctx, f)
-	return c.estimate(ctx, f, cl, what)
+	cl, what := c.classifyPage(ctx, f)
+	return c.decideByGain(ctx, f, cl, what)
 }
 
-func match(rules []*regexp.Regexp, address string) string {
+func matchingRule(rules []*regexp.Regexp, address string) string {
 	for _, r := range rules {
 		if r.MatchString(address) {
 			return r.String()
@@ -94,20 +94,20 @@ func match(rules []*regexp.Regexp, address string) string {
 // maxScripts is how many scripts of a page are looked at.
 const maxScripts = 8
 
-// examine returns the strongest verdict on the page's scripts.
-func (c *Chooser) examine(ctx context.Context, f *crawl.Fetched) (v Verdict, what string) {
+// examineScripts returns the strongest verdict on the page's scripts.
+func (c *Chooser) examineScripts(ctx context.Context, f *crawl.Fetched) (v Verdict, what string) {
 	t := &f.Page.Traits
 	v, what = Inert, "its scripts build nothing"
 	take := func(e Examined, where string) {
-		if e.Verdict.level() > v.level() {
+		if e.Verdict.verdictLevel() > v.verdictLevel() {
 			v, what = e.Verdict, fmt.Sprintf("%s: %s", where, strings.Join(e.Marks, ", "))
 		}
 	}
-	if e, err := c.scripts.inline(ctx, t.Code); err == nil {
+	if e, err := c.scripts.examineInline(ctx, t.Code); err == nil {
 		take(e, "inline script")
 	}
 	for i := len(t.Scripts) - 1; i >= max(0, len(t.Scripts)-maxScripts) && v != App; i-- { // libraries come first, the app last
-		if e, err := c.scripts.get(ctx, t.Scripts[i], f.Get); err == nil {
+		if e, err := c.scripts.examineAddress(ctx, t.Scripts[i], f.Get); err == nil {
 			take(e, t.Scripts[i])
 		}
 	}
@@ -120,15 +120,15 @@ const (
 	fewLinks   = 3
 )
 
-// classify puts a page into a class by its features.
-func (c *Chooser) classify(ctx context.Context, f *crawl.Fetched) (class, string) {
+// classifyPage puts a page into a class by its features.
+func (c *Chooser) classifyPage(ctx context.Context, f *crawl.Fetched) (class, string) {
 	t := &f.Page.Traits
 	bare := f.Page.Length < littleText && len(f.Page.Links) < fewLinks
-	few := c.tallies.note(f.URL.Host(), len(f.Page.Links), !f.Queued)
+	few := c.tallies.noteLinkCount(f.URL.Host(), len(f.Page.Links), !f.Queued)
 	if t.Hydrated && !bare && !t.EmptyMount {
 		return classes["hydrated"], "rendered by the server, with state for its scripts"
 	}
-	v, what := c.examine(ctx, f)
+	v, what := c.examineScripts(ctx, f)
 	if len(t.Frameworks) > 0 && v != App && !t.Hydrated && (bare || t.EmptyMount) {
 		v, what = App, "marks of "+strings.Join(t.Frameworks, ", ")
 	}
@@ -158,25 +158,25 @@ type tag struct{ class, template string }
 // are decided on by them.
 const unproven = 2
 
-// estimate decides by what renders of alike pages gained.
-func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what string) crawl.Decision {
+// decideByGain decides by what renders of alike pages gained.
+func (c *Chooser) decideByGain(ctx context.Context, f *crawl.Fetched, cl class, what string) crawl.Decision {
 	c.tallies.mu.Lock()
 	defer c.tallies.mu.Unlock()
-	names := tag{"class " + cl.name, template(f.URL, f.Page.Traits.Scripts)}
-	all, err := c.tallies.get(ctx, names.class)
+	names := tag{"class " + cl.name, templateOf(f.URL, f.Page.Traits.Scripts)}
+	all, err := c.tallies.loadTally(ctx, names.class)
 	if err != nil {
 		return crawl.Decision{Why: "the table of templates cannot be read: " + err.Error()}
 	}
-	l, err := c.tallies.get(ctx, names.template)
+	l, err := c.tallies.loadTally(ctx, names.template)
 	if err != nil {
 		return crawl.Decision{Why: "the table of templates cannot be read: " + err.Error()}
 	}
-	p := chance(cl, all.Tally, l.Tally)
+	p := gainProbability(cl, all.Tally, l.Tally)
 	why := fmt.Sprintf("class %s (%s); %d of %d renders of its template gained, chance %.2f", cl.name, what, l.Gained, l.Tried, p)
 	worth := p*c.rules.Cost >= 1
 	if !f.Queued {
 		l.Seen++
-		if !worth && explore(l.Tally, cl.mean(all.Tally)) {
+		if !worth && isExploration(l.Tally, cl.classMean(all.Tally)) {
 			l.owed++
 			why += ", looked at again"
 			worth = true
@@ -197,10 +197,10 @@ func (c *Chooser) estimate(ctx context.Context, f *crawl.Fetched, cl class, what
 	return crawl.Decision{Render: true, Why: why, Tag: names}
 }
 
-// explore says at which pages of a template that is not worth it one is
+// isExploration says at which pages of a template that is not worth it one is
 // rendered all the same: the 3rd, 30th, 300th ...; of one that was tried, or of
 // a class that hardly ever gains, only from the 30th on.
-func explore(t Tally, mean float64) bool {
+func isExploration(t Tally, mean float64) bool {
 	first := int64(3)
 	if mean < .1 || t.Tried > 0 {
 		first = 30
@@ -221,17 +221,17 @@ func (c *Chooser) Learn(f *crawl.Fetched, r *crawl.Rendered, urls int) {
 		return
 	}
 	if r == nil || f.Before.Rendered {
-		c.tallies.release(names.template)
+		c.tallies.releaseRender(names.template)
 		return
 	}
 	gained := urls > 0 || (!c.rules.LinksOnly && textGained(f.Page.Length, f.Page.Length+c.known.newText(names.template, r.Page.Text, extract.HTML(f.Answer.Body, f.Answer.Header.Get("Content-Type"), f.URL, extract.Options{}).Text)))
 	for _, name := range []string{names.class, names.template} {
-		_ = c.tallies.learn(context.Background(), name, gained, urls) // what is not learned is learned from the next
+		_ = c.tallies.learnRender(context.Background(), name, gained, urls) // what is not learned is learned from the next
 	}
 }
 
 // Relearn implements crawl.Renderer.
-func (c *Chooser) Relearn(host string) { _ = c.tallies.reset(context.Background(), host) }
+func (c *Chooser) Relearn(host string) { _ = c.tallies.resetHost(context.Background(), host) }
 
 // templateText remembers word sequences that renders of a template have shown, so that a menu
 // that scripts add to every page counts once.
@@ -251,7 +251,7 @@ const (
 // shown by an earlier render of the template, and remembers them.
 func (k *templateText) newText(template, rendered, fetched string) (n int) {
 	own := map[uint64]bool{}
-	for h := range sequences(fetched) {
+	for h := range wordSequences(fetched) {
 		own[h] = true
 	}
 	k.mu.Lock()
@@ -264,7 +264,7 @@ func (k *templateText) newText(template, rendered, fetched string) (n int) {
 		shown = map[uint64]bool{}
 		k.shown[template] = shown
 	}
-	for key, word := range sequences(rendered) {
+	for key, word := range wordSequences(rendered) {
 		if own[key] || shown[key] {
 			continue
 		}
@@ -276,8 +276,8 @@ func (k *templateText) newText(template, rendered, fetched string) (n int) {
 	return n
 }
 
-// sequences yields the hash of each sequence of words, with its first word.
-func sequences(text string) iter.Seq2[uint64, string] {
+// wordSequences yields the hash of each sequence of words, with its first word.
+func wordSequences(text string) iter.Seq2[uint64, string] {
 	words := strings.Fields(text)
 	return func(yield func(uint64, string) bool) {
 		for i, word := range words {

@@ -45,7 +45,7 @@ func FuzzExamine(f *testing.F) {
 	f.Add([]byte("createElement('script')"))
 	f.Add([]byte("\xff\x00document.body.appendChild(s)innerHTML"))
 	f.Fuzz(func(t *testing.T, code []byte) {
-		if e := Examine(code); e.Verdict.level() > 0 && len(e.Marks) == 0 {
+		if e := Examine(code); e.Verdict.verdictLevel() > 0 && len(e.Marks) == 0 {
 			t.Errorf("%+v says not why", e)
 		}
 	})
@@ -63,14 +63,14 @@ func TestChance(t *testing.T) {
 		tm.Gained = rapid.Int64Range(0, tm.Tried).Draw(t, "gained")
 		m := posterior(c.a, c.b, of)
 		want := posterior(templateStrength*m, templateStrength*(1-m), tm)
-		if got := chance(c, of, tm); math.Abs(got-want) > 1e-6 {
+		if got := gainProbability(c, of, tm); math.Abs(got-want) > 1e-6 {
 			t.Fatalf("%g, by integration %g", got, want)
 		}
 	})
-	if got := chance(class{a: 3, b: 1}, Tally{}, Tally{}); got != .75 {
+	if got := gainProbability(class{a: 3, b: 1}, Tally{}, Tally{}); got != .75 {
 		t.Errorf("no evidence: %g, want the prior's 3/4", got)
 	}
-	if got := chance(class{a: 1, b: 1}, Tally{}, Tally{Tried: 2}); got != .25 {
+	if got := gainProbability(class{a: 1, b: 1}, Tally{}, Tally{Tried: 2}); got != .25 {
 		t.Errorf("(2*1/2 + 0) / (2 + 2) = %g", got)
 	}
 }
@@ -101,13 +101,13 @@ func TestShape(t *testing.T) {
 		{"/?page=1&sort=a", "/?sort=b&page=7"},
 		{"/about", "/contact"},
 	} {
-		if shape(tt.a) != shape(tt.b) {
-			t.Errorf("%s is %s, %s is %s", tt.a, shape(tt.a), tt.b, shape(tt.b))
+		if pathShape(tt.a) != pathShape(tt.b) {
+			t.Errorf("%s is %s, %s is %s", tt.a, pathShape(tt.a), tt.b, pathShape(tt.b))
 		}
 	}
 	for _, tt := range []struct{ a, b string }{{"/item/1", "/list/1"}, {"/a", "/a/b"}, {"/", "/?x=1"}} {
-		if shape(tt.a) == shape(tt.b) {
-			t.Errorf("%s and %s are %s", tt.a, tt.b, shape(tt.a))
+		if pathShape(tt.a) == pathShape(tt.b) {
+			t.Errorf("%s and %s are %s", tt.a, tt.b, pathShape(tt.a))
 		}
 	}
 }

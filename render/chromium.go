@@ -64,24 +64,24 @@ type chromium struct {
 	retired bool // no more pages: it is closed when its last tab is
 }
 
-// start starts a browser, or connects to the one whose debugging address is
+// startChromium starts a browser, or connects to the one whose debugging address is
 // given. The browser lives until close.
-func start(ctx context.Context, c *Config, f *foreignHosts) (*chromium, error) {
+func startChromium(ctx context.Context, c *Config, f *foreignHosts) (*chromium, error) {
 	b := &chromium{started: time.Now(), foreign: f}
-	if err := b.listen(c); err != nil {
+	if err := b.listenGuard(c); err != nil {
 		return nil, err
 	}
 	var err error
 	if c.Remote != "" {
-		err = b.attach(ctx, c.Remote)
+		err = b.attachRemote(ctx, c.Remote)
 	} else {
-		err = b.launch(ctx, c)
+		err = b.launchBrowser(ctx, c)
 	}
 	if err == nil {
-		err = b.identify(ctx, c)
+		err = b.composeUserAgent(ctx, c)
 	}
 	if err != nil {
-		b.close()
+		b.closeBrowser()
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -90,8 +90,8 @@ func start(ctx context.Context, c *Config, f *foreignHosts) (*chromium, error) {
 	return b, nil
 }
 
-// listen opens the guard where the browser can reach it.
-func (b *chromium) listen(c *Config) (err error) {
+// listenGuard opens the guard where the browser can reach it.
+func (b *chromium) listenGuard(c *Config) (err error) {
 	own := "127.0.0.1"
 	if c.Remote != "" {
 		u, err := url.Parse(c.Remote)
@@ -128,9 +128,9 @@ var disabled = []string{
 // profile is how names of profile folders begin; the process number follows.
 const profile = "freshet-chromium-"
 
-// sweep removes profiles of processes that are gone: they were killed and could
+// removeStaleProfiles removes profiles of processes that are gone: they were killed and could
 // not.
-func sweep(dir string) {
+func removeStaleProfiles(dir string) {
 	names, err := filepath.Glob(filepath.Join(dir, profile+"*"))
 	if err != nil {
 		return
@@ -153,20 +153,20 @@ func (c *Config) NeedsSandbox() bool {
 	return c.Remote == "" && !c.NoSandbox && os.Geteuid() == 0
 }
 
-// find returns the path of the Chromium that may be started.
-func (c *Config) find() (string, error) {
+// findChromium returns the path of the Chromium that may be started.
+func (c *Config) findChromium() (string, error) {
 	if c.NeedsSandbox() {
 		return "", ErrSandbox
 	}
 	return Find(c.Path)
 }
 
-func (b *chromium) launch(ctx context.Context, c *Config) error {
-	path, err := c.find()
+func (b *chromium) launchBrowser(ctx context.Context, c *Config) error {
+	path, err := c.findChromium()
 	if err != nil {
 		return err
 	}
-	sweep(os.TempDir())
+	removeStaleProfiles(os.TempDir())
 	if b.dir, err = os.MkdirTemp("", fmt.Sprintf("%s%d-", profile, os.Getpid())); err != nil {
 		return err
 	}
@@ -176,42 +176,42 @@ func (b *chromium) launch(ctx context.Context, c *Config) error {
 	}
 	opts = append(
 		opts,
-		chromedp.ProxyServer("http://"+b.guard.address()),
+		chromedp.ProxyServer("http://"+b.guard.proxyAddress()),
 		chromedp.Flag("proxy-bypass-list", "<-loopback>"),
 		chromedp.Flag("disable-features", strings.Join(disabled, ",")),
 		// WebRTC would go around the proxy.
 		chromedp.Flag("force-webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("webrtc-ip-handling-policy", "disable_non_proxied_udp"),
 		chromedp.Flag("js-flags", fmt.Sprintf("--max-old-space-size=%d", heapMB)),
-		chromedp.ModifyCmdFunc(group),
+		chromedp.ModifyCmdFunc(setProcessGroup),
 	)
 	if c.NoSandbox {
 		opts = append(opts, chromedp.NoSandbox)
 	}
 	parent, cancel := chromedp.NewExecAllocator(context.WithoutCancel(ctx), opts...)
-	return b.begin(ctx, parent, cancel)
+	return b.beginSession(ctx, parent, cancel)
 }
 
 // heapMB is how much memory the scripts of one page may take; beyond it the
 // page's process ends, and nothing else.
 const heapMB = 512
 
-// group makes the browser the leader of a process group of its own, that dies
+// setProcessGroup makes the browser the leader of a process group of its own, that dies
 // with us.
-func group(cmd *exec.Cmd) {
+func setProcessGroup(cmd *exec.Cmd) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 	}
 	cmd.SysProcAttr.Setpgid, cmd.SysProcAttr.Pdeathsig = true, syscall.SIGKILL
 }
 
-func (b *chromium) attach(ctx context.Context, address string) error {
+func (b *chromium) attachRemote(ctx context.Context, address string) error {
 	parent, cancel := remote.NewAllocator(context.WithoutCancel(ctx), address)
-	return b.begin(ctx, parent, cancel)
+	return b.beginSession(ctx, parent, cancel)
 }
 
-// begin makes the first tab, within the time that ctx leaves and startTime.
-func (b *chromium) begin(ctx, parent context.Context, stopAllocator context.CancelFunc) error {
+// beginSession makes the first tab, within the time that ctx leaves and startTime.
+func (b *chromium) beginSession(ctx, parent context.Context, stopAllocator context.CancelFunc) error {
 	var stop context.CancelFunc
 	b.ctx, stop = chromedp.NewContext(parent, chromedp.WithLogf(func(string, ...any) {}), chromedp.WithErrorf(func(string, ...any) {}))
 	b.cancel = func() { stop(); stopAllocator() }
@@ -247,9 +247,9 @@ func (b *chromium) targetCreated(ev any) {
 	}()
 }
 
-// identify composes the User-Agent: the browser's own, since pages choose their
+// composeUserAgent composes the User-Agent: the browser's own, since pages choose their
 // scripts by it, with the robot's name and contact, since it is a robot.
-func (b *chromium) identify(ctx context.Context, c *Config) error {
+func (b *chromium) composeUserAgent(ctx context.Context, c *Config) error {
 	v, err := cdp.Call(ctx, chromedp.FromContext(b.ctx).Browser, browser.GetVersion, cdp.Empty{})
 	if err != nil {
 		return err
@@ -261,39 +261,39 @@ func (b *chromium) identify(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// alive asks the browser for a sign of life.
-func (b *chromium) alive(ctx context.Context, limit time.Duration) bool {
+// isAlive asks the browser for a sign of life.
+func (b *chromium) isAlive(ctx context.Context, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err := cdp.Call(ctx, chromedp.FromContext(b.ctx).Browser, browser.GetVersion, cdp.Empty{})
 	return err == nil
 }
 
-// kill ends the process group at once.
-func (b *chromium) kill() {
+// killBrowser ends the process group at once.
+func (b *chromium) killBrowser() {
 	if b.pid > 0 {
 		_ = syscall.Kill(-b.pid, syscall.SIGKILL)
 	}
 }
 
-// close ends the browser and removes its profile.
-func (b *chromium) close() {
+// closeBrowser ends the browser and removes its profile.
+func (b *chromium) closeBrowser() {
 	b.once.Do(func() {
-		b.kill() // nothing in it is worth a graceful end
+		b.killBrowser() // nothing in it is worth a graceful end
 		if b.cancel != nil {
 			b.cancel()
 			if c := chromedp.FromContext(b.ctx); c != nil && c.Allocator != nil && b.pid > 0 {
 				c.Allocator.Wait()
 			}
 		}
-		b.guard.close()
+		b.guard.closeGuard()
 		if b.dir != "" {
 			_ = os.RemoveAll(b.dir)
 		}
 	})
 }
 
-func (b *chromium) usage() (memory int64, cpu time.Duration) {
+func (b *chromium) resourceUsage() (memory int64, cpu time.Duration) {
 	if b.pid == 0 {
 		return 0, 0
 	}

@@ -29,8 +29,8 @@ const (
 	maxForeign   = 10_000          // hosts in memory
 )
 
-// fill returns the bucket of a host with what has come since. The caller holds mu.
-func (f *foreignHosts) fill(host string, now time.Time) *tokens {
+// refillTokens returns the bucket of a host with what has come since. The caller holds mu.
+func (f *foreignHosts) refillTokens(host string, now time.Time) *tokens {
 	if f.of == nil {
 		f.of = map[string]*tokens{}
 	}
@@ -54,10 +54,10 @@ func (f *foreignHosts) fill(host string, now time.Time) *tokens {
 	return b
 }
 
-// take waits for a request's turn; it reports false where that does not come soon.
-func (f *foreignHosts) take(ctx context.Context, host string) bool {
+// waitForToken waits for a request's turn; it reports false where that does not come soon.
+func (f *foreignHosts) waitForToken(ctx context.Context, host string) bool {
 	f.mu.Lock()
-	b := f.fill(host, time.Now())
+	b := f.refillTokens(host, time.Now())
 	if b == nil || b.left-1 < -f.rate*foreignWait.Seconds() {
 		f.mu.Unlock()
 		return false
@@ -65,11 +65,11 @@ func (f *foreignHosts) take(ctx context.Context, host string) bool {
 	b.left--
 	wait := time.Duration(-b.left / f.rate * float64(time.Second))
 	f.mu.Unlock()
-	return wait <= 0 || pause(ctx, wait)
+	return wait <= 0 || pauseContext(ctx, wait)
 }
 
-// restore gives back the turn of a request that the browser answered by itself.
-func (f *foreignHosts) restore(host string) {
+// restoreToken gives back the turn of a request that the browser answered by itself.
+func (f *foreignHosts) restoreToken(host string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if b := f.of[host]; b != nil {

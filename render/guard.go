@@ -56,13 +56,13 @@ type tabTraffic struct {
 	visit *visit // nil between pages
 }
 
-func (t *tabTraffic) current() *visit {
+func (t *tabTraffic) currentVisit() *visit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.visit
 }
 
-func (t *tabTraffic) set(v *visit) {
+func (t *tabTraffic) setVisit(v *visit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.visit = v
@@ -74,7 +74,7 @@ func newGuard(client *fetch.Client, upstream, address string) (*guard, error) {
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	transport := func() *http.Transport {
 		return &http.Transport{
-			DialContext: g.dial, DisableCompression: true, MaxIdleConns: 128, MaxIdleConnsPerHost: 6, MaxConnsPerHost: 6, IdleConnTimeout: 30 * time.Second,
+			DialContext: g.dialGuarded, DisableCompression: true, MaxIdleConns: 128, MaxIdleConnsPerHost: 6, MaxConnsPerHost: 6, IdleConnTimeout: 30 * time.Second,
 			ResponseHeaderTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
 		}
 	}
@@ -95,10 +95,10 @@ func newGuard(client *fetch.Client, upstream, address string) (*guard, error) {
 	return g, nil
 }
 
-// address is what the browser takes as its proxy.
-func (g *guard) address() string { return g.listener.Addr().String() }
+// proxyAddress is what the browser takes as its proxy.
+func (g *guard) proxyAddress() string { return g.listener.Addr().String() }
 
-func (g *guard) close() {
+func (g *guard) closeGuard() {
 	g.stop()
 	_ = g.server.Close()
 	g.tunnels.Wait()
@@ -106,8 +106,8 @@ func (g *guard) close() {
 	g.private.CloseIdleConnections()
 }
 
-// register makes credentials for a tab.
-func (g *guard) register() *tabTraffic {
+// registerTab makes credentials for a tab.
+func (g *guard) registerTab() *tabTraffic {
 	t := &tabTraffic{name: rand.Text(), password: rand.Text()}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -115,8 +115,8 @@ func (g *guard) register() *tabTraffic {
 	return t
 }
 
-// unregister lets a tab's credentials be valid no more.
-func (g *guard) unregister(t *tabTraffic) {
+// unregisterTab lets a tab's credentials be valid no more.
+func (g *guard) unregisterTab(t *tabTraffic) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.tabs, t.name)
@@ -168,7 +168,7 @@ func hostPort(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-func (g *guard) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g *guard) dialGuarded(ctx context.Context, network, address string) (net.Conn, error) {
 	c, private, err := g.client.Dial(ctx, network, address)
 	if private {
 		g.refused.Add(1)
@@ -192,11 +192,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := g.checkUpstream(r); err != nil {
-		g.fail(w, err)
+		g.failRequest(w, err)
 		return
 	}
-	v := tab.current()
-	if v == nil || !v.permitted(r) {
+	v := tab.currentVisit()
+	if v == nil || !v.isPermitted(r) {
 		g.blocked.Add(1)
 		http.Error(w, "the page may not ask for this", http.StatusForbidden)
 		return
@@ -207,14 +207,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer unhook()
 	r = r.WithContext(ctx)
 	if r.Method == http.MethodConnect {
-		g.tunnel(w, r, v)
+		g.serveTunnel(w, r, v)
 		return
 	}
-	g.forward(w, r, v)
+	g.forwardHTTP(w, r, v)
 }
 
-// forward sends a request of plain HTTP on.
-func (g *guard) forward(w http.ResponseWriter, r *http.Request, v *visit) {
+// forwardHTTP sends a request of plain HTTP on.
+func (g *guard) forwardHTTP(w http.ResponseWriter, r *http.Request, v *visit) {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
 	for _, h := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade"} {
@@ -229,7 +229,7 @@ func (g *guard) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 	}
 	res, err := transport.RoundTrip(out)
 	if err != nil {
-		g.fail(w, err)
+		g.failRequest(w, err)
 		return
 	}
 	defer res.Body.Close()
@@ -240,7 +240,7 @@ func (g *guard) forward(w http.ResponseWriter, r *http.Request, v *visit) {
 		w.Header().Del(h)
 	}
 	w.WriteHeader(res.StatusCode)
-	g.copy(w, &counted{res.Body, v})
+	g.copyFlushing(w, &counted{res.Body, v})
 }
 
 // counted is a stream whose bytes count for a page; it fails when those are too
@@ -255,14 +255,14 @@ var errTooMuch = errors.New("the page has loaded its share")
 // Read reads and counts.
 func (c *counted) Read(b []byte) (int, error) {
 	n, err := c.Reader.Read(b)
-	if n > 0 && !c.visit.transferred(int64(n)) {
+	if n > 0 && !c.visit.countTransferred(int64(n)) {
 		return 0, errTooMuch
 	}
 	return n, err
 }
 
-// copy flushes what it copies. A stream that fails must not look whole.
-func (g *guard) copy(w http.ResponseWriter, r io.Reader) {
+// copyFlushing flushes what it copies. A stream that fails must not look whole.
+func (g *guard) copyFlushing(w http.ResponseWriter, r io.Reader) {
 	buf := make([]byte, 32<<10)
 	flusher, _ := w.(http.Flusher)
 	for {
@@ -284,7 +284,7 @@ func (g *guard) copy(w http.ResponseWriter, r io.Reader) {
 	}
 }
 
-func (g *guard) fail(w http.ResponseWriter, err error) {
+func (g *guard) failRequest(w http.ResponseWriter, err error) {
 	var r *refusal
 	if errors.As(err, &r) {
 		http.Error(w, r.Error(), http.StatusForbidden)
@@ -293,14 +293,14 @@ func (g *guard) fail(w http.ResponseWriter, err error) {
 	http.Error(w, err.Error(), http.StatusBadGateway)
 }
 
-// tunnel serves CONNECT, which is TLS to a host that the visit has permitted. What
+// serveTunnel serves CONNECT, which is TLS to a host that the visit has permitted. What
 // is asked for inside was judged by the visit; here bytes are counted.
-func (g *guard) tunnel(w http.ResponseWriter, r *http.Request, v *visit) {
+func (g *guard) serveTunnel(w http.ResponseWriter, r *http.Request, v *visit) {
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
-	server, err := g.connect(ctx, r.Host)
+	server, err := g.connectServer(ctx, r.Host)
 	if err != nil {
-		g.fail(w, err)
+		g.failRequest(w, err)
 		return
 	}
 	hijacker, ok := w.(http.Hijacker)
@@ -340,10 +340,10 @@ func (g *guard) tunnel(w http.ResponseWriter, r *http.Request, v *visit) {
 	<-done
 }
 
-// connect reaches a server, directly or through the robot's own proxy.
-func (g *guard) connect(ctx context.Context, address string) (net.Conn, error) {
+// connectServer reaches a server, directly or through the robot's own proxy.
+func (g *guard) connectServer(ctx context.Context, address string) (net.Conn, error) {
 	if g.upstream == nil {
-		return g.dial(ctx, "tcp", address)
+		return g.dialGuarded(ctx, "tcp", address)
 	}
 	c, err := (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, "tcp", g.upstream.Host)
 	if err != nil {

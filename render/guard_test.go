@@ -34,15 +34,15 @@ func newTestGuard(t *testing.T, c fetch.Config, upstream string, permitted ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { g.close(); client.Close() })
-	tab := g.register()
-	limits := Config{MaxBytes: 1 << 20}.withDefaults()
+	t.Cleanup(func() { g.closeGuard(); client.Close() })
+	tab := g.registerTab()
+	limits := Config{MaxBytes: 1 << 20}.withRenderDefaults()
 	v := newVisit(t.Context(), &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
 	for _, u := range permitted {
-		v.permit(u, parse(t, u))
+		v.permitForward(u, parse(t, u))
 	}
-	tab.set(v)
-	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.address(), User: url.UserPassword(tab.name, tab.password)})}
+	tab.setVisit(v)
+	through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.proxyAddress(), User: url.UserPassword(tab.name, tab.password)})}
 	t.Cleanup(through.CloseIdleConnections)
 	return g, &http.Client{Transport: through, Timeout: 10 * time.Second}
 }
@@ -127,7 +127,7 @@ func TestGuardCredentials(t *testing.T) {
 		{"its own", user(tab.name, tab.password), "200"},
 	} {
 		for _, address := range []string{server.URL + "/", "https://" + strings.TrimPrefix(server.URL, "http://") + "/"} {
-			through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.address(), User: tt.user})}
+			through := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: g.proxyAddress(), User: tt.user})}
 			got := ask(&http.Client{Transport: through}, address)
 			through.CloseIdleConnections()
 			want := tt.want
@@ -139,7 +139,7 @@ func TestGuardCredentials(t *testing.T) {
 			}
 		}
 	}
-	tab.set(nil)
+	tab.setVisit(nil)
 	if got := ask(client, server.URL+"/"); !strings.HasPrefix(got, "403") {
 		t.Errorf("between pages: %q, want 403", got)
 	}
@@ -163,14 +163,14 @@ func TestGuardEnds(t *testing.T) {
 	t.Cleanup(secure.Close)
 	g, client := newTestGuard(t, fetch.Config{AllowPrivate: true}, "")
 	client.Transport.(*http.Transport).TLSClientConfig = secure.Client().Transport.(*http.Transport).TLSClientConfig
-	limits := Config{}.withDefaults()
+	limits := Config{}.withRenderDefaults()
 	ctx, end := context.WithCancel(t.Context())
 	v := newVisit(ctx, &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
 	for _, tab := range g.tabs {
-		tab.set(v)
+		tab.setVisit(v)
 	}
 	for _, u := range []string{plain.URL + "/", secure.URL + "/"} {
-		v.permit(u, parse(t, u))
+		v.permitForward(u, parse(t, u))
 		go func() { _ = ask(client, u) }() // ends with the visit
 		<-opened
 	}
@@ -207,12 +207,12 @@ func TestGuardUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(other.close)
-	tab := other.register()
-	limits := Config{}.withDefaults()
+	t.Cleanup(other.closeGuard)
+	tab := other.registerTab()
+	limits := Config{}.withRenderDefaults()
 	v := newVisit(t.Context(), &Page{URL: parse(t, "http://own.test/")}, &limits, nil)
-	v.permit(secure.URL, parse(t, secure.URL))
-	tab.set(v)
+	v.permitForward(secure.URL, parse(t, secure.URL))
+	tab.setVisit(v)
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		used.Add(1)
 		r.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(tab.name+":"+tab.password)))

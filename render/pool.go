@@ -56,7 +56,7 @@ const retryStart = 30 * time.Second
 
 // NewPool returns a pool; no browser is started yet.
 func NewPool(c Config) *Pool {
-	p := &Pool{config: c.withDefaults(), change: make(chan struct{})}
+	p := &Pool{config: c.withRenderDefaults(), change: make(chan struct{})}
 	p.limit = p.config.Tabs
 	p.foreign.rate = p.config.ForeignRate
 	if c.Tabs < 0 {
@@ -90,7 +90,7 @@ func (p *Pool) Stats() Stats {
 	s := p.stats
 	if p.current != nil {
 		s.Private += p.current.guard.refused.Load()
-		memory, cpu := p.current.usage()
+		memory, cpu := p.current.resourceUsage()
 		s.Memory, s.CPU = memory, s.CPU+cpu
 	}
 	return s
@@ -108,7 +108,7 @@ func (p *Pool) Available() error {
 		return p.problem
 	}
 	if p.config.Remote == "" {
-		_, err := p.config.find()
+		_, err := p.config.findChromium()
 		return err
 	}
 	return nil
@@ -133,16 +133,16 @@ func (p *Pool) Close() {
 	p.current, p.idle = nil, nil
 	if b != nil {
 		p.stats.Private += b.guard.refused.Load()
-		_, cpu := b.usage()
+		_, cpu := b.resourceUsage()
 		p.stats.CPU += cpu
 	}
 	p.mu.Unlock()
 	if b != nil {
-		b.kill()
+		b.killBrowser()
 		for _, t := range idle {
-			t.close()
+			t.closeTab()
 		}
-		b.close()
+		b.closeBrowser()
 	}
 }
 
@@ -150,20 +150,20 @@ func (p *Pool) Close() {
 // crashes or hangs is killed with its process group, and the page is tried once
 // more in a new one; a page that costs its own tab is not. The error is ErrNoBrowser where none can be had.
 func (p *Pool) Render(ctx context.Context, page *Page) (*Document, error) {
-	if err := p.enter(ctx); err != nil {
+	if err := p.acquireTab(ctx); err != nil {
 		return nil, err
 	}
-	defer p.leave()
+	defer p.releaseTab()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	unhook := context.AfterFunc(p.ctx, cancel)
 	defer unhook()
-	doc, err := p.try(ctx, page)
+	doc, err := p.tryRender(ctx, page)
 	if errors.Is(err, errBrowser) && ctx.Err() == nil {
-		p.add(func(s *Stats) { s.Retried++ })
-		doc, err = p.try(ctx, page)
+		p.updateStats(func(s *Stats) { s.Retried++ })
+		doc, err = p.tryRender(ctx, page)
 	}
-	p.add(func(s *Stats) {
+	p.updateStats(func(s *Stats) {
 		if err != nil {
 			s.Failed++
 			return
@@ -183,14 +183,14 @@ func (p *Pool) Render(ctx context.Context, page *Page) (*Document, error) {
 	return doc, nil
 }
 
-func (p *Pool) add(f func(*Stats)) {
+func (p *Pool) updateStats(f func(*Stats)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.stats)
 }
 
-// enter waits until a tab may be used.
-func (p *Pool) enter(ctx context.Context) error {
+// acquireTab waits until a tab may be used.
+func (p *Pool) acquireTab(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.waiting++
@@ -224,7 +224,7 @@ func (p *Pool) enter(ctx context.Context) error {
 
 var errClosed = fmt.Errorf("%w: the pool is closed", ErrNoBrowser)
 
-func (p *Pool) leave() {
+func (p *Pool) releaseTab() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
@@ -232,30 +232,30 @@ func (p *Pool) leave() {
 	p.open.Done()
 }
 
-// try renders the page in one tab.
-func (p *Pool) try(ctx context.Context, page *Page) (*Document, error) {
-	t, err := p.tab(ctx, page.URL.Host())
+// tryRender renders the page in one tab.
+func (p *Pool) tryRender(ctx context.Context, page *Page) (*Document, error) {
+	t, err := p.idleOrNewTab(ctx, page.URL.Host())
 	if err != nil {
 		return nil, err
 	}
 	t.host = page.URL.Host()
-	doc, err := t.render(ctx, page)
+	doc, err := t.renderPage(ctx, page)
 	t.browser.pages.Add(1)
-	if p.done(ctx, t, err) {
+	if p.returnTab(ctx, t, err) {
 		err = fmt.Errorf("%w: %w", errBrowser, err)
 	}
 	return doc, err
 }
 
-// tab returns an idle tab or a new one.
-func (p *Pool) tab(ctx context.Context, host string) (*tab, error) {
-	b, t, err := p.browser(ctx, host)
+// idleOrNewTab returns an idle tab or a new one.
+func (p *Pool) idleOrNewTab(ctx context.Context, host string) (*tab, error) {
+	b, t, err := p.currentBrowser(ctx, host)
 	if err != nil || t != nil {
 		return t, err
 	}
 	t, err = newTab(ctx, b, &p.config)
 	if err != nil {
-		p.drop(b, true)
+		p.dropTab(b, true)
 		if ctx.Err() == nil {
 			err = fmt.Errorf("%w: %w", errBrowser, err)
 		}
@@ -264,21 +264,21 @@ func (p *Pool) tab(ctx context.Context, host string) (*tab, error) {
 	return t, nil
 }
 
-// browser returns the current browser with a tab counted on it, starting one if
+// currentBrowser returns the current browser with a tab counted on it, starting one if
 // there is none or it has served long enough, and an idle tab if it has one.
-func (p *Pool) browser(ctx context.Context, host string) (*chromium, *tab, error) {
+func (p *Pool) currentBrowser(ctx context.Context, host string) (*chromium, *tab, error) {
 	p.starting.Lock()
 	defer p.starting.Unlock()
 	p.mu.Lock()
 	if b := p.current; b != nil && (time.Since(b.started) > p.config.MaxAge || b.pages.Load() >= int64(p.config.MaxPages)) {
-		p.retire()
+		p.retireBrowser()
 	}
 	if b := p.current; b != nil {
 		b.tabs++
 		var t *tab
 		if len(p.idle) > 0 {
 			b.tabs-- // it is counted already
-			t = p.take(host)
+			t = p.takeIdleTab(host)
 		}
 		p.mu.Unlock()
 		return b, t, nil
@@ -289,7 +289,7 @@ func (p *Pool) browser(ctx context.Context, host string) (*chromium, *tab, error
 		return nil, nil, err
 	}
 	p.mu.Unlock()
-	b, err := start(ctx, &p.config, &p.foreign)
+	b, err := startChromium(ctx, &p.config, &p.foreign)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() == nil {
@@ -303,33 +303,33 @@ func (p *Pool) browser(ctx context.Context, host string) (*chromium, *tab, error
 	return b, nil, nil
 }
 
-// take returns an idle tab, one that showed the host last if there is one:
+// takeIdleTab returns an idle tab, one that showed the host last if there is one:
 // Chromium shows each site in a process of its own, and starting one takes as
 // long again as rendering a page. The caller holds mu.
-func (p *Pool) take(host string) *tab {
+func (p *Pool) takeIdleTab(host string) *tab {
 	i := max(0, slices.IndexFunc(p.idle, func(t *tab) bool { return t.host == host }))
 	t := p.idle[i]
 	p.idle = slices.Delete(p.idle, i, i+1)
 	return t
 }
 
-// retire lets the current browser end when its tabs are done. The caller holds
+// retireBrowser lets the current browser end when its tabs are done. The caller holds
 // mu.
-func (p *Pool) retire() {
+func (p *Pool) retireBrowser() {
 	b, idle := p.current, p.idle
 	p.current, p.idle, b.retired = nil, nil, true
 	b.tabs -= len(idle)
 	if b.tabs == 0 {
-		p.end(b)
+		p.endBrowser(b)
 	}
 }
 
-// end closes a browser nobody uses. The caller holds mu.
-func (p *Pool) end(b *chromium) {
+// endBrowser closes a browser nobody uses. The caller holds mu.
+func (p *Pool) endBrowser(b *chromium) {
 	p.stats.Private += b.guard.refused.Load()
-	_, cpu := b.usage()
+	_, cpu := b.resourceUsage()
 	p.stats.CPU += cpu
-	p.open.Go(b.close)
+	p.open.Go(b.closeBrowser)
 }
 
 // memoryPages and memoryTime are after how many pages, and after how long, the memory of a
@@ -339,23 +339,23 @@ const (
 	memoryTime  = 5 * time.Second
 )
 
-// done takes a tab back. It reports whether the browser has died.
-func (p *Pool) done(ctx context.Context, t *tab, err error) (dead bool) {
+// returnTab takes a tab back. It reports whether the browser has died.
+func (p *Pool) returnTab(ctx context.Context, t *tab, err error) (dead bool) {
 	b := t.browser
 	if errors.Is(err, errTab) {
 		// One tab's trouble is not the browser's, unless it does not answer.
-		dead = !b.alive(context.WithoutCancel(ctx), p.config.Answer)
+		dead = !b.isAlive(context.WithoutCancel(ctx), p.config.Answer)
 		if dead {
-			b.kill()
+			b.killBrowser()
 		}
-		t.close()
-		p.drop(b, dead)
+		t.closeTab()
+		p.dropTab(b, dead)
 		return dead
 	}
 	full := false
 	looked, now := b.looked.Load(), int64(time.Since(b.started))
 	if b.pages.Load()%memoryPages == 0 || now-looked > int64(memoryTime) && b.looked.CompareAndSwap(looked, now) {
-		memory, _ := b.usage()
+		memory, _ := b.resourceUsage()
 		full = memory > p.config.MaxMemory
 	}
 	p.mu.Lock()
@@ -365,26 +365,26 @@ func (p *Pool) done(ctx context.Context, t *tab, err error) (dead bool) {
 		return false
 	}
 	if p.current == b && full {
-		p.retire()
+		p.retireBrowser()
 	}
 	p.mu.Unlock()
-	t.close()
-	p.drop(b, false)
+	t.closeTab()
+	p.dropTab(b, false)
 	return false
 }
 
-// drop counts a tab off its browser, that is not used again if it is dead.
-func (p *Pool) drop(b *chromium, dead bool) {
+// dropTab counts a tab off its browser, that is not used again if it is dead.
+func (p *Pool) dropTab(b *chromium, dead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	b.tabs--
 	if dead && p.current == b {
 		p.stats.Killed++
-		b.kill()
-		p.retire()
+		b.killBrowser()
+		p.retireBrowser()
 		return
 	}
 	if b.retired && b.tabs == 0 {
-		p.end(b)
+		p.endBrowser(b)
 	}
 }

@@ -61,7 +61,7 @@ type Config struct {
 	MaxMemory       int64         // of a browser, resident in all its processes; default 2 GiB
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withRenderDefaults() Config {
 	for _, d := range []struct {
 		p *time.Duration
 		v time.Duration

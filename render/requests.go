@@ -58,26 +58,26 @@ const (
 	plain // the browser tries HTTPS first: as if nobody listened there
 )
 
-// judge decides on a request and counts it. It may wait: for a robots.txt, the
+// judgeRequest decides on a request and counts it. It may wait: for a robots.txt, the
 // robot's budget, or the turn of a foreign host.
-func (v *visit) judge(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRequestPaused) verdict {
+func (v *visit) judgeRequest(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRequestPaused) verdict {
 	if e.ResourceType == network.ResourceTypeDocument && e.FrameID == main {
-		return v.navigation(e)
+		return v.judgeNavigation(e)
 	}
 	if strings.HasPrefix(e.Request.URL, "data:") || strings.HasPrefix(e.Request.URL, "blob:") {
 		return pass // within the browser
 	}
 	u, err := weburl.Parse(e.Request.URL)
 	if err != nil || !needed[e.ResourceType] || !v.mayUse(e.Request.Method, u) {
-		v.count(&v.doc.Blocked)
+		v.countLocked(&v.doc.Blocked)
 		return block
 	}
 	own := u.Host() == v.page.URL.Host()
-	if !v.reserve(u.Host(), own) {
+	if !v.reserveRequest(u.Host(), own) {
 		return block
 	}
-	if v.page.Allowed != nil && !v.page.Allowed(ctx, u) || !own && !v.foreign.take(ctx, u.Host()) {
-		v.count(&v.doc.Blocked)
+	if v.page.Allowed != nil && !v.page.Allowed(ctx, u) || !own && !v.foreign.waitForToken(ctx, u.Host()) {
+		v.countLocked(&v.doc.Blocked)
 		return block
 	}
 	v.mu.Lock()
@@ -88,7 +88,7 @@ func (v *visit) judge(ctx context.Context, main cdp.FrameID, e *cdpfetch.EventRe
 		host = ""
 	}
 	v.flight[e.NetworkID] = host
-	v.permit(e.Request.URL, u)
+	v.permitForward(e.Request.URL, u)
 	return pass
 }
 
@@ -113,8 +113,8 @@ func (v *visit) mayUse(method string, u weburl.URL) bool {
 	return false
 }
 
-// reserve counts a request that is within the page's bounds.
-func (v *visit) reserve(host string, own bool) bool {
+// reserveRequest counts a request that is within the page's bounds.
+func (v *visit) reserveRequest(host string, own bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
@@ -129,8 +129,8 @@ func (v *visit) reserve(host string, own bool) bool {
 	return true
 }
 
-// permit lets the guard forward a request. The caller holds mu.
-func (v *visit) permit(address string, u weburl.URL) {
+// permitForward lets the guard forward a request. The caller holds mu.
+func (v *visit) permitForward(address string, u weburl.URL) {
 	if u.Scheme() == "http" {
 		v.addresses[address] = true
 		return
@@ -142,8 +142,8 @@ func (v *visit) permit(address string, u weburl.URL) {
 	v.secure[host] = true
 }
 
-// permitted reports whether the guard may forward a request.
-func (v *visit) permitted(r *http.Request) bool {
+// isPermitted reports whether the guard may forward a request.
+func (v *visit) isPermitted(r *http.Request) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
@@ -159,8 +159,8 @@ func (v *visit) mayUseHTTP(r *http.Request) bool {
 	return err == nil && v.mayUse(r.Method, u)
 }
 
-// transferred counts bytes at the guard and reports whether there may be more.
-func (v *visit) transferred(n int64) bool {
+// countTransferred counts bytes at the guard and reports whether there may be more.
+func (v *visit) countTransferred(n int64) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
@@ -172,13 +172,13 @@ func (v *visit) transferred(n int64) bool {
 	return true
 }
 
-// navigation judges a request for a document of the main frame. The first is
+// judgeNavigation judges a request for a document of the main frame. The first is
 // ours; any other is where a script or a refresh wants to go, which is a link.
-func (v *visit) navigation(e *cdpfetch.EventRequestPaused) verdict {
+func (v *visit) judgeNavigation(e *cdpfetch.EventRequestPaused) verdict {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
-	if !v.served && v.upgraded(e.Request.URL) {
+	if !v.served && v.isHTTPSUpgrade(e.Request.URL) {
 		return plain
 	}
 	if v.served {
@@ -197,32 +197,32 @@ const (
 	maxAddress = 4096 // bytes of an address that is taken from a page
 )
 
-// upgraded reports whether an address is that of the page, at HTTPS in place of
+// isHTTPSUpgrade reports whether an address is that of the page, at HTTPS in place of
 // HTTP. Browsers that we do not start (Config.Remote) may ask for that first; then
 // links, and what the page's scripts ask for, would be relative to an address at
 // which perhaps nobody listens. Refused, they ask for what they were told to.
-func (v *visit) upgraded(address string) bool {
+func (v *visit) isHTTPSUpgrade(address string) bool {
 	u, err := weburl.Parse(address)
 	return err == nil && u.Scheme() == "https" && v.page.URL.Scheme() == "http" && u.Host() == v.page.URL.Host() && u.Target() == v.page.URL.Target()
 }
 
-func (v *visit) count(n *int) {
+func (v *visit) countLocked(n *int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
 	*n++
 }
 
-// received notes what the page got of an answer.
-func (v *visit) received(wire, length int64) {
+// noteReceived notes what the page got of an answer.
+func (v *visit) noteReceived(wire, length int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
 	v.decoded += max(wire, length)
 }
 
-// ended notes the end of a request.
-func (v *visit) ended(id network.RequestID) {
+// noteEnded notes the end of a request.
+func (v *visit) noteEnded(id network.RequestID) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.last = time.Now()
@@ -232,18 +232,18 @@ func (v *visit) ended(id network.RequestID) {
 	}
 }
 
-// cached notes that the browser had the answer to a request: it went nowhere.
-func (v *visit) cached(id network.RequestID) {
+// noteCached notes that the browser had the answer to a request: it went nowhere.
+func (v *visit) noteCached(id network.RequestID) {
 	v.mu.Lock()
 	host := v.flight[id]
 	v.mu.Unlock()
 	if host != "" {
-		v.foreign.restore(host)
+		v.foreign.restoreToken(host)
 	}
 }
 
-// answers is how many requests have ended.
-func (v *visit) answers() int {
+// endedRequests is how many requests have ended.
+func (v *visit) endedRequests() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.done
@@ -254,9 +254,9 @@ func (v *visit) answers() int {
 // without a server (srcdoc, blob:, data:, about:blank) inherit it.
 const policy = "worker-src 'none'; connect-src http: https: data: blob:; object-src 'none'; webrtc 'block'"
 
-// answer is the robot's copy of the document.
-func (v *visit) answer(id cdpfetch.RequestID) cdpfetch.FulfillRequestParams {
-	headers := append(header(v.page), &cdpfetch.HeaderEntry{Name: "Content-Security-Policy", Value: policy})
+// documentAnswer is the robot's copy of the document.
+func (v *visit) documentAnswer(id cdpfetch.RequestID) cdpfetch.FulfillRequestParams {
+	headers := append(visibleHeader(v.page), &cdpfetch.HeaderEntry{Name: "Content-Security-Policy", Value: policy})
 	return cdpfetch.FulfillRequestParams{RequestID: id, ResponseCode: 200, ResponseHeaders: headers, Body: v.page.Body}
 }
 
@@ -267,8 +267,8 @@ var left = []string{
 	"content-security-policy-report-only", "attribution-reporting-register-source", "attribution-reporting-register-trigger", "alt-svc",
 }
 
-// header lists the fields of the answer that the browser may see again.
-func header(p *Page) []*cdpfetch.HeaderEntry {
+// visibleHeader lists the fields of the answer that the browser may see again.
+func visibleHeader(p *Page) []*cdpfetch.HeaderEntry {
 	var out []*cdpfetch.HeaderEntry
 	for k, vs := range p.Header {
 		if slices.Contains(left, strings.ToLower(k)) {

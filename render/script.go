@@ -28,8 +28,8 @@ const (
 	App    Verdict = "app"    // loads data and builds elements of it, or is a framework that does
 )
 
-// level orders verdicts.
-func (v Verdict) level() int {
+// verdictLevel orders verdicts.
+func (v Verdict) verdictLevel() int {
 	switch v {
 	case App:
 		return 2
@@ -148,21 +148,21 @@ func newScripts(k Keeper) *scripts {
 	return &scripts{keep: k, known: map[string]scriptLine{}, texts: map[string]Examined{}}
 }
 
-func sum(b []byte) string {
+func checksum16(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:16])
 }
 
-// inline examines the code that stands in a page, once per checksum.
-func (s *scripts) inline(ctx context.Context, code []byte) (Examined, error) {
+// examineInline examines the code that stands in a page, once per checksum.
+func (s *scripts) examineInline(ctx context.Context, code []byte) (Examined, error) {
 	if len(bytes.TrimSpace(code)) == 0 {
 		return Examined{Verdict: Inert}, nil
 	}
-	return s.text(ctx, sum(code), code)
+	return s.examineText(ctx, checksum16(code), code)
 }
 
-// text returns what is known of a checksum, or examines its text.
-func (s *scripts) text(ctx context.Context, sum string, code []byte) (Examined, error) {
+// examineText returns what is known of a checksum, or examines its text.
+func (s *scripts) examineText(ctx context.Context, sum string, code []byte) (Examined, error) {
 	s.mu.Lock()
 	e, ok := s.texts[sum]
 	s.mu.Unlock()
@@ -201,11 +201,11 @@ func (s *scripts) text(ctx context.Context, sum string, code []byte) (Examined, 
 
 var errUnknown = fmt.Errorf("a checksum without its text")
 
-// get returns what is known of the script at an address, fetching it if that is
+// examineAddress returns what is known of the script at an address, fetching it if that is
 // nothing or too old.
-func (s *scripts) get(ctx context.Context, address string, fetchURL func(context.Context, weburl.URL) (*fetch.Response, error)) (Examined, error) {
+func (s *scripts) examineAddress(ctx context.Context, address string, fetchURL func(context.Context, weburl.URL) (*fetch.Response, error)) (Examined, error) {
 	v, err, _ := s.group.Do(address, func() (any, error) {
-		l, err := s.line(ctx, address)
+		l, err := s.tableLine(ctx, address)
 		if err != nil {
 			return Examined{}, err
 		}
@@ -213,7 +213,7 @@ func (s *scripts) get(ctx context.Context, address string, fetchURL func(context
 			if l.Sum == "" {
 				return Examined{Verdict: Inert}, nil
 			}
-			e, err := s.text(ctx, l.Sum, nil)
+			e, err := s.examineText(ctx, l.Sum, nil)
 			if err == nil || err != errUnknown {
 				return e, err
 			}
@@ -221,26 +221,26 @@ func (s *scripts) get(ctx context.Context, address string, fetchURL func(context
 		if fetchURL == nil {
 			return Examined{Verdict: Inert}, errUnknown
 		}
-		return s.load(ctx, address, fetchURL)
+		return s.fetchScript(ctx, address, fetchURL)
 	})
 	e, _ := v.(Examined)
 	return e, err
 }
 
-// line returns the table's line of an address if it is young enough.
-func (s *scripts) line(ctx context.Context, address string) (scriptLine, error) {
+// tableLine returns the table's line of an address if it is young enough.
+func (s *scripts) tableLine(ctx context.Context, address string) (scriptLine, error) {
 	s.mu.Lock()
 	l, ok := s.known[address]
 	s.mu.Unlock()
 	if !ok {
-		v, err := s.keep.Get(ctx, "render/script/"+sum([]byte(address)))
+		v, err := s.keep.Get(ctx, "render/script/"+checksum16([]byte(address)))
 		if err != nil {
 			return l, err
 		}
 		if len(v) > 0 && json.Unmarshal(v, &l) != nil {
 			l = scriptLine{}
 		}
-		s.remember(l)
+		s.rememberLine(l)
 	}
 	age := scriptAge
 	if l.Sum == "" {
@@ -252,7 +252,7 @@ func (s *scripts) line(ctx context.Context, address string) (scriptLine, error) 
 	return l, nil
 }
 
-func (s *scripts) remember(l scriptLine) {
+func (s *scripts) rememberLine(l scriptLine) {
 	if l.URL == "" {
 		return
 	}
@@ -264,8 +264,8 @@ func (s *scripts) remember(l scriptLine) {
 	s.known[l.URL] = l
 }
 
-// load fetches a script and notes its checksum.
-func (s *scripts) load(ctx context.Context, address string, fetchURL func(context.Context, weburl.URL) (*fetch.Response, error)) (Examined, error) {
+// fetchScript fetches a script and notes its checksum.
+func (s *scripts) fetchScript(ctx context.Context, address string, fetchURL func(context.Context, weburl.URL) (*fetch.Response, error)) (Examined, error) {
 	e := Examined{Verdict: Inert}
 	u, err := weburl.Parse(address)
 	if err != nil {
@@ -288,8 +288,8 @@ func (s *scripts) load(ctx context.Context, address string, fetchURL func(contex
 		return e, ctx.Err()
 	}
 	if err == nil && res.Status == 200 && !strings.Contains(res.Header.Get("Content-Type"), "html") {
-		l.Sum = sum(res.Body)
-		if e, err = s.text(ctx, l.Sum, res.Body); err != nil {
+		l.Sum = checksum16(res.Body)
+		if e, err = s.examineText(ctx, l.Sum, res.Body); err != nil {
 			return e, err
 		}
 	}
@@ -297,9 +297,9 @@ func (s *scripts) load(ctx context.Context, address string, fetchURL func(contex
 	if err != nil {
 		return e, err
 	}
-	s.remember(l)
+	s.rememberLine(l)
 	s.mu.Lock()
 	s.fetched++
 	s.mu.Unlock()
-	return e, s.keep.Put(ctx, "render/script/"+sum([]byte(address)), b)
+	return e, s.keep.Put(ctx, "render/script/"+checksum16([]byte(address)), b)
 }

@@ -66,9 +66,9 @@ const (
 )
 
 func newTab(ctx context.Context, b *chromium, c *Config) (*tab, error) {
-	t := &tab{browser: b, config: c, traffic: b.guard.register(), expired: make(chan struct{}, 1), crashed: make(chan struct{})}
+	t := &tab{browser: b, config: c, traffic: b.guard.registerTab(), expired: make(chan struct{}, 1), crashed: make(chan struct{})}
 	t.ctx, t.cancel = chromedp.NewContext(b.ctx, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) {
-		p.ProxyServer, p.ProxyBypassList = "http://"+b.guard.address(), "<-loopback>"
+		p.ProxyServer, p.ProxyBypassList = "http://"+b.guard.proxyAddress(), "<-loopback>"
 	}))
 	limit := time.AfterFunc(startTime, t.cancel) // the first call must have no deadline of its own
 	defer limit.Stop()
@@ -76,17 +76,17 @@ func newTab(ctx context.Context, b *chromium, c *Config) (*tab, error) {
 	defer unhook()
 	err := chromedp.Do(t.ctx)
 	if err == nil {
-		err = t.prepare()
+		err = t.prepareTab()
 	}
 	if err != nil {
-		t.close()
+		t.closeTab()
 		return nil, fmt.Errorf("open a tab: %w", err)
 	}
 	return t, nil
 }
 
-// call runs a command of the DevTools protocol in the tab.
-func call[P, R any](ctx context.Context, t *tab, c cdp.Command[P, R], p P) (R, error) {
+// callTab runs a command of the DevTools protocol in the tab.
+func callTab[P, R any](ctx context.Context, t *tab, c cdp.Command[P, R], p P) (R, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.config.Answer)
 	defer cancel()
 	r, err := cdp.Call(ctx, t.target, c, p)
@@ -96,15 +96,15 @@ func call[P, R any](ctx context.Context, t *tab, c cdp.Command[P, R], p P) (R, e
 	return r, err
 }
 
-// prepare turns off what chromedp listens to and we do not, and sets what
+// prepareTab turns off what chromedp listens to and we do not, and sets what
 // holds for all pages of the tab.
-func (t *tab) prepare() error {
+func (t *tab) prepareTab() error {
 	cc := chromedp.FromContext(t.ctx)
 	t.target = cc.Target
-	if err := chromedp.Listen(t.ctx, t.event); err != nil {
+	if err := chromedp.Listen(t.ctx, t.handleEvent); err != nil {
 		return err
 	}
-	tree, err := call(t.ctx, t, page.GetFrameTree, cdp.Empty{})
+	tree, err := callTab(t.ctx, t, page.GetFrameTree, cdp.Empty{})
 	if err != nil {
 		return err
 	}
@@ -144,44 +144,44 @@ func (t *tab) prepare() error {
 	return nil
 }
 
-func (t *tab) close() {
-	t.browser.guard.unregister(t.traffic)
+func (t *tab) closeTab() {
+	t.browser.guard.unregisterTab(t.traffic)
 	t.cancel()
 	t.replies.Wait()
 }
 
-// event takes one event of the tab. It must not wait.
-func (t *tab) event(ev any) {
+// handleEvent takes one event of the tab. It must not wait.
+func (t *tab) handleEvent(ev any) {
 	switch e := ev.(type) {
 	case *cdpfetch.EventRequestPaused:
-		v := t.current()
-		t.reply(func(ctx context.Context) { t.request(ctx, v, e) })
+		v := t.visitOfTab()
+		t.replyAsync(func(ctx context.Context) { t.decideRequest(ctx, v, e) })
 	case *cdpfetch.EventAuthRequired:
-		t.reply(func(ctx context.Context) { t.authenticate(ctx, e) })
+		t.replyAsync(func(ctx context.Context) { t.answerAuth(ctx, e) })
 	case *network.EventRequestServedFromCache:
-		if v := t.current(); v != nil {
-			v.cached(e.RequestID)
+		if v := t.visitOfTab(); v != nil {
+			v.noteCached(e.RequestID)
 		}
 	case *network.EventDataReceived:
-		if v := t.current(); v != nil {
-			v.received(e.EncodedDataLength, e.DataLength)
+		if v := t.visitOfTab(); v != nil {
+			v.noteReceived(e.EncodedDataLength, e.DataLength)
 		}
 	case *network.EventResponseReceived:
-		if v := t.current(); v != nil {
-			v.received(0, 0)
+		if v := t.visitOfTab(); v != nil {
+			v.noteReceived(0, 0)
 		}
 	case *network.EventLoadingFinished:
-		if v := t.current(); v != nil {
-			v.ended(e.RequestID)
+		if v := t.visitOfTab(); v != nil {
+			v.noteEnded(e.RequestID)
 		}
 	case *network.EventLoadingFailed:
-		if v := t.current(); v != nil {
-			v.ended(e.RequestID)
+		if v := t.visitOfTab(); v != nil {
+			v.noteEnded(e.RequestID)
 		}
 	case *page.EventJavascriptDialogOpening:
-		t.reply(func(ctx context.Context) {
+		t.replyAsync(func(ctx context.Context) {
 			leave := page.HandleJavaScriptDialogParams{Accept: e.Type == page.DialogTypeBeforeunload}
-			_, _ = call(ctx, t, page.HandleJavaScriptDialog, leave)
+			_, _ = callTab(ctx, t, page.HandleJavaScriptDialog, leave)
 		})
 	case *emulation.EventVirtualTimeBudgetExpired:
 		select {
@@ -193,8 +193,8 @@ func (t *tab) event(ev any) {
 	}
 }
 
-// reply runs a command outside the loop that delivers events.
-func (t *tab) reply(f func(context.Context)) {
+// replyAsync runs a command outside the loop that delivers events.
+func (t *tab) replyAsync(f func(context.Context)) {
 	t.replies.Add(1)
 	go func() { // ends with the tab's context
 		defer t.replies.Done()
@@ -202,60 +202,60 @@ func (t *tab) reply(f func(context.Context)) {
 	}()
 }
 
-func (t *tab) current() *visit {
+func (t *tab) visitOfTab() *visit {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.visit
 }
 
-func (t *tab) set(v *visit) {
-	t.traffic.set(v)
+func (t *tab) setTabVisit(v *visit) {
+	t.traffic.setVisit(v)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.visit = v
 }
 
-// authenticate shows the tab's credentials to the guard, and none to servers.
-func (t *tab) authenticate(ctx context.Context, e *cdpfetch.EventAuthRequired) {
+// answerAuth shows the tab's credentials to the guard, and none to servers.
+func (t *tab) answerAuth(ctx context.Context, e *cdpfetch.EventAuthRequired) {
 	answer := &cdpfetch.AuthChallengeResponse{Response: cdpfetch.AuthChallengeResponseResponseCancelAuth}
 	if e.AuthChallenge.Source == cdpfetch.AuthChallengeSourceProxy {
 		answer = &cdpfetch.AuthChallengeResponse{Response: cdpfetch.AuthChallengeResponseResponseProvideCredentials, Username: t.traffic.name, Password: t.traffic.password}
 	}
-	_, _ = call(ctx, t, cdpfetch.ContinueWithAuth, cdpfetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: answer})
+	_, _ = callTab(ctx, t, cdpfetch.ContinueWithAuth, cdpfetch.ContinueWithAuthParams{RequestID: e.RequestID, AuthChallengeResponse: answer})
 }
 
-// request decides on one request of the page.
-func (t *tab) request(ctx context.Context, v *visit, e *cdpfetch.EventRequestPaused) {
+// decideRequest decides on one request of the page.
+func (t *tab) decideRequest(ctx context.Context, v *visit, e *cdpfetch.EventRequestPaused) {
 	if v == nil { // of the page before
-		t.fail(ctx, e, network.ErrorReasonAborted)
+		t.failPaused(ctx, e, network.ErrorReasonAborted)
 		return
 	}
-	switch verdict := v.judge(ctx, t.frame, e); verdict {
+	switch verdict := v.judgeRequest(ctx, t.frame, e); verdict {
 	case serve:
-		_, _ = call(ctx, t, cdpfetch.FulfillRequest, v.answer(e.RequestID))
+		_, _ = callTab(ctx, t, cdpfetch.FulfillRequest, v.documentAnswer(e.RequestID))
 	case pass:
-		_, _ = call(ctx, t, cdpfetch.ContinueRequest, cdpfetch.ContinueRequestParams{RequestID: e.RequestID})
+		_, _ = callTab(ctx, t, cdpfetch.ContinueRequest, cdpfetch.ContinueRequestParams{RequestID: e.RequestID})
 	case plain:
-		t.fail(ctx, e, network.ErrorReasonConnectionRefused)
+		t.failPaused(ctx, e, network.ErrorReasonConnectionRefused)
 	case leave:
-		t.fail(ctx, e, network.ErrorReasonAborted)
+		t.failPaused(ctx, e, network.ErrorReasonAborted)
 	default:
-		t.fail(ctx, e, network.ErrorReasonBlockedByClient)
+		t.failPaused(ctx, e, network.ErrorReasonBlockedByClient)
 	}
 }
 
-func (t *tab) fail(ctx context.Context, e *cdpfetch.EventRequestPaused, why network.ErrorReason) {
-	_, _ = call(ctx, t, cdpfetch.FailRequest, cdpfetch.FailRequestParams{RequestID: e.RequestID, ErrorReason: why})
+func (t *tab) failPaused(ctx context.Context, e *cdpfetch.EventRequestPaused, why network.ErrorReason) {
+	_, _ = callTab(ctx, t, cdpfetch.FailRequest, cdpfetch.FailRequestParams{RequestID: e.RequestID, ErrorReason: why})
 }
 
 // errScript is the error of a call into the page that threw.
 var errScript = errors.New("script error")
 
-// eval calls a function of world.js and decodes its value.
-func eval[T any](ctx context.Context, t *tab, expression string) (T, error) {
+// evalWorld calls a function of world.js and decodes its value.
+func evalWorld[T any](ctx context.Context, t *tab, expression string) (T, error) {
 	var out T
 	yes := true
-	r, err := call(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "freshet." + expression, ContextID: t.world, ReturnByValue: &yes, AwaitPromise: &yes})
+	r, err := callTab(ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "freshet." + expression, ContextID: t.world, ReturnByValue: &yes, AwaitPromise: &yes})
 	if err != nil {
 		return out, err
 	}

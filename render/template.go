@@ -46,20 +46,20 @@ var classes = map[string]class{
 // templateStrength is how many renders of a template the class's mean is worth.
 const templateStrength = 2
 
-// mean is the posterior mean of a class.
-func (c class) mean(t Tally) float64 {
+// classMean is the posterior mean of a class.
+func (c class) classMean(t Tally) float64 {
 	return (c.a + float64(t.Gained)) / (c.a + c.b + float64(t.Tried))
 }
 
-// chance is the probability that rendering one more page of a template gains
+// gainProbability is the probability that rendering one more page of a template gains
 // something: Beta-Bernoulli, with the class's mean as the template's prior.
-func chance(c class, ofClass, ofTemplate Tally) float64 {
-	return (templateStrength*c.mean(ofClass) + float64(ofTemplate.Gained)) / (templateStrength + float64(ofTemplate.Tried))
+func gainProbability(c class, ofClass, ofTemplate Tally) float64 {
+	return (templateStrength*c.classMean(ofClass) + float64(ofTemplate.Gained)) / (templateStrength + float64(ofTemplate.Tried))
 }
 
-// template names what pages have in common that are likely built alike: host,
+// templateOf names what pages have in common that are likely built alike: host,
 // the shape of their path, and their scripts.
-func template(u weburl.URL, scripts []string) string {
+func templateOf(u weburl.URL, scripts []string) string {
 	h := fnv.New64a()
 	names := make([]string, 0, len(scripts))
 	for _, s := range scripts {
@@ -70,12 +70,12 @@ func template(u weburl.URL, scripts []string) string {
 	for _, n := range slices.Compact(names) {
 		_, _ = h.Write([]byte(n))
 	}
-	return fmt.Sprintf("%s%s %08x", u.Host(), shape(u.Target()), uint32(h.Sum64()))
+	return fmt.Sprintf("%s%s %08x", u.Host(), pathShape(u.Target()), uint32(h.Sum64()))
 }
 
-// shape generalises a path: the first segment stands, those after it only
+// pathShape generalises a path: the first segment stands, those after it only
 // count, numbers are all alike, and parameters keep their names.
-func shape(target string) string {
+func pathShape(target string) string {
 	path, query, _ := strings.Cut(target, "?")
 	var b strings.Builder
 	for i, seg := range strings.Split(strings.Trim(path, "/"), "/") {
@@ -130,8 +130,8 @@ func newTallies(k Keeper) *tallies {
 	return &tallies{keep: k, of: map[string]*line{}, host: map[string]*links{}}
 }
 
-// get returns a line; the caller holds mu.
-func (t *tallies) get(ctx context.Context, name string) (*line, error) {
+// loadTally returns a line; the caller holds mu.
+func (t *tallies) loadTally(ctx context.Context, name string) (*line, error) {
 	if l := t.of[name]; l != nil {
 		return l, nil
 	}
@@ -158,18 +158,18 @@ func tallyKey(name string) string {
 	if strings.HasPrefix(name, "class ") {
 		return "render/" + name
 	}
-	return "render/template/" + sum([]byte(name))
+	return "render/template/" + checksum16([]byte(name))
 }
 
 // forget is how much of old evidence remains when more than this many renders
 // are counted: sites change, and a template must be able to change its mind.
 const forget = 200
 
-// learn adds a render's result.
-func (t *tallies) learn(ctx context.Context, name string, gained bool, urls int) error {
+// learnRender adds a render's result.
+func (t *tallies) learnRender(ctx context.Context, name string, gained bool, urls int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l, err := t.get(ctx, name)
+	l, err := t.loadTally(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func (t *tallies) learn(ctx context.Context, name string, gained bool, urls int)
 	return t.keep.Put(ctx, tallyKey(name), b)
 }
 
-// reset forgets what renders of a host's templates in memory have gained, and takes
+// resetHost forgets what renders of a host's templates in memory have gained, and takes
 // it back from nothing else: classes have the evidence of many hosts.
-func (t *tallies) reset(ctx context.Context, host string) error {
+func (t *tallies) resetHost(ctx context.Context, host string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, l := range t.of {
@@ -210,8 +210,8 @@ func (t *tallies) reset(ctx context.Context, host string) error {
 	return nil
 }
 
-// release takes back a render that tells nothing.
-func (t *tallies) release(name string) {
+// releaseRender takes back a render that tells nothing.
+func (t *tallies) releaseRender(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.of[name]; l != nil {
@@ -219,9 +219,9 @@ func (t *tallies) release(name string) {
 	}
 }
 
-// note tells whether a page has far fewer links than its host's pages mostly have,
+// noteLinkCount tells whether a page has far fewer links than its host's pages mostly have,
 // and counts it among them if it is new.
-func (t *tallies) note(host string, n int, isNew bool) (few bool) {
+func (t *tallies) noteLinkCount(host string, n int, isNew bool) (few bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.host[host]

@@ -31,7 +31,7 @@ func Usage(group int) (memory int64, cpu time.Duration) {
 		}
 		number := func(i int) int64 { n, _ := strconv.ParseInt(f[i], 10, 64); return n }
 		ticks += number(11) + number(12) + number(13) + number(14) // own, and of children that ended
-		if own := proportional(e.Name()); own > 0 {
+		if own := proportionalMemory(e.Name()); own > 0 {
 			memory += own
 		} else {
 			memory += number(21) * int64(os.Getpagesize())
@@ -40,10 +40,10 @@ func Usage(group int) (memory int64, cpu time.Duration) {
 	return memory, time.Duration(ticks) * time.Second / ticksPerSecond
 }
 
-// proportional is the memory of a process, with its share of what it shares; 0
+// proportionalMemory is the memory of a process, with its share of what it shares; 0
 // where the kernel does not tell. The plain resident sizes of Chromium's
 // processes add up to several times as much.
-func proportional(pid string) int64 {
+func proportionalMemory(pid string) int64 {
 	b, err := os.ReadFile("/proc/" + pid + "/smaps_rollup")
 	if err != nil {
 		return 0

@@ -23,23 +23,23 @@ var errTab = errors.New("the tab does not answer")
 // errBrowser is the error of a browser that cannot be used again.
 var errBrowser = errors.New("the browser does not answer")
 
-// render builds one page. An error that is errTab means that the tab is lost.
-func (t *tab) render(ctx context.Context, p *Page) (*Document, error) {
+// renderPage builds one page. An error that is errTab means that the tab is lost.
+func (t *tab) renderPage(ctx context.Context, p *Page) (*Document, error) {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, t.config.Timeout)
 	defer cancel()
 	within, end := context.WithCancel(t.ctx) // not the time limit: what came until then counts
 	defer end()
 	v := newVisit(within, p, t.config, t.browser.foreign)
-	t.set(v)
+	t.setTabVisit(v)
 	select { // of the page before
 	case <-t.expired:
 	default:
 	}
-	err := t.build(ctx, v)
-	t.set(nil)
+	err := t.buildPage(ctx, v)
+	t.setTabVisit(nil)
 	end() // connections of the page are cut
-	if cerr := t.clean(p); err == nil {
+	if cerr := t.cleanTab(p); err == nil {
 		err = cerr
 	}
 	v.mu.Lock()
@@ -49,28 +49,28 @@ func (t *tab) render(ctx context.Context, p *Page) (*Document, error) {
 	return &doc, err
 }
 
-func (t *tab) build(ctx context.Context, v *visit) error {
-	if _, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
-		return t.lost(err)
+func (t *tab) buildPage(ctx context.Context, v *visit) error {
+	if _, err := callTab(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
+		return t.asTabLost(err)
 	}
-	if err := t.navigate(ctx, v); err != nil {
+	if err := t.navigateTo(ctx, v); err != nil {
 		return err
 	}
-	if err := t.settle(ctx, v, t.config.Budget); err != nil {
+	if err := t.settlePage(ctx, v, t.config.Budget); err != nil {
 		return err
 	}
-	if err := t.scroll(ctx, v); err != nil {
+	if err := t.scrollToEnd(ctx, v); err != nil {
 		return err
 	}
-	if err := t.collect(v); err != nil {
+	if err := t.collectContent(v); err != nil {
 		return err
 	}
-	return t.routes(ctx, v)
+	return t.walkRoutes(ctx, v)
 }
 
-// navigate loads the document. It returns once the browser has begun to read
+// navigateTo loads the document. It returns once the browser has begun to read
 // it.
-func (t *tab) navigate(ctx context.Context, v *visit) error {
+func (t *tab) navigateTo(ctx context.Context, v *visit) error {
 	within, cancel := context.WithCancel(t.ctx) // the command's context must be the tab's
 	defer cancel()
 	unhook := context.AfterFunc(ctx, cancel)
@@ -80,13 +80,13 @@ func (t *tab) navigate(ctx context.Context, v *visit) error {
 	case err != nil && ctx.Err() != nil && t.ctx.Err() == nil:
 		return fmt.Errorf("render %s: no document after %v", v.page.URL, t.config.Timeout)
 	case err != nil:
-		return t.lost(err)
+		return t.asTabLost(err)
 	case r.ErrorText != "":
 		return fmt.Errorf("render %s: %s", v.page.URL, r.ErrorText)
 	}
-	world, err := call(t.ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: worldName})
+	world, err := callTab(t.ctx, t, page.CreateIsolatedWorld, page.CreateIsolatedWorldParams{FrameID: t.frame, WorldName: worldName})
 	if err != nil {
-		return t.lost(err)
+		return t.asTabLost(err)
 	}
 	t.world = world.ExecutionContextID
 	return nil
@@ -95,31 +95,31 @@ func (t *tab) navigate(ctx context.Context, v *visit) error {
 // scriptStep is how long the page's clock runs after we touched the page.
 const scriptStep = time.Second
 
-// settle lets the page's clock run for budget. It goes by slices: between the
+// settlePage lets the page's clock run for budget. It goes by slices: between the
 // end of a request and the script that takes its answer the page looks idle, and
 // its clock would leap to the end. After each slice the page gets to do what it
 // has at hand, and a slice in which an answer came does not count.
-func (t *tab) settle(ctx context.Context, v *visit, budget time.Duration) error {
+func (t *tab) settlePage(ctx context.Context, v *visit, budget time.Duration) error {
 	uncounted := 0
 	for left := budget; left > 0; {
-		before := v.answers()
-		if err := t.run(ctx, v, min(left, slice)); err != nil || v.cut() {
+		before := v.endedRequests()
+		if err := t.runVirtualTime(ctx, v, min(left, slice)); err != nil || v.wasStopped() {
 			return err
 		}
-		if v.answers() != before && uncounted < maxUncounted {
+		if v.endedRequests() != before && uncounted < maxUncounted {
 			uncounted++
-			pause(ctx, handover)
+			pauseContext(ctx, handover)
 		} else {
 			left -= slice
 		}
-		if _, err := call(t.ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "0"}); err != nil {
+		if _, err := callTab(t.ctx, t, runtime.Evaluate, runtime.EvaluateParams{Expression: "0"}); err != nil {
 			if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil {
-				return t.halt(v, CutHang)
+				return t.haltPage(v, CutHang)
 			}
-			return t.lost(err)
+			return t.asTabLost(err)
 		}
 	}
-	v.tooLong()
+	v.markTooLong()
 	return nil
 }
 
@@ -129,8 +129,8 @@ const (
 	handover     = 2 * time.Millisecond // from the network to the script
 )
 
-// pause sleeps; it reports false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
+// pauseContext sleeps; it reports false when ctx ended first.
+func pauseContext(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -141,15 +141,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// run lets the page's clock run for some time: it returns when that has passed,
+// runVirtualTime lets the page's clock run for some time: it returns when that has passed,
 // or when the page has had its real time, or the network stalls.
-func (t *tab) run(ctx context.Context, v *visit, budget time.Duration) error {
+func (t *tab) runVirtualTime(ctx context.Context, v *visit, budget time.Duration) error {
 	ms := float64(budget.Milliseconds())
-	_, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{
+	_, err := callTab(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{
 		Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending, Budget: &ms, MaxVirtualTimeTaskStarvationCount: 100_000,
 	})
 	if err != nil {
-		return t.lost(err)
+		return t.asTabLost(err)
 	}
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -160,19 +160,19 @@ func (t *tab) run(ctx context.Context, v *visit, budget time.Duration) error {
 		case <-t.crashed:
 			return fmt.Errorf("render %s: the page's process died: %w", v.page.URL, errTab)
 		case <-t.ctx.Done():
-			return t.lost(context.Cause(t.ctx))
+			return t.asTabLost(context.Cause(t.ctx))
 		case <-ctx.Done():
-			return t.halt(v, CutTime)
+			return t.haltPage(v, CutTime)
 		case <-tick.C:
-			if v.stalled() {
-				return t.halt(v, CutStall)
+			if v.isStalled() {
+				return t.haltPage(v, CutStall)
 			}
 		}
 	}
 }
 
-// tooLong marks a document that lacks what was beyond its bounds.
-func (v *visit) tooLong() {
+// markTooLong marks a document that lacks what was beyond its bounds.
+func (v *visit) markTooLong() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.doc.Refused > 0 && v.doc.Cut == "" {
@@ -180,10 +180,10 @@ func (v *visit) tooLong() {
 	}
 }
 
-// stalled reports whether nothing has happened for long. Without a request
+// isStalled reports whether nothing has happened for long. Without a request
 // under way it is the page's script that is at work, which may take longer on a
 // loaded machine.
-func (v *visit) stalled() bool {
+func (v *visit) isStalled() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	limit := v.config.Stall
@@ -193,13 +193,13 @@ func (v *visit) stalled() bool {
 	return time.Since(v.last) > limit
 }
 
-// halt stops a page that does not settle; what it has shown by now counts. A
+// haltPage stops a page that does not settle; what it has shown by now counts. A
 // script that never ends is ended.
-func (t *tab) halt(v *visit, why string) error {
-	if _, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
+func (t *tab) haltPage(v *visit, why string) error {
+	if _, err := callTab(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPause}); err != nil {
 		why = CutHang
-		if _, err := call(t.ctx, t, runtime.TerminateExecution, cdp.Empty{}); err != nil {
-			return t.lost(err)
+		if _, err := callTab(t.ctx, t, runtime.TerminateExecution, cdp.Empty{}); err != nil {
+			return t.asTabLost(err)
 		}
 	}
 	v.mu.Lock()
@@ -208,32 +208,32 @@ func (t *tab) halt(v *visit, why string) error {
 	return nil
 }
 
-// cut reports whether the page was stopped.
-func (v *visit) cut() bool {
+// wasStopped reports whether the page was stopped.
+func (v *visit) wasStopped() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.doc.Cut != ""
 }
 
-// scroll goes to the end of the page as long as that makes it grow.
-func (t *tab) scroll(ctx context.Context, v *visit) error {
-	if v.cut() || t.config.Scrolls < 0 {
+// scrollToEnd goes to the end of the page as long as that makes it grow.
+func (t *tab) scrollToEnd(ctx context.Context, v *visit) error {
+	if v.wasStopped() || t.config.Scrolls < 0 {
 		return nil
 	}
-	size, err := eval[[3]int](t.ctx, t, "size()")
+	size, err := evalWorld[[3]int](t.ctx, t, "size()")
 	if err != nil {
-		return t.page(err)
+		return t.pageOrTabError(err)
 	}
-	for v.doc.Scrolls < t.config.Scrolls && !v.cut() {
+	for v.doc.Scrolls < t.config.Scrolls && !v.wasStopped() {
 		if err := t.toEnd(size[2] > 0); err != nil {
 			return err
 		}
-		if err := t.settle(ctx, v, scriptStep); err != nil {
+		if err := t.settlePage(ctx, v, scriptStep); err != nil {
 			return err
 		}
-		now, err := eval[[3]int](t.ctx, t, "size()")
+		now, err := evalWorld[[3]int](t.ctx, t, "size()")
 		if err != nil {
-			return t.page(err)
+			return t.pageOrTabError(err)
 		}
 		if now == size {
 			return nil
@@ -253,32 +253,32 @@ func (t *tab) toEnd(observes bool) error {
 		steps = []string{"top()", "scroll()"}
 	}
 	for _, step := range steps {
-		if _, err := eval[any](t.ctx, t, step); err != nil {
-			return t.page(err)
+		if _, err := evalWorld[any](t.ctx, t, step); err != nil {
+			return t.pageOrTabError(err)
 		}
 		if !observes {
 			continue
 		}
-		if err := t.draw(); err != nil {
+		if err := t.awaitDrawing(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// draw waits until the page was drawn: what observes visibility is told by
+// awaitDrawing waits until the page was drawn: what observes visibility is told by
 // frames, which come by the real clock.
-func (t *tab) draw() error {
-	_, err := call(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending})
+func (t *tab) awaitDrawing() error {
+	_, err := callTab(t.ctx, t, emulation.SetVirtualTimePolicy, emulation.SetVirtualTimePolicyParams{Policy: emulation.VirtualTimePolicyPauseIfNetworkFetchesPending})
 	if err != nil {
-		return t.lost(err)
+		return t.asTabLost(err)
 	}
-	_, err = eval[bool](t.ctx, t, "frame()")
+	_, err = evalWorld[bool](t.ctx, t, "frame()")
 	if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil {
 		return nil // a page that is not drawn has been seen as far as it goes
 	}
 	if err != nil {
-		return t.page(err)
+		return t.pageOrTabError(err)
 	}
 	return nil
 }
@@ -299,16 +299,16 @@ const (
 // collect reads the document. What comes back is bounded in the browser, by code
 // that the page cannot change.
 
-func (t *tab) collect(v *visit) error {
-	text, err := eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
+func (t *tab) collectContent(v *visit) error {
+	text, err := evalWorld[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
 	if errors.Is(err, context.DeadlineExceeded) && t.ctx.Err() == nil { // a script that never ends
-		if err := t.halt(v, CutHang); err != nil {
+		if err := t.haltPage(v, CutHang); err != nil {
 			return err
 		}
-		text, err = eval[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
+		text, err = evalWorld[string](t.ctx, t, fmt.Sprintf("collect(%d, %d, %d)", t.config.MaxHTML, maxLinks, maxLinkBytes))
 	}
 	if err != nil {
-		return t.page(err)
+		return t.pageOrTabError(err)
 	}
 	var c collected
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -317,12 +317,12 @@ func (t *tab) collect(v *visit) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.doc.URL, v.doc.HTML = c.URL, []byte(c.HTML)
-	v.more(c.Links)
+	v.addMoreLinks(c.Links)
 	return nil
 }
 
-// more adds links that the HTML may lack. The caller holds mu.
-func (v *visit) more(links []string) {
+// addMoreLinks adds links that the HTML may lack. The caller holds mu.
+func (v *visit) addMoreLinks(links []string) {
 	for _, l := range links {
 		if strings.HasPrefix(l, "http") && len(v.links) < maxLinks {
 			v.links[l] = true
@@ -334,14 +334,14 @@ func (v *visit) more(links []string) {
 	}
 }
 
-// routes walks the states of a document that its script shows by fragment
+// walkRoutes walks the states of a document that its script shows by fragment
 // (#/page, #!page). To the robot they are one page: their links and texts are
 // added to it.
-func (t *tab) routes(ctx context.Context, v *visit) error {
-	if v.cut() || t.config.Routes < 0 {
+func (t *tab) walkRoutes(ctx context.Context, v *visit) error {
+	if v.wasStopped() || t.config.Routes < 0 {
 		return nil
 	}
-	list, err := eval[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
+	list, err := evalWorld[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
 	if err != nil {
 		return nil //nolint:nilerr // the page itself is had
 	}
@@ -350,18 +350,18 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 		known[r] = true
 	}
 	var texts bytes.Buffer
-	for n := 0; n < len(list) && n < t.config.Routes && !v.cut() && ctx.Err() == nil; n++ {
+	for n := 0; n < len(list) && n < t.config.Routes && !v.wasStopped() && ctx.Err() == nil; n++ {
 		arg, err := json.Marshal(list[n])
 		if err != nil {
 			return err
 		}
-		if _, err := eval[any](t.ctx, t, "go("+string(arg)+")"); err != nil {
+		if _, err := evalWorld[any](t.ctx, t, "go("+string(arg)+")"); err != nil {
 			break
 		}
-		if err := t.settle(ctx, v, scriptStep); err != nil {
+		if err := t.settlePage(ctx, v, scriptStep); err != nil {
 			return err
 		}
-		text, err := eval[string](t.ctx, t, fmt.Sprintf("body(%d, %d, %d)", max(0, t.config.MaxHTML-texts.Len()), maxLinks, maxLinkBytes))
+		text, err := evalWorld[string](t.ctx, t, fmt.Sprintf("body(%d, %d, %d)", max(0, t.config.MaxHTML-texts.Len()), maxLinks, maxLinkBytes))
 		if err != nil {
 			break
 		}
@@ -371,10 +371,10 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 		}
 		fmt.Fprintf(&texts, "<section>%s</section>", c.HTML)
 		v.mu.Lock()
-		v.more(c.Links)
+		v.addMoreLinks(c.Links)
 		v.doc.Routes++
 		v.mu.Unlock()
-		further, err := eval[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
+		further, err := evalWorld[[]string](t.ctx, t, fmt.Sprintf("routes(%d, %d)", maxLinks, maxLinkBytes))
 		if err != nil {
 			break
 		}
@@ -391,37 +391,37 @@ func (t *tab) routes(ctx context.Context, v *visit) error {
 	return nil
 }
 
-// clean ends the page and forgets what it left: cookies and storage. It gets no
+// cleanTab ends the page and forgets what it left: cookies and storage. It gets no
 // more requests through, not those that pages make when they are left either.
-func (t *tab) clean(p *Page) error {
+func (t *tab) cleanTab(p *Page) error {
 	if t.ctx.Err() != nil {
-		return t.lost(context.Cause(t.ctx))
+		return t.asTabLost(context.Cause(t.ctx))
 	}
-	r, err := call(t.ctx, t, page.Navigate, page.NavigateParams{URL: "about:blank"})
+	r, err := callTab(t.ctx, t, page.Navigate, page.NavigateParams{URL: "about:blank"})
 	if err == nil && r.ErrorText != "" {
 		err = errors.New(r.ErrorText)
 	}
 	if err != nil {
-		return t.lost(fmt.Errorf("leave the page: %w", err))
+		return t.asTabLost(fmt.Errorf("leave the page: %w", err))
 	}
-	if _, err := call(t.ctx, t, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
-		return t.lost(err)
+	if _, err := callTab(t.ctx, t, network.ClearBrowserCookies, cdp.Empty{}); err != nil {
+		return t.asTabLost(err)
 	}
 	types := "local_storage,session_storage,indexeddb,cache_storage,service_workers,websql,file_systems"
-	_, err = call(t.ctx, t, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.URL.Scheme() + "://" + p.URL.Host(), StorageTypes: types})
+	_, err = callTab(t.ctx, t, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.URL.Scheme() + "://" + p.URL.Host(), StorageTypes: types})
 	if err != nil {
-		return t.lost(err)
+		return t.asTabLost(err)
 	}
 	return nil
 }
 
-// lost makes an error of the connection to the tab one that gives it up.
-func (t *tab) lost(err error) error { return fmt.Errorf("%w: %w", errTab, err) }
+// asTabLost makes an error of the connection to the tab one that gives it up.
+func (t *tab) asTabLost(err error) error { return fmt.Errorf("%w: %w", errTab, err) }
 
-// page tells an error of the page's script from one of the tab.
-func (t *tab) page(err error) error {
+// pageOrTabError tells an error of the page's script from one of the tab.
+func (t *tab) pageOrTabError(err error) error {
 	if errors.Is(err, errScript) {
 		return err
 	}
-	return t.lost(err)
+	return t.asTabLost(err)
 }
