@@ -119,6 +119,6 @@ func FuzzLoad(f *testing.F) {
 	f.Add("sources: [{url: 1}, 2]")
 	f.Fuzz(func(t *testing.T, text string) {
 		c := Default()
-		_ = c.read("f", []byte(text)) // must not panic
+		_ = c.decodeYAML("f", []byte(text)) // must not panic
 	})
 }

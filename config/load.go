@@ -24,7 +24,7 @@ import (
 //
 // Errors do not show passwords of URLs.
 func Load(path string, environ, sets []string) (*Config, error) {
-	c, err := load(path, environ, sets)
+	c, err := loadFile(path, environ, sets)
 	if err != nil {
 		return nil, redactedError{err}
 	}
@@ -64,14 +64,14 @@ func (c *Config) hasSecrets() bool {
 	return found || slices.ContainsFunc(urls, func(u string) bool { return weburl.Redact(u) != u })
 }
 
-func load(path string, environ, sets []string) (*Config, error) {
+func loadFile(path string, environ, sets []string) (*Config, error) {
 	c := Default()
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("read the configuration: %w", err)
 		}
-		if err := c.read(path, b); err != nil {
+		if err := c.decodeYAML(path, b); err != nil {
 			return nil, err
 		}
 	}
@@ -85,7 +85,7 @@ func load(path string, environ, sets []string) (*Config, error) {
 			errs = append(errs, fmt.Errorf("--set %s: want key=value", kv))
 			continue
 		}
-		if err := c.set(strings.Split(key, "."), value); err != nil {
+		if err := c.setKey(strings.Split(key, "."), value); err != nil {
 			errs = append(errs, fmt.Errorf("--set %s: %w", key, err))
 		}
 	}
@@ -101,8 +101,8 @@ func load(path string, environ, sets []string) (*Config, error) {
 	return c, nil
 }
 
-// read decodes one YAML document, reporting every unknown key and wrong value.
-func (c *Config) read(path string, b []byte) error {
+// decodeYAML decodes one YAML document, reporting every unknown key and wrong value.
+func (c *Config) decodeYAML(path string, b []byte) error {
 	var root yaml.Node
 	if err := yaml.Unmarshal(b, &root); err != nil {
 		return fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "yaml: "))
@@ -111,7 +111,7 @@ func (c *Config) read(path string, b []byte) error {
 		return nil
 	}
 	var errs []error
-	unknown(path, &root, reflect.TypeOf(*c), &errs)
+	collectUnknownKeys(path, &root, reflect.TypeOf(*c), &errs)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func wrongValue(root *yaml.Node, remark string) string {
 	case kind == "bool":
 		kind = "true or false"
 	case kind == "time.Duration":
-		kind = kindOf(reflect.TypeFor[time.Duration]())
+		kind = describeType(reflect.TypeFor[time.Duration]())
 	case strings.HasPrefix(kind, "[]"):
 		kind = "list"
 	case strings.HasPrefix(kind, "config."):
@@ -177,32 +177,32 @@ func keyAt(n *yaml.Node, line int) string {
 	return ""
 }
 
-// unknown walks the document beside the type and collects keys that the type
+// collectUnknownKeys walks the document beside the type and collects keys that the type
 // does not have.
-func unknown(path string, n *yaml.Node, t reflect.Type, errs *[]error) {
+func collectUnknownKeys(path string, n *yaml.Node, t reflect.Type, errs *[]error) {
 	switch {
 	case n.Kind == yaml.DocumentNode:
-		unknown(path, n.Content[0], t, errs)
+		collectUnknownKeys(path, n.Content[0], t, errs)
 	case n.Kind == yaml.AliasNode:
 		return // the anchor was checked where it stands
 	case n.Kind == yaml.SequenceNode && t.Kind() == reflect.Slice:
 		for _, c := range n.Content {
-			unknown(path, c, t.Elem(), errs)
+			collectUnknownKeys(path, c, t.Elem(), errs)
 		}
 	case n.Kind == yaml.MappingNode && t.Kind() == reflect.Struct:
-		keys := keysOf(t)
+		keys := keysByName(t)
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			k := n.Content[i]
 			if f, ok := keys[k.Value]; ok {
-				unknown(path, n.Content[i+1], f.Type, errs)
+				collectUnknownKeys(path, n.Content[i+1], f.Type, errs)
 				continue
 			}
-			*errs = append(*errs, fmt.Errorf("%s:%d: unknown key %q%s", path, k.Line, k.Value, spell.Suggest(k.Value, names(keys))))
+			*errs = append(*errs, fmt.Errorf("%s:%d: unknown key %q%s", path, k.Line, k.Value, spell.Suggest(k.Value, keyNames(keys))))
 		}
 	}
 }
 
-func keysOf(t reflect.Type) map[string]reflect.StructField {
+func keysByName(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
 	for _, f := range reflect.VisibleFields(t) {
 		out[f.Tag.Get("yaml")] = f
@@ -210,8 +210,8 @@ func keysOf(t reflect.Type) map[string]reflect.StructField {
 	return out
 }
 
-// names lists the keys of a struct.
-func names(keys map[string]reflect.StructField) []string { return slices.Collect(maps.Keys(keys)) }
+// keyNames lists the keys of a struct.
+func keyNames(keys map[string]reflect.StructField) []string { return slices.Collect(maps.Keys(keys)) }
 
 // setEnv applies FRESHET_SECTION_KEY=value where such a key exists; other
 // variables are not ours.
@@ -225,7 +225,7 @@ func (c *Config) setEnv(kv string) error {
 	if path == nil {
 		return nil
 	}
-	if err := c.set(path, value); err != nil {
+	if err := c.setKey(path, value); err != nil {
 		return fmt.Errorf("$%s: %w", name, err)
 	}
 	return nil
@@ -233,7 +233,7 @@ func (c *Config) setEnv(kv string) error {
 
 // pathOf finds the keys whose names joined by _ are name.
 func pathOf(t reflect.Type, name string) []string {
-	for key, f := range keysOf(t) {
+	for key, f := range keysByName(t) {
 		if key == name && f.Type.Kind() != reflect.Struct {
 			return []string{key}
 		}
@@ -246,16 +246,16 @@ func pathOf(t reflect.Type, name string) []string {
 	return nil
 }
 
-// set gives the key at path a value written as in the file.
-func (c *Config) set(path []string, value string) error {
+// setKey gives the key at path a value written as in the file.
+func (c *Config) setKey(path []string, value string) error {
 	v := reflect.ValueOf(c).Elem()
 	for _, p := range path {
 		if v.Kind() != reflect.Struct {
 			return fmt.Errorf("%s has no keys inside", p)
 		}
-		f, ok := keysOf(v.Type())[p]
+		f, ok := keysByName(v.Type())[p]
 		if !ok {
-			return fmt.Errorf("unknown key %q%s", p, spell.Suggest(p, names(keysOf(v.Type()))))
+			return fmt.Errorf("unknown key %q%s", p, spell.Suggest(p, keyNames(keysByName(v.Type()))))
 		}
 		v = v.FieldByIndex(f.Index)
 	}
@@ -268,14 +268,14 @@ func (c *Config) set(path []string, value string) error {
 	}
 	if err := yaml.Unmarshal([]byte(value), v.Addr().Interface()); err != nil {
 		if slices.Contains(secret, path[len(path)-1]) {
-			return fmt.Errorf("the value is no %s", kindOf(v.Type()))
+			return fmt.Errorf("the value is no %s", describeType(v.Type()))
 		}
-		return fmt.Errorf("%q is no %s", value, kindOf(v.Type()))
+		return fmt.Errorf("%q is no %s", value, describeType(v.Type()))
 	}
 	return nil
 }
 
-func kindOf(t reflect.Type) string {
+func describeType(t reflect.Type) string {
 	switch {
 	case t == reflect.TypeFor[time.Duration](), t == reflect.TypeFor[*time.Duration]():
 		return "duration (10s, 5m, 24h)"

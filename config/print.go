@@ -39,7 +39,7 @@ func printStruct(w io.Writer, v reflect.Value, indent string) {
 		case f.Type == reflect.TypeFor[[]Source]():
 			printSources(w, fv.Interface().([]Source), key)
 		default:
-			fmt.Fprintln(w, strings.TrimRight(indent+key+": "+scalar(fv), " "))
+			fmt.Fprintln(w, strings.TrimRight(indent+key+": "+formatScalar(fv), " "))
 		}
 	}
 }
@@ -65,15 +65,15 @@ func printSources(w io.Writer, sources []Source, key string) {
 	}
 }
 
-func scalar(v reflect.Value) string {
+func formatScalar(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
-		return short(x)
+		return shortDuration(x)
 	case *time.Duration:
 		if x == nil {
 			return "" // not given
 		}
-		return short(*x)
+		return shortDuration(*x)
 	case Bytes:
 		return x.String()
 	case string:
@@ -100,8 +100,8 @@ func scalar(v reflect.Value) string {
 	return strings.TrimSpace(string(b))
 }
 
-// short drops the zero minutes and seconds that time.Duration prints.
-func short(d time.Duration) string {
+// shortDuration drops the zero minutes and seconds that time.Duration prints.
+func shortDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = s[:len(s)-2]
