@@ -49,7 +49,7 @@ func (r *Results) Answer() SearchAnswer {
 	out := SearchAnswer{Total: r.Total, TookMS: float64(r.Elapsed.Microseconds()) / 1000, Results: []ResultAnswer{}, Facets: r.Facets}
 	for _, h := range r.Results {
 		a := ResultAnswer{
-			Title: h.Title, URL: h.URL, Kind: h.Kind, Snippet: h.Snippet.String(), Score: finite(h.Score), Host: h.Host,
+			Title: h.Title, URL: h.URL, Kind: h.Kind, Snippet: h.Snippet.String(), Score: finiteOrZero(h.Score), Host: h.Host,
 			Online: h.Online, Copies: h.Copies, Type: h.Type, Lang: h.Lang, Date: h.Date, Size: h.Size, Facts: h.Facts,
 		}
 		if a.Copies == nil {
@@ -60,8 +60,8 @@ func (r *Results) Answer() SearchAnswer {
 	return out
 }
 
-// finite is v, or 0 where it is no number that JSON can write.
-func finite(v float64) float64 {
+// finiteOrZero is v, or 0 where it is no number that JSON can write.
+func finiteOrZero(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
@@ -102,7 +102,7 @@ func (s *Server) apiSearch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	req.Facets = r.URL.Query().Get("facets") != ""
-	res, err := s.find(r.Context(), req)
+	res, err := s.findBounded(r.Context(), req)
 	if err != nil {
 		code, why := s.searchProblem(req, err)
 		if code == http.StatusServiceUnavailable {
@@ -117,7 +117,7 @@ func (s *Server) apiSearch(w http.ResponseWriter, r *http.Request) {
 func (s *Server) apiStatus(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		s.internal(w, "status", err)
+		s.internalError(w, "status", err)
 		return
 	}
 	s.writeJSON(w, http.StatusOK, st)
@@ -126,7 +126,7 @@ func (s *Server) apiStatus(w http.ResponseWriter, r *http.Request) {
 func (s *Server) apiAgents(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		s.internal(w, "status", err)
+		s.internalError(w, "status", err)
 		return
 	}
 	if st.Work == nil {
@@ -138,7 +138,7 @@ func (s *Server) apiAgents(w http.ResponseWriter, r *http.Request) {
 func (s *Server) apiSources(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
-		s.internal(w, "status", err)
+		s.internalError(w, "status", err)
 		return
 	}
 	s.writeJSON(w, http.StatusOK, map[string]any{"sources": st.Sources})
@@ -251,7 +251,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	switch {
 	case err == nil:
 		return true
-	case tooLong(err):
+	case isBodyTooLong(err):
 		apiError(w, http.StatusRequestEntityTooLarge, fmt.Errorf("body: at most %d bytes are allowed", maxFormBytes))
 	default:
 		apiError(w, http.StatusBadRequest, fmt.Errorf("body: %w", err))
@@ -266,7 +266,7 @@ func (s *Server) writeJSON(w http.ResponseWriter, code int, v any) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		s.internal(w, "encode an answer", err)
+		s.internalError(w, "encode an answer", err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -274,9 +274,9 @@ func (s *Server) writeJSON(w http.ResponseWriter, code int, v any) {
 	_, _ = w.Write(b.Bytes()) // the client is gone: nothing left to tell it
 }
 
-// internal logs an error of ours and answers 500 without its text, which may
+// internalError logs an error of ours and answers 500 without its text, which may
 // name files, addresses and other servers.
-func (s *Server) internal(w http.ResponseWriter, what string, err error) {
+func (s *Server) internalError(w http.ResponseWriter, what string, err error) {
 	s.log.Error(what, "err", err)
 	apiError(w, http.StatusInternalServerError, errors.New("internal error; the server's log says why"))
 }

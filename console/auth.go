@@ -89,9 +89,9 @@ func newLimiter(perSecond float64) *ratelimit.Limiter {
 	return ratelimit.New(perSecond, max(5, int(10*perSecond)), limitedClients)
 }
 
-// identify returns who sends a request: a program by its bearer token, a user
+// identifySender returns who sends a request: a program by its bearer token, a user
 // whom a trusted proxy names, a browser by its session.
-func (s *Server) identify(r *http.Request) identity {
+func (s *Server) identifySender(r *http.Request) identity {
 	a := s.auth
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		sum := sha256.Sum256([]byte(token))
@@ -111,7 +111,7 @@ func (s *Server) identify(r *http.Request) identity {
 		}
 	}
 	if c, err := r.Cookie(s.cookieName(r)); err == nil && !who.operator {
-		if name, ok := a.sessions.name(c.Value, time.Now()); ok {
+		if name, ok := a.sessions.secretName(c.Value, time.Now()); ok {
 			who = identity{name, true}
 		}
 	}
@@ -119,7 +119,7 @@ func (s *Server) identify(r *http.Request) identity {
 }
 
 // mayOperate reports whether the request may change what the robot does.
-func (s *Server) mayOperate(r *http.Request) bool { return s.identify(r).operator }
+func (s *Server) mayOperate(r *http.Request) bool { return s.identifySender(r).operator }
 
 // mayRead reports whether the request may read the operator's pages: on a server
 // without login everybody who may search, else operators.
@@ -130,15 +130,15 @@ func (s *Server) mayRead(r *http.Request) bool {
 // maySearch reports whether the request may search: everybody, or, if searching
 // is private, every user who has a name.
 func (s *Server) maySearch(r *http.Request) bool {
-	return !s.auth.private || s.identify(r).name != ""
+	return !s.auth.private || s.identifySender(r).name != ""
 }
 
-// open wraps a handler for everybody who may search, at a bounded rate.
-func (s *Server) open(h http.HandlerFunc) http.Handler {
-	return s.allowed(s.maySearch, func(w http.ResponseWriter, r *http.Request) {
+// openToSearch wraps a handler for everybody who may search, at a bounded rate.
+func (s *Server) openToSearch(h http.HandlerFunc) http.Handler {
+	return s.requirePermission(s.maySearch, func(w http.ResponseWriter, r *http.Request) {
 		if !s.rate.Allow(s.auth.clientKey(r)) {
 			w.Header().Set("Retry-After", "5")
-			s.fail(w, r, http.StatusTooManyRequests, "too many searches from your address: wait a few seconds")
+			s.failWith(w, r, http.StatusTooManyRequests, "too many searches from your address: wait a few seconds")
 			return
 		}
 		h(w, r)
@@ -147,26 +147,30 @@ func (s *Server) open(h http.HandlerFunc) http.Handler {
 
 // operatorReads wraps a handler that shows what only operators see where there is
 // a login.
-func (s *Server) operatorReads(h http.HandlerFunc) http.Handler { return s.allowed(s.mayRead, h) }
+func (s *Server) operatorReads(h http.HandlerFunc) http.Handler {
+	return s.requirePermission(s.mayRead, h)
+}
 
 // operatorOnly wraps a handler that only operators may use.
-func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler { return s.allowed(s.mayOperate, h) }
+func (s *Server) operatorOnly(h http.HandlerFunc) http.Handler {
+	return s.requirePermission(s.mayOperate, h)
+}
 
-func (s *Server) allowed(may func(*http.Request) bool, h http.HandlerFunc) http.Handler {
+func (s *Server) requirePermission(may func(*http.Request) bool, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !may(r) {
-			s.refuse(w, r)
+			s.refuseAccess(w, r)
 			return
 		}
 		h(w, r)
 	})
 }
 
-// refuse sends browsers to the login page, and answers others with 401, or with
+// refuseAccess sends browsers to the login page, and answers others with 401, or with
 // 403 if they are known and may not.
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
-	if who := s.identify(r); who.name != "" {
-		s.fail(w, r, http.StatusForbidden, "Only operators may do this.")
+func (s *Server) refuseAccess(w http.ResponseWriter, r *http.Request) {
+	if who := s.identifySender(r); who.name != "" {
+		s.failWith(w, r, http.StatusForbidden, "Only operators may do this.")
 		return
 	}
 	if r.Method == http.MethodGet && !strings.HasPrefix(r.URL.Path, "/api/") && len(s.auth.hash) > 0 {
@@ -178,20 +182,20 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request) {
 	if !s.auth.loginNeeded {
 		why = `Only the owner of the data directory may do this: "freshet open" prints a link that logs a browser in.`
 	}
-	s.fail(w, r, http.StatusUnauthorized, why)
+	s.failWith(w, r, http.StatusUnauthorized, why)
 }
 
 func (s *Server) loginPage(w http.ResponseWriter, r *http.Request) {
-	s.render(w, http.StatusOK, "login.html", map[string]any{"Title": s.config.Title, "To": localPath(r.URL.Query().Get("to")), "Password": len(s.auth.hash) > 0})
+	s.renderTemplate(w, http.StatusOK, "login.html", map[string]any{"Title": s.config.Title, "To": localPath(r.URL.Query().Get("to")), "Password": len(s.auth.hash) > 0})
 }
 
-func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+func (s *Server) handleLogin(w http.ResponseWriter, r *http.Request) {
 	if len(s.auth.hash) == 0 {
-		s.fail(w, r, http.StatusNotFound, "This server has no password.")
+		s.failWith(w, r, http.StatusNotFound, "This server has no password.")
 		return
 	}
 	if !s.auth.attempts.Allow(s.auth.clientKey(r)) { // before the body is read
-		s.fail(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
+		s.failWith(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
 		return
 	}
 	if !s.readForm(w, r) {
@@ -206,7 +210,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	<-s.auth.hashing
 	to := localPath(r.PostForm.Get("to"))
 	if err != nil {
-		s.render(w, http.StatusUnauthorized, "login.html", map[string]any{"Title": s.config.Title, "To": to, "Wrong": true, "Password": true})
+		s.renderTemplate(w, http.StatusUnauthorized, "login.html", map[string]any{"Title": s.config.Title, "To": to, "Wrong": true, "Password": true})
 		return
 	}
 	s.startSession(w, r, "password")
@@ -227,16 +231,16 @@ func localPath(p string) string {
 	return p
 }
 
-// protect sets the security headers, refuses host names that are not the
+// protectHandler sets the security headers, refuses host names that are not the
 // server's and state-changing requests from foreign pages, and keeps all but the
 // home page out of other search engines.
-func (s *Server) protect(next http.Handler) http.Handler {
+func (s *Server) protectHandler(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection() // programs send no Origin, receivers of signals need no exception
 	checked := cross.Handler(limitBody(next))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		probe := r.URL.Path == "/healthz" || r.URL.Path == "/readyz" // tell nothing
-		if !probe && !s.auth.hosts.answers(r.Host) {
-			http.Error(w, fmt.Sprintf("unknown host name %q: console.hosts in the configuration names those that the server answers to", plainHost(r.Host)), http.StatusMisdirectedRequest)
+		if !probe && !s.auth.hosts.isOwnName(r.Host) {
+			http.Error(w, fmt.Sprintf("unknown host name %q: console.hosts in the configuration names those that the server answers to", bareHost(r.Host)), http.StatusMisdirectedRequest)
 			return
 		}
 		h := w.Header()

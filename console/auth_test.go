@@ -284,18 +284,18 @@ func TestSessions(t *testing.T) {
 	}
 	s := newSecretSet(3)
 	now := time.Now()
-	old := s.issue("old", now.Add(time.Hour))
+	old := s.issueSecret("old", now.Add(time.Hour))
 	for range 10 {
-		s.issue("new", now.Add(2*time.Hour))
+		s.issueSecret("new", now.Add(2*time.Hour))
 	}
 	if len(s.held) != 3 {
 		t.Errorf("%d secrets are held, want 3", len(s.held))
 	}
-	if _, ok := s.name(old, now); ok {
+	if _, ok := s.secretName(old, now); ok {
 		t.Error("the session that ends first did not make room")
 	}
-	last := s.issue("last", now.Add(time.Hour))
-	if _, ok := s.name(last, now.Add(2*time.Hour)); ok {
+	last := s.issueSecret("last", now.Add(time.Hour))
+	if _, ok := s.secretName(last, now.Add(2*time.Hour)); ok {
 		t.Error("a session outlives its end")
 	}
 }

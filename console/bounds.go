@@ -56,21 +56,21 @@ func isReceiver(path string) bool {
 func (s *Server) readForm(w http.ResponseWriter, r *http.Request) bool {
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/x-www-form-urlencoded" {
-		s.fail(w, r, http.StatusUnsupportedMediaType, "Only forms of type application/x-www-form-urlencoded are taken here.")
+		s.failWith(w, r, http.StatusUnsupportedMediaType, "Only forms of type application/x-www-form-urlencoded are taken here.")
 		return false
 	}
 	switch err := r.ParseForm(); {
 	case err == nil:
 		return true
-	case tooLong(err):
-		s.fail(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("A form has at most %d bytes.", maxFormBytes))
+	case isBodyTooLong(err):
+		s.failWith(w, r, http.StatusRequestEntityTooLarge, fmt.Sprintf("A form has at most %d bytes.", maxFormBytes))
 	default:
-		s.fail(w, r, http.StatusBadRequest, "The form cannot be read.")
+		s.failWith(w, r, http.StatusBadRequest, "The form cannot be read.")
 	}
 	return false
 }
 
-func tooLong(err error) bool {
+func isBodyTooLong(err error) bool {
 	var limit *http.MaxBytesError
 	return errors.As(err, &limit)
 }
@@ -89,10 +89,10 @@ func newSearchGate() *searchGate {
 	return &searchGate{running: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
-// enter waits for a free place and returns the function that frees it, or
+// enterSearch waits for a free place and returns the function that frees it, or
 // errBusy if the queue is longer than four times the places or the wait longer
 // than searchQueueTime.
-func (g *searchGate) enter(ctx context.Context) (leave func(), err error) {
+func (g *searchGate) enterSearch(ctx context.Context) (leave func(), err error) {
 	leave = func() { <-g.running }
 	select {
 	case g.running <- struct{}{}:
@@ -115,9 +115,9 @@ func (g *searchGate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// find runs one search within the bounds of time and concurrency.
-func (s *Server) find(ctx context.Context, req Request) (*Results, error) {
-	leave, err := s.searches.enter(ctx)
+// findBounded runs one search within the bounds of time and concurrency.
+func (s *Server) findBounded(ctx context.Context, req Request) (*Results, error) {
+	leave, err := s.searches.enterSearch(ctx)
 	if err != nil {
 		return nil, err
 	}

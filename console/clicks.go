@@ -19,9 +19,9 @@ func newKey() []byte {
 	return k
 }
 
-// pings reports whether a browser sends what the ping attribute of links asks
+// sendsPings reports whether a browser sends what the ping attribute of links asks
 // for. Firefox does not; its links to results lead through this server.
-func pings(r *http.Request) bool { return !strings.Contains(r.UserAgent(), "Firefox/") }
+func sendsPings(r *http.Request) bool { return !strings.Contains(r.UserAgent(), "Firefox/") }
 
 // Link is where a result's title leads: to its address, or through this server
 // for browsers that would not tell of the click.
@@ -30,7 +30,7 @@ func (v *searchView) Link(address string) template.URL {
 	if v.sign == nil || !v.leadThrough || (!strings.HasPrefix(to, "http://") && !strings.HasPrefix(to, "https://")) {
 		return template.URL(to)
 	}
-	return template.URL("/open?" + v.signed(address))
+	return template.URL("/open?" + v.signedQuery(address))
 }
 
 // Ping is where browsers tell that a result was opened, or "".
@@ -38,33 +38,33 @@ func (v *searchView) Ping(address string) template.URL {
 	if v.sign == nil {
 		return ""
 	}
-	return template.URL("/clicked?" + v.signed(address))
+	return template.URL("/clicked?" + v.signedQuery(address))
 }
 
-func (v *searchView) signed(address string) string {
+func (v *searchView) signedQuery(address string) string {
 	return url.Values{"url": {address}, "sig": {v.sign(address)}}.Encode()
 }
 
-// sign makes a target known as one that a page of ours had: so nobody can use
+// signAddress makes a target known as one that a page of ours had: so nobody can use
 // this server to lend its name to other links, or count what was never shown.
-func (s *Server) sign(address string) string {
+func (s *Server) signAddress(address string) string {
 	m := hmac.New(sha256.New, s.key)
 	m.Write([]byte(address))
 	return hex.EncodeToString(m.Sum(nil)[:16])
 }
 
-// shown returns the address that a request names if a page of ours had a link
+// shownAddress returns the address that a request names if a page of ours had a link
 // with that signature.
-func (s *Server) shown(r *http.Request) (address string, ok bool) {
+func (s *Server) shownAddress(r *http.Request) (address string, ok bool) {
 	u, sig := r.URL.Query().Get("url"), r.URL.Query().Get("sig")
-	return u, u != "" && len(u) <= 4096 && hmac.Equal([]byte(sig), []byte(s.sign(u)))
+	return u, u != "" && len(u) <= 4096 && hmac.Equal([]byte(sig), []byte(s.signAddress(u)))
 }
 
-// opened counts a result that was opened and leads there.
-func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
-	u, ok := s.shown(r)
+// handleOpened counts a result that was opened and leads there.
+func (s *Server) handleOpened(w http.ResponseWriter, r *http.Request) {
+	u, ok := s.shownAddress(r)
 	if !ok {
-		s.fail(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server: search again.")
+		s.failWith(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server: search again.")
 		return
 	}
 	s.config.Clicked(u)
@@ -72,12 +72,12 @@ func (s *Server) opened(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, u, http.StatusSeeOther)
 }
 
-// clicked counts a result that was opened: browsers send it for the ping
+// handleClicked counts a result that was opened: browsers send it for the ping
 // attribute of the link. It is told to nobody and kept without the visitor.
-func (s *Server) clicked(w http.ResponseWriter, r *http.Request) {
-	u, ok := s.shown(r)
+func (s *Server) handleClicked(w http.ResponseWriter, r *http.Request) {
+	u, ok := s.shownAddress(r)
 	if !ok {
-		s.fail(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server.")
+		s.failWith(w, r, http.StatusForbidden, "This link is none of ours, or is older than this server.")
 		return
 	}
 	s.config.Clicked(u)

@@ -118,7 +118,7 @@ type hostNames struct {
 
 func newHostNames(c Config) (*hostNames, error) {
 	h := &hostNames{names: map[string]bool{}}
-	add := func(name string) { h.names[plainHost(name)] = true }
+	add := func(name string) { h.names[bareHost(name)] = true }
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q: %w", c.Listen, err)
@@ -149,9 +149,9 @@ func newHostNames(c Config) (*hostNames, error) {
 	return h, nil
 }
 
-// answers reports whether a Host header names this server.
-func (h *hostNames) answers(hostHeader string) bool {
-	host := plainHost(hostHeader)
+// isOwnName reports whether a Host header names this server.
+func (h *hostNames) isOwnName(hostHeader string) bool {
+	host := bareHost(hostHeader)
 	if h.all || loopbackName(host) || h.names[host] {
 		return true
 	}
@@ -159,9 +159,9 @@ func (h *hostNames) answers(hostHeader string) bool {
 	return err == nil && h.foreign
 }
 
-// plainHost is the name of a Host header: lower case, without port, brackets and
+// bareHost is the name of a Host header: lower case, without port, brackets and
 // final dot.
-func plainHost(s string) string {
+func bareHost(s string) string {
 	if host, port, err := net.SplitHostPort(s); err == nil && strings.Trim(port, "0123456789") == "" {
 		s = host
 	}

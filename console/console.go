@@ -199,27 +199,27 @@ func New(c Config, finder Finder, operator Operator, cacher Cacher, log *slog.Lo
 // Handler returns everything under one handler.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /{$}", s.open(s.searchPage))
-	mux.Handle("GET /cached", s.open(s.cachedPage))
+	mux.Handle("GET /{$}", s.openToSearch(s.searchPage))
+	mux.Handle("GET /cached", s.openToSearch(s.cachedPage))
 	if s.config.Clicked != nil {
-		mux.Handle("POST /clicked", s.open(s.clicked))
-		mux.Handle("GET /open", s.open(s.opened))
+		mux.Handle("POST /clicked", s.openToSearch(s.handleClicked))
+		mux.Handle("GET /open", s.openToSearch(s.handleOpened))
 	}
 	if s.config.Media != nil {
-		mux.Handle("GET /play", s.open(longLived(s.config.Media)))
+		mux.Handle("GET /play", s.openToSearch(longLived(s.config.Media)))
 	}
-	mux.HandleFunc("GET /style.css", s.static)
-	mux.HandleFunc("GET /status.js", s.static)
-	mux.HandleFunc("GET /favicon.ico", s.static)
-	mux.HandleFunc("GET /favicon.svg", s.static)
-	mux.HandleFunc("GET /robots.txt", s.static)
+	mux.HandleFunc("GET /style.css", s.serveAsset)
+	mux.HandleFunc("GET /status.js", s.serveAsset)
+	mux.HandleFunc("GET /favicon.ico", s.serveAsset)
+	mux.HandleFunc("GET /favicon.svg", s.serveAsset)
+	mux.HandleFunc("GET /robots.txt", s.serveAsset)
 	mux.HandleFunc("GET /login", s.loginPage)
 	mux.HandleFunc("GET /login/link", s.loginByLink)
 	mux.Handle("POST /api/login-link", s.operatorOnly(s.apiLoginLink))
-	mux.HandleFunc("POST /login", s.login)
-	mux.HandleFunc("POST /logout", s.logout)
+	mux.HandleFunc("POST /login", s.handleLogin)
+	mux.HandleFunc("POST /logout", s.handleLogout)
 	mux.Handle("GET /status", s.operatorReads(s.statusPage))
-	mux.Handle("GET /events", s.operatorReads(longLived(s.events)))
+	mux.Handle("GET /events", s.operatorReads(longLived(s.streamStatus)))
 	mux.Handle("POST /control", s.operatorOnly(s.controlForm))
 	if s.config.Lab != nil {
 		mux.Handle("GET /lab", s.operatorReads(s.labPage))
@@ -229,8 +229,8 @@ func (s *Server) Handler() http.Handler {
 	} else {
 		mux.Handle("GET /lab", s.operatorReads(s.noLab))
 	}
-	mux.Handle("GET /api/search", s.open(s.apiSearch))
-	mux.HandleFunc("GET /api/openapi.json", s.static)
+	mux.Handle("GET /api/search", s.openToSearch(s.apiSearch))
+	mux.HandleFunc("GET /api/openapi.json", s.serveAsset)
 	mux.Handle("GET /api/status", s.operatorReads(s.apiStatus))
 	mux.Handle("GET /api/agents", s.operatorReads(s.apiAgents))
 	mux.Handle("PUT /api/agents", s.operatorOnly(s.apiSetAgents))
@@ -245,20 +245,20 @@ func (s *Server) Handler() http.Handler {
 		return s.operator.Stop(ctx, r.URL.Query().Get("now") == "")
 	})))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.HandleFunc("GET /readyz", s.handleReady)
 	for pattern, h := range s.extra {
 		mux.Handle(pattern, h)
 	}
-	return s.protect(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, pattern := mux.Handler(r); pattern == "" && r.Method == http.MethodGet && reads(r) {
-			s.nowhere(w, r)
+	return s.protectHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, pattern := mux.Handler(r); pattern == "" && r.Method == http.MethodGet && isReader(r) {
+			s.handleUnknown(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
 	}))
 }
 
-func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+func (s *Server) handleReady(w http.ResponseWriter, r *http.Request) {
 	if err := s.operator.Ready(r.Context()); err != nil {
 		s.log.Warn("not ready", "err", err)
 		http.Error(w, "not ready; the log and the status page say why", http.StatusServiceUnavailable)
@@ -267,8 +267,8 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "ready")
 }
 
-// static serves an embedded file by the last element of its path.
-func (s *Server) static(w http.ResponseWriter, r *http.Request) {
+// serveAsset serves an embedded file by the last element of its path.
+func (s *Server) serveAsset(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Path[len("/"):]
 	switch name {
 	case "api/openapi.json":

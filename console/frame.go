@@ -20,8 +20,8 @@ type siteLink struct {
 	On          bool
 }
 
-// frame is that of the page at the address here, as the reader may see it.
-func (s *Server) frame(r *http.Request, here string) frame {
+// pageFrame is that of the page at the address here, as the reader may see it.
+func (s *Server) pageFrame(r *http.Request, here string) frame {
 	f := frame{Title: s.config.Title}
 	add := func(label, href string) { f.Links = append(f.Links, siteLink{label, href, href == here}) }
 	password := len(s.auth.hash) > 0
@@ -49,40 +49,40 @@ type problemView struct {
 	What, Why, Back, BackLabel string
 }
 
-// fail tells what went wrong: browsers by a page, programs by a line.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, code int, why string) {
-	if !reads(r) {
+// failWith tells what went wrong: browsers by a page, programs by a line.
+func (s *Server) failWith(w http.ResponseWriter, r *http.Request, code int, why string) {
+	if !isReader(r) {
 		http.Error(w, why, code)
 		return
 	}
-	v := problemView{frame: s.frame(r, ""), What: http.StatusText(code), Why: why, Back: "/", BackLabel: "Search"}
+	v := problemView{frame: s.pageFrame(r, ""), What: http.StatusText(code), Why: why, Back: "/", BackLabel: "Search"}
 	switch path := r.URL.Path; {
 	case path == "/control":
 		v.Back, v.BackLabel = "/status", "Back to the status"
 	case path == "/lab" && s.config.Lab != nil:
 		v.Back, v.BackLabel = "/lab", "Back to the lab"
 	}
-	s.render(w, code, "problem.html", v)
+	s.renderTemplate(w, code, "problem.html", v)
 }
 
-// reads tells whether a person reads the answer in a browser.
-func reads(r *http.Request) bool {
+// isReader tells whether a person reads the answer in a browser.
+func isReader(r *http.Request) bool {
 	return !strings.HasPrefix(r.URL.Path, "/api/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
-// nowhere answers for addresses that nothing is at.
-func (s *Server) nowhere(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, http.StatusNotFound, fmt.Sprintf("There is nothing at %s.", r.URL.Path))
+// handleUnknown answers for addresses that nothing is at.
+func (s *Server) handleUnknown(w http.ResponseWriter, r *http.Request) {
+	s.failWith(w, r, http.StatusNotFound, fmt.Sprintf("There is nothing at %s.", r.URL.Path))
 }
 
 // noLab answers for the lab where none is set up.
 func (s *Server) noLab(w http.ResponseWriter, r *http.Request) {
-	s.fail(w, r, http.StatusNotFound, "No sweeps are watched here: name their directories, those of monitor sweep --out, under lab.sweeps in the configuration.")
+	s.failWith(w, r, http.StatusNotFound, "No sweeps are watched here: name their directories, those of monitor sweep --out, under lab.sweeps in the configuration.")
 }
 
-// asset is the address of an embedded file, another one for other contents, so
+// assetAddress is the address of an embedded file, another one for other contents, so
 // that browsers may keep it and see a new version at once.
-func asset(name string) (string, error) {
+func assetAddress(name string) (string, error) {
 	b, err := files.ReadFile("page/" + name)
 	if err != nil {
 		return "", err

@@ -77,14 +77,14 @@ func (s *Server) labPage(w http.ResponseWriter, r *http.Request) {
 	v, err := s.labView(r.Context())
 	if err != nil {
 		s.log.Error("lab", "err", err)
-		s.fail(w, r, http.StatusInternalServerError, "The sweeps cannot be read; the log says why.")
+		s.failWith(w, r, http.StatusInternalServerError, "The sweeps cannot be read; the log says why.")
 		return
 	}
-	s.render(w, http.StatusOK, "lab.html", labPageView{s.frame(r, "/lab"), v})
+	s.renderTemplate(w, http.StatusOK, "lab.html", labPageView{s.pageFrame(r, "/lab"), v})
 }
 
 func (s *Server) labEvents(w http.ResponseWriter, r *http.Request) {
-	s.stream(w, r, "sweeps", s.labView)
+	s.streamEvents(w, r, "sweeps", s.labView)
 }
 
 // labForm takes the buttons of the page.
@@ -93,7 +93,7 @@ func (s *Server) labForm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if err := s.config.Lab.Ask(r.Context(), r.PostForm.Get("sweep"), r.PostForm.Get("do")); err != nil {
-		s.fail(w, r, http.StatusBadRequest, err.Error())
+		s.failWith(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
 	http.Redirect(w, r, "/lab", http.StatusSeeOther)
@@ -103,7 +103,7 @@ func (s *Server) labForm(w http.ResponseWriter, r *http.Request) {
 func (s *Server) labReport(w http.ResponseWriter, r *http.Request) {
 	page, err := s.config.Lab.Report(r.Context(), r.URL.Query().Get("sweep"))
 	if err != nil {
-		s.fail(w, r, http.StatusNotFound, err.Error())
+		s.failWith(w, r, http.StatusNotFound, err.Error())
 		return
 	}
 	w.Header().Set("Content-Security-Policy", "sandbox allow-popups; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'")
@@ -118,8 +118,8 @@ const (
 	sparkHeight = 28
 )
 
-// spark returns the points of a curve of percentages.
-func spark(curve []float64) string {
+// sparkPoints returns the points of a curve of percentages.
+func sparkPoints(curve []float64) string {
 	var b strings.Builder
 	for i, v := range curve {
 		x := 0.

@@ -26,17 +26,17 @@ const (
 
 // functions are what the templates call.
 var functions = template.FuncMap{
-	"ago":     ago,
-	"until":   until,
-	"asset":   asset,
+	"ago":     formatAgo,
+	"until":   formatUntil,
+	"asset":   assetAddress,
 	"bytes":   sizeText,
 	"count":   countText,
 	"percent": func(v float64) string { return strconv.FormatFloat(100*v, 'f', 1, 64) + " %" },
 	"short":   shortTime,
 	"clock":   progress.Clock,
 	"giga":    func(v float64) float64 { return v / 1e9 },
-	"figures": figures,
-	"spark":   spark,
+	"figures": threeFigures,
+	"spark":   sparkPoints,
 	"address": func(u string) template.URL { return template.URL(safeAddress(u)) },
 	"pretty":  prettyURL,
 }
@@ -71,7 +71,7 @@ func prettyURL(s string) string {
 	return out
 }
 
-func ago(t time.Time) string {
+func formatAgo(t time.Time) string {
 	if t.IsZero() || t.Unix() <= 0 {
 		return "never"
 	}
@@ -88,8 +88,8 @@ func ago(t time.Time) string {
 	return t.Format("2 Jan 2006")
 }
 
-// until says how far away a time to come is.
-func until(t time.Time) string {
+// formatUntil says how far away a time to come is.
+func formatUntil(t time.Time) string {
 	d := time.Until(t)
 	if d < time.Second {
 		return "now"
@@ -128,8 +128,8 @@ func shortTime(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Round(24*time.Hour).Hours()/24))
 }
 
-// figures writes a number with three figures that mean something.
-func figures(v float64) string {
+// threeFigures writes a number with three figures that mean something.
+func threeFigures(v float64) string {
 	if v >= 100 {
 		return countText(int64(v + .5))
 	}
@@ -155,18 +155,18 @@ func countText(n any) string {
 // or style sheet of a page of ours.
 func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	if s.cacher == nil {
-		s.nowhere(w, r)
+		s.handleUnknown(w, r)
 		return
 	}
 	u := r.URL.Query().Get("url")
 	c, err := s.cacher.Cached(r.Context(), u)
 	if errors.Is(err, fs.ErrNotExist) {
-		s.fail(w, r, http.StatusNotFound, "There is no copy of this page: it is no longer kept, or was never fetched, or its author does not want copies.")
+		s.failWith(w, r, http.StatusNotFound, "There is no copy of this page: it is no longer kept, or was never fetched, or its author does not want copies.")
 		return
 	}
 	if err != nil {
 		s.log.Error("cached copy", "url", u, "err", err)
-		s.fail(w, r, http.StatusInternalServerError, "The copy cannot be read; the log says why.")
+		s.failWith(w, r, http.StatusInternalServerError, "The copy cannot be read; the log says why.")
 		return
 	}
 	kind, isHTML, isText := copyType(c.ContentType)
@@ -178,7 +178,7 @@ func (s *Server) cachedPage(w http.ResponseWriter, r *http.Request) {
 	}
 	if isHTML {
 		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><div style="font:14px/1.5 sans-serif;background:#eef4fb;color:#1b1f24;overflow-wrap:anywhere;border-bottom:1px solid #9bb;padding:.5em 1em;margin:0 0 1em">Copy of <a href="%s" rel="noreferrer">%s</a> as it was fetched %s (%s). The page may have changed since.</div>`,
-			template.HTMLEscapeString(safeAddress(c.URL)), template.HTMLEscapeString(c.URL), c.Fetched.UTC().Format("2 January 2006 15:04 UTC"), ago(c.Fetched))
+			template.HTMLEscapeString(safeAddress(c.URL)), template.HTMLEscapeString(c.URL), c.Fetched.UTC().Format("2 January 2006 15:04 UTC"), formatAgo(c.Fetched))
 	}
 	_, _ = w.Write(c.Body)
 }
@@ -234,28 +234,28 @@ func (s *Server) statusPage(w http.ResponseWriter, r *http.Request) {
 	st, err := s.operator.Status(r.Context())
 	if err != nil {
 		s.log.Error("status", "err", err)
-		s.fail(w, r, http.StatusInternalServerError, "The status cannot be read; the log says why.")
+		s.failWith(w, r, http.StatusInternalServerError, "The status cannot be read; the log says why.")
 		return
 	}
-	s.render(w, http.StatusOK, "status.html", statusView{s.frame(r, "/status"), liveView{st, s.mayOperate(r)}, done[r.URL.Query().Get("did")]})
+	s.renderTemplate(w, http.StatusOK, "status.html", statusView{s.pageFrame(r, "/status"), liveView{st, s.mayOperate(r)}, done[r.URL.Query().Get("did")]})
 }
 
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	s.stream(w, r, "live", func(ctx context.Context) (any, error) {
+func (s *Server) streamStatus(w http.ResponseWriter, r *http.Request) {
+	s.streamEvents(w, r, "live", func(ctx context.Context) (any, error) {
 		st, err := s.operator.Status(ctx)
 		return liveView{st, s.mayOperate(r)}, err // a session may end meanwhile
 	})
 }
 
-// stream sends what view returns every second as server-sent events until the
+// streamEvents sends what view returns every second as server-sent events until the
 // page is left. The event is the inner HTML of the page's live part, so that the
 // page needs a few lines of script and no copy of the template.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request, template string, view func(context.Context) (any, error)) {
+func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, template string, view func(context.Context) (any, error)) {
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		s.fail(w, r, http.StatusServiceUnavailable, "too many live pages are open: close one")
+		s.failWith(w, r, http.StatusServiceUnavailable, "too many live pages are open: close one")
 		return
 	}
 	rc := http.NewResponseController(w)
@@ -313,7 +313,7 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 			if v := r.PostForm.Get(name); v != "" {
 				n, convErr := strconv.Atoi(v)
 				if convErr != nil || n < 0 || n > maxAgents {
-					s.fail(w, r, http.StatusBadRequest, fmt.Sprintf("%s agents: %q is not a number in 0 to %d", name, v, maxAgents))
+					s.failWith(w, r, http.StatusBadRequest, fmt.Sprintf("%s agents: %q is not a number in 0 to %d", name, v, maxAgents))
 					return
 				}
 				*dst = &n
@@ -328,15 +328,15 @@ func (s *Server) controlForm(w http.ResponseWriter, r *http.Request) {
 		err = fmt.Errorf("unknown action %q", r.PostForm.Get("do"))
 	}
 	if err != nil {
-		s.fail(w, r, http.StatusBadRequest, err.Error())
+		s.failWith(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
 	http.Redirect(w, r, "/status?did="+r.PostForm.Get("do"), http.StatusSeeOther)
 }
 
-// render executes a page into memory first, so that a template's error does
+// renderTemplate executes a page into memory first, so that a template's error does
 // not end half a page.
-func (s *Server) render(w http.ResponseWriter, code int, name string, data any) {
+func (s *Server) renderTemplate(w http.ResponseWriter, code int, name string, data any) {
 	var b bytes.Buffer
 	if err := s.pages.ExecuteTemplate(&b, name, data); err != nil {
 		s.log.Error("page", "name", name, "err", err)

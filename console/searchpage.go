@@ -63,9 +63,9 @@ type pageLink struct {
 }
 
 func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
-	v := &searchView{frame: s.frame(r, "/"), Query: r.URL.Query().Get("q"), Kind: r.URL.Query().Get("kind"), ByDate: r.URL.Query().Get("sort") == "date", Operator: s.mayRead(r)}
+	v := &searchView{frame: s.pageFrame(r, "/"), Query: r.URL.Query().Get("q"), Kind: r.URL.Query().Get("kind"), ByDate: r.URL.Query().Get("sort") == "date", Operator: s.mayRead(r)}
 	if s.config.Clicked != nil {
-		v.sign, v.leadThrough = s.sign, !pings(r)
+		v.sign, v.leadThrough = s.signAddress, !sendsPings(r)
 	}
 	v.Kinds = kinds
 	code := http.StatusOK
@@ -74,7 +74,7 @@ func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
 		req, err := searchRequest(r, resultsAPage)
 		if err == nil {
 			req.Facets = true
-			if v.Results, err = s.find(r.Context(), req); err != nil {
+			if v.Results, err = s.findBounded(r.Context(), req); err != nil {
 				code, v.Problem = s.searchProblem(req, err)
 				v.Problem = strings.ToUpper(v.Problem[:1]) + v.Problem[1:] + "."
 			}
@@ -84,7 +84,7 @@ func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
 		if err == nil {
 			v.Facets = facetViews(r.URL, v.Query, v.Results.Facets)
 			v.Pages = pageLinks(r.URL, req.Offset, v.Results.Total)
-			v.advise(r.URL)
+			v.addAdvice(r.URL)
 		}
 	}
 	if !v.Asked || (v.Results != nil && v.Results.Total == 0) {
@@ -93,17 +93,17 @@ func (s *Server) searchPage(w http.ResponseWriter, r *http.Request) {
 			v.Empty = v.Documents == 0
 		}
 	}
-	s.render(w, code, "search.html", v)
+	s.renderTemplate(w, code, "search.html", v)
 }
 
-// advise fills in what may help where little or nothing was found.
-func (v *searchView) advise(u *url.URL) {
+// addAdvice fills in what may help where little or nothing was found.
+func (v *searchView) addAdvice(u *url.URL) {
 	order := "date"
 	if v.ByDate {
 		order = ""
 	}
-	v.OtherOrder = with(u, "sort", order)
-	v.AllKinds = with(u, "kind", "")
+	v.OtherOrder = withParameter(u, "sort", order)
+	v.AllKinds = withParameter(u, "kind", "")
 	v.KindLabel = v.Kind
 	for _, k := range kinds {
 		if k.Value == v.Kind {
@@ -115,10 +115,10 @@ func (v *searchView) advise(u *url.URL) {
 		return filter || strings.HasPrefix(w, "-")
 	})
 	v.Filtered = len(words) > 0 && len(words) < len(strings.Fields(v.Query)) && !strings.Contains(v.Query, `"`)
-	v.Unfiltered = with(u, "q", strings.Join(words, " "))
+	v.Unfiltered = withParameter(u, "q", strings.Join(words, " "))
 	if last := len(words) - 1; last >= 0 && !strings.ContainsAny(v.Query, `"*()|:`) {
 		starred := v.Query + "*"
-		v.Star = &pageLink{Label: starred, Href: with(u, "q", starred)}
+		v.Star = &pageLink{Label: starred, Href: withParameter(u, "q", starred)}
 	}
 	if v.Results.Total == 0 { // narrowing nothing helps nobody: what narrows may be taken away
 		for i := range v.Facets {
@@ -157,7 +157,7 @@ func facetViews(u *url.URL, q string, facets map[string][]index.Count) []facetVi
 			if name := languages[c.Value]; name != "" && f.field == "lang" {
 				label = name
 			}
-			view.Values = append(view.Values, facetLink{Label: label, Count: c.Count, Href: with(u, "q", next), On: on, Hint: hint(c.Value, on)})
+			view.Values = append(view.Values, facetLink{Label: label, Count: c.Count, Href: withParameter(u, "q", next), On: on, Hint: hintText(c.Value, on)})
 		}
 		if len(view.Values) > 1 || (len(view.Values) == 1 && view.Values[0].On) {
 			out = append(out, view)
@@ -166,8 +166,8 @@ func facetViews(u *url.URL, q string, facets map[string][]index.Count) []facetVi
 	return append(out, dateView(u, q))
 }
 
-// hint shows a value that may be cut off; one that is on tells otherwise.
-func hint(value string, on bool) string {
+// hintText shows a value that may be cut off; one that is on tells otherwise.
+func hintText(value string, on bool) string {
 	if on || len(value) < 20 {
 		return ""
 	}
@@ -185,13 +185,13 @@ func dateView(u *url.URL, q string) facetView {
 		if on {
 			next = rest
 		}
-		view.Values = append(view.Values, facetLink{Label: d.label, Href: with(u, "q", next), On: on})
+		view.Values = append(view.Values, facetLink{Label: d.label, Href: withParameter(u, "q", next), On: on})
 	}
 	return view
 }
 
-// with returns the page's address with one parameter changed, on page one.
-func with(u *url.URL, key, value string) string {
+// withParameter returns the page's address with one parameter changed, on page one.
+func withParameter(u *url.URL, key, value string) string {
 	v := u.Query()
 	v.Del("offset")
 	if value == "" {
@@ -209,7 +209,7 @@ func pageLinks(u *url.URL, offset, total int) []pageLink {
 	}
 	here := offset / resultsAPage
 	link := func(label string, p int, hint string) pageLink {
-		return pageLink{Label: label, Href: with(u, "offset", strconv.Itoa(p*resultsAPage)), On: p == here, Hint: hint}
+		return pageLink{Label: label, Href: withParameter(u, "offset", strconv.Itoa(p*resultsAPage)), On: p == here, Hint: hint}
 	}
 	var out []pageLink
 	if here > 0 {

@@ -35,8 +35,8 @@ func newSecretSet(max int) *secretSet {
 	return &secretSet{max: max, held: map[[sha256.Size]byte]heldSecret{}}
 }
 
-// issue returns a new secret that is valid until end.
-func (s *secretSet) issue(name string, end time.Time) string {
+// issueSecret returns a new secret that is valid until end.
+func (s *secretSet) issueSecret(name string, end time.Time) string {
 	random := make([]byte, 32)
 	_, _ = rand.Read(random) // never fails
 	secret := base64.RawURLEncoding.EncodeToString(random)
@@ -56,8 +56,8 @@ func (s *secretSet) issue(name string, end time.Time) string {
 	return secret
 }
 
-// name returns the name that a secret was issued for, while it is valid.
-func (s *secretSet) name(secret string, now time.Time) (string, bool) {
+// secretName returns the name that a secret was issued for, while it is valid.
+func (s *secretSet) secretName(secret string, now time.Time) (string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := sha256.Sum256([]byte(secret))
@@ -69,9 +69,9 @@ func (s *secretSet) name(secret string, now time.Time) (string, bool) {
 	return h.name, ok
 }
 
-// take is name, and revokes the secret.
-func (s *secretSet) take(secret string, now time.Time) (string, bool) {
-	name, ok := s.name(secret, now)
+// takeSecret is name, and revokes the secret.
+func (s *secretSet) takeSecret(secret string, now time.Time) (string, bool) {
+	name, ok := s.secretName(secret, now)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := sha256.Sum256([]byte(secret))
@@ -85,36 +85,36 @@ func (s *secretSet) take(secret string, now time.Time) (string, bool) {
 // cookieName is the name of the session cookie. By TLS browsers take it with
 // this prefix only from this very host, with Secure and for all paths.
 func (s *Server) cookieName(r *http.Request) string {
-	if s.secure(r) {
+	if s.isReachedByTLS(r) {
 		return "__Host-" + sessionCookie
 	}
 	return sessionCookie
 }
 
-// secure reports whether browsers reach the server by TLS, here or at a proxy.
-func (s *Server) secure(r *http.Request) bool { return r.TLS != nil || s.auth.httpsOutside }
+// isReachedByTLS reports whether browsers reach the server by TLS, here or at a proxy.
+func (s *Server) isReachedByTLS(r *http.Request) bool { return r.TLS != nil || s.auth.httpsOutside }
 
 // startSession logs a browser in.
 func (s *Server) startSession(w http.ResponseWriter, r *http.Request, name string) {
 	http.SetCookie(w, &http.Cookie{
-		Name: s.cookieName(r), Value: s.auth.sessions.issue(name, time.Now().Add(sessionTime)), Path: "/",
-		MaxAge: int(sessionTime.Seconds()), HttpOnly: true, Secure: s.secure(r), SameSite: http.SameSiteLaxMode,
+		Name: s.cookieName(r), Value: s.auth.sessions.issueSecret(name, time.Now().Add(sessionTime)), Path: "/",
+		MaxAge: int(sessionTime.Seconds()), HttpOnly: true, Secure: s.isReachedByTLS(r), SameSite: http.SameSiteLaxMode,
 	})
 }
 
-// logout revokes the session of the request.
-func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+// handleLogout revokes the session of the request.
+func (s *Server) handleLogout(w http.ResponseWriter, r *http.Request) {
 	if c, err := r.Cookie(s.cookieName(r)); err == nil {
-		s.auth.sessions.take(c.Value, time.Now())
+		s.auth.sessions.takeSecret(c.Value, time.Now())
 	}
-	http.SetCookie(w, &http.Cookie{Name: s.cookieName(r), Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.secure(r), SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{Name: s.cookieName(r), Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.isReachedByTLS(r), SameSite: http.SameSiteLaxMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
 // LoginLink returns a path that logs one browser in as the owner of the data
 // directory: it is valid once, for a day.
 func (s *Server) LoginLink() string {
-	return "/login/link?key=" + s.auth.links.issue("owner", time.Now().Add(loginLinkAge))
+	return "/login/link?key=" + s.auth.links.issueSecret("owner", time.Now().Add(loginLinkAge))
 }
 
 // apiLoginLink gives an operator's program a link for a browser.
@@ -127,12 +127,12 @@ func (s *Server) apiLoginLink(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) loginByLink(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	if !s.auth.attempts.Allow(s.auth.clientKey(r)) {
-		s.fail(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
+		s.failWith(w, r, http.StatusTooManyRequests, "too many attempts: wait a minute")
 		return
 	}
-	name, ok := s.auth.links.take(r.URL.Query().Get("key"), time.Now())
+	name, ok := s.auth.links.takeSecret(r.URL.Query().Get("key"), time.Now())
 	if !ok {
-		s.fail(w, r, http.StatusForbidden, `This link was used or is too old: "freshet open" prints a new one.`)
+		s.failWith(w, r, http.StatusForbidden, `This link was used or is too old: "freshet open" prints a new one.`)
 		return
 	}
 	s.startSession(w, r, name)
