@@ -61,8 +61,8 @@ const (
 	Plain Packing = "none" // .warc
 )
 
-// suffix of the names of files.
-func (p Packing) suffix() string {
+// fileSuffix of the names of files.
+func (p Packing) fileSuffix() string {
 	if p == Plain {
 		return ".warc"
 	}
@@ -123,7 +123,7 @@ func Open(c Config) (*Writer, error) {
 		if !IsFile(strings.TrimSuffix(name, openSuffix)) {
 			continue
 		}
-		damage, err := repair(name)
+		damage, err := repairFile(name)
 		mended = append(mended, damage...)
 		if err != nil && Passing(err) {
 			return nil, fmt.Errorf("archive: repair %s: %w", name, err)
@@ -162,7 +162,7 @@ func (w *Writer) Write(x *Exchange) (Position, error) {
 	if x.IP != "" {
 		fields = append(fields, [2]string{"WARC-IP-Address", x.IP})
 	}
-	fields = append(fields, [2]string{"WARC-Payload-Digest", digest(x.Body)})
+	fields = append(fields, [2]string{"WARC-Payload-Digest", sha1Digest(x.Body)})
 	if x.Truncated != "" {
 		fields = append(fields, [2]string{"WARC-Truncated", x.Truncated})
 	}
@@ -175,18 +175,18 @@ func (w *Writer) Write(x *Exchange) (Position, error) {
 		fields = append(fields, [2]string{"Content-Type", "application/http;msgtype=response"})
 		head = appendHead(make([]byte, 0, 1024), x)
 	}
-	m := w.packer()
+	m := w.idlePacker()
 	defer w.packers.Put(m)
-	if err := m.encode(kind, fields, head, x.Body); err != nil {
+	if err := m.encodeRecord(kind, fields, head, x.Body); err != nil {
 		return Position{}, fmt.Errorf("archive: %w", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := w.ready(); err != nil {
+	if err := w.ensureFile(); err != nil {
 		return Position{}, fmt.Errorf("archive: %w", err)
 	}
 	pos := Position{File: w.name, Offset: w.size}
-	if err := w.append(m); err != nil {
+	if err := w.appendRecord(m); err != nil {
 		return Position{}, fmt.Errorf("archive %s: %w", w.name, err)
 	}
 	return pos, nil
@@ -224,7 +224,7 @@ func appendHead(b []byte, x *Exchange) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-func digest(b []byte) string {
+func sha1Digest(b []byte) string {
 	sum := sha1.Sum(b)
 	return "sha1:" + base32.StdEncoding.EncodeToString(sum[:])
 }
@@ -256,8 +256,8 @@ type packer struct {
 	small   *gzip.Writer   // of Small
 }
 
-// packer returns one that nobody uses; it goes back to packers.
-func (w *Writer) packer() *packer {
+// idlePacker returns one that nobody uses; it goes back to packers.
+func (w *Writer) idlePacker() *packer {
 	if p, ok := w.packers.Get().(*packer); ok {
 		return p
 	}
@@ -267,8 +267,8 @@ func (w *Writer) packer() *packer {
 // roomKept is how much room for a record is kept for the next.
 const roomKept = 1 << 20
 
-// encode makes a record of a header and a block of parts.
-func (p *packer) encode(kind string, fields [][2]string, block ...[]byte) error {
+// encodeRecord makes a record of a header and a block of parts.
+func (p *packer) encodeRecord(kind string, fields [][2]string, block ...[]byte) error {
 	length := 0
 	for _, b := range block {
 		length += len(b)
@@ -291,11 +291,11 @@ func (p *packer) encode(kind string, fields [][2]string, block ...[]byte) error 
 		b = append(b, part...)
 	}
 	p.plain = append(b, "\r\n\r\n"...)
-	return p.pack()
+	return p.packRecord()
 }
 
-// pack packs the record.
-func (p *packer) pack() error {
+// packRecord packs the record.
+func (p *packer) packRecord() error {
 	switch p.packing {
 	case Plain:
 		p.packed, p.plain = p.plain, p.packed
@@ -316,20 +316,20 @@ func (p *packer) pack() error {
 	return err
 }
 
-// append writes a record. The caller holds mu.
-func (w *Writer) append(m *packer) error {
+// appendRecord writes a record. The caller holds mu.
+func (w *Writer) appendRecord(m *packer) error {
 	n, err := w.buf.Write(m.packed)
 	w.size += int64(n)
 	if err != nil {
-		return w.fail(err)
+		return w.keepError(err)
 	}
 	return nil
 }
 
-// ready opens a file if there is none, or the present one is full.
-func (w *Writer) ready() error {
+// ensureFile opens a file if there is none, or the present one is full.
+func (w *Writer) ensureFile() error {
 	if w.failed == nil && w.f != nil && w.size >= w.config.FileSize {
-		if err := w.finish(); err != nil {
+		if err := w.finishFile(); err != nil {
 			return err
 		}
 	}
@@ -341,7 +341,7 @@ func (w *Writer) ready() error {
 	}
 	for {
 		w.seq++
-		w.name = fmt.Sprintf("%s-%s-%05d-%d%s", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid(), w.config.Packing.suffix())
+		w.name = fmt.Sprintf("%s-%s-%05d-%d%s", w.config.Prefix, time.Now().UTC().Format("20060102150405"), w.seq, os.Getpid(), w.config.Packing.fileSuffix())
 		path := filepath.Join(w.config.Dir, w.name)
 		if _, err := os.Lstat(path); err == nil { // a finished file of the same second
 			continue
@@ -363,19 +363,19 @@ func (w *Writer) ready() error {
 	if w.config.Agent != "" {
 		info += "http-header-user-agent: " + w.config.Agent + "\r\n"
 	}
-	m := w.packer()
+	m := w.idlePacker()
 	defer w.packers.Put(m)
-	err := m.encode("warcinfo", [][2]string{
+	err := m.encodeRecord("warcinfo", [][2]string{
 		{"WARC-Date", time.Now().UTC().Format("2006-01-02T15:04:05Z")}, {"WARC-Filename", w.name}, {"Content-Type", "application/warc-fields"},
 	}, []byte(info))
 	if err != nil {
 		return err
 	}
-	return w.append(m)
+	return w.appendRecord(m)
 }
 
-// finish closes the present file under its final name.
-func (w *Writer) finish() error {
+// finishFile closes the present file under its final name.
+func (w *Writer) finishFile() error {
 	err := errors.Join(w.buf.Flush(), w.f.Sync(), w.f.Close())
 	if err == nil {
 		path := filepath.Join(w.config.Dir, w.name)
@@ -385,11 +385,11 @@ func (w *Writer) finish() error {
 		err = syncFolder(w.config.Dir)
 	}
 	w.f = nil
-	return w.fail(err)
+	return w.keepError(err)
 }
 
-// fail keeps the first error after which records may be lost. The caller holds mu.
-func (w *Writer) fail(err error) error {
+// keepError keeps the first error after which records may be lost. The caller holds mu.
+func (w *Writer) keepError(err error) error {
 	if err != nil && w.failed == nil {
 		w.failed = fmt.Errorf("%s was not written whole: %w; check the disk and start again", w.name, err)
 	}
@@ -412,14 +412,14 @@ func syncFolder(dir string) error {
 
 // Flush makes what was written readable by ReadAt, Sync makes it survive a
 // crash of the machine.
-func (w *Writer) Flush() error { return w.flush(false) }
+func (w *Writer) Flush() error { return w.flushRecords(false) }
 
 // Sync flushes and waits for the disk. Once writing, syncing or finishing a file
 // has failed, every Sync fails: all who shared the file learn of it.
-func (w *Writer) Sync() error { return w.flush(true) }
+func (w *Writer) Sync() error { return w.flushRecords(true) }
 
-func (w *Writer) flush(sync bool) error {
-	f, name, upTo, err := w.written()
+func (w *Writer) flushRecords(sync bool) error {
+	f, name, upTo, err := w.flushBuffered()
 	if f == nil || err != nil || !sync {
 		return err
 	}
@@ -429,7 +429,7 @@ func (w *Writer) flush(sync bool) error {
 		return nil // the sync of somebody who waited with us was late enough
 	}
 	// What others wrote while we waited is synced along, so that they need not.
-	if now, as, later, err := w.written(); err != nil {
+	if now, as, later, err := w.flushBuffered(); err != nil {
 		return err
 	} else if now == f && as == name {
 		upTo = later
@@ -439,7 +439,7 @@ func (w *Writer) flush(sync bool) error {
 	err = f.Sync()
 	w.mu.Lock()
 	if err != nil && !errors.Is(err, os.ErrClosed) {
-		_ = w.fail(err)
+		_ = w.keepError(err)
 	}
 	err = w.failed
 	w.mu.Unlock()
@@ -450,9 +450,9 @@ func (w *Writer) flush(sync bool) error {
 	return nil
 }
 
-// written hands what is buffered to the operating system and tells up to where
+// flushBuffered hands what is buffered to the operating system and tells up to where
 // the present file then goes; without a file f is nil.
-func (w *Writer) written() (f *os.File, name string, upTo int64, err error) {
+func (w *Writer) flushBuffered() (f *os.File, name string, upTo int64, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.failed != nil {
@@ -462,7 +462,7 @@ func (w *Writer) written() (f *os.File, name string, upTo int64, err error) {
 		return nil, "", 0, nil
 	}
 	if err := w.buf.Flush(); err != nil {
-		return nil, "", 0, fmt.Errorf("archive: %w", w.fail(err))
+		return nil, "", 0, fmt.Errorf("archive: %w", w.keepError(err))
 	}
 	return w.f, w.name, w.size, nil
 }
@@ -474,5 +474,5 @@ func (w *Writer) Close() error {
 	if w.f == nil {
 		return nil
 	}
-	return w.finish()
+	return w.finishFile()
 }

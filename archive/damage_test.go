@@ -73,7 +73,7 @@ func TestEveryByteIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := "damaged" + packing.suffix()
+		name := "damaged" + packing.fileSuffix()
 		for i := first.Offset; i < next.Offset; i++ {
 			bad := slices.Clone(data)
 			bad[i] ^= 0x10

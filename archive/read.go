@@ -76,16 +76,16 @@ var errSyntax = errors.New("not a WARC record")
 // Next returns the next record, or io.EOF. The block of the one before is
 // skipped. Damage is an error, never a panic; reading cannot go on after it.
 func (r *Reader) Next() (*Record, error) {
-	if err := r.skip(); err != nil {
+	if err := r.skipRecord(); err != nil {
 		return nil, err
 	}
-	if err := r.member(); err != nil {
+	if err := r.openMember(); err != nil {
 		return nil, err
 	}
 	rec := &Record{Header: textproto.MIMEHeader{}}
-	line, err := r.line()
+	line, err := r.readHeaderLine()
 	for err == nil && line == "" { // blank lines between records of others
-		line, err = r.line()
+		line, err = r.readHeaderLine()
 	}
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (r *Reader) Next() (*Record, error) {
 	}
 	rec.Version = line
 	for n := 0; ; n++ {
-		line, err := r.line()
+		line, err := r.readHeaderLine()
 		if err != nil {
-			return nil, unexpected(err)
+			return nil, asUnexpectedEOF(err)
 		}
 		if line == "" {
 			break
@@ -117,8 +117,8 @@ func (r *Reader) Next() (*Record, error) {
 	return rec, nil
 }
 
-// member opens the next gzip member, or notices that the file is not packed.
-func (r *Reader) member() error {
+// openMember opens the next gzip member, or notices that the file is not packed.
+func (r *Reader) openMember() error {
 	head, err := r.in.r.Peek(2)
 	if len(head) < 2 {
 		if err == nil || errors.Is(err, io.EOF) {
@@ -138,10 +138,10 @@ func (r *Reader) member() error {
 	}
 	if r.gz == nil {
 		if r.gz, err = gzip.NewReader(r.in); err != nil {
-			return unexpected(err)
+			return asUnexpectedEOF(err)
 		}
 	} else if err = r.gz.Reset(r.in); err != nil {
-		return unexpected(err)
+		return asUnexpectedEOF(err)
 	}
 	r.gz.Multistream(false)
 	if r.text == nil {
@@ -152,9 +152,9 @@ func (r *Reader) member() error {
 	return nil
 }
 
-// skip reads over the rest of the present record. In a packed file that is the
+// skipRecord reads over the rest of the present record. In a packed file that is the
 // rest of the member, whose checksum is thereby checked.
-func (r *Reader) skip() error {
+func (r *Reader) skipRecord() error {
 	if r.block == nil {
 		return nil
 	}
@@ -165,32 +165,32 @@ func (r *Reader) skip() error {
 	}
 	r.block = nil
 	if err != nil {
-		return unexpected(err)
+		return asUnexpectedEOF(err)
 	}
 	if r.gz != nil {
 		_, err = io.Copy(io.Discard, r.text)
 	} else {
 		_, err = io.CopyN(io.Discard, r.text, 4)
 	}
-	return unexpected(err)
+	return asUnexpectedEOF(err)
 }
 
-// offset is how many bytes of the file the records read so far take.
-func (r *Reader) offset() int64 {
+// recordOffset is how many bytes of the file the records read so far take.
+func (r *Reader) recordOffset() int64 {
 	if r.gz == nil && r.text != nil {
 		return r.in.n - int64(r.text.Buffered())
 	}
 	return r.in.n
 }
 
-func unexpected(err error) error {
+func asUnexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-func (r *Reader) line() (string, error) {
+func (r *Reader) readHeaderLine() (string, error) {
 	var b []byte
 	for {
 		part, err := r.text.ReadSlice('\n')
@@ -203,7 +203,7 @@ func (r *Reader) line() (string, error) {
 		}
 		if err != nil {
 			if len(b) > 0 {
-				err = unexpected(err)
+				err = asUnexpectedEOF(err)
 			}
 			return "", err
 		}
@@ -326,7 +326,7 @@ func openRegular(path string) (*os.File, error) {
 // r's own is ErrDamaged.
 func ReadRecord(r io.Reader) (*Exchange, error) {
 	in := &sourceReader{r: r}
-	x, err := readRecord(in)
+	x, err := readExchange(in)
 	if in.err != nil {
 		return nil, in.err
 	}
@@ -350,21 +350,21 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func readRecord(r io.Reader) (*Exchange, error) {
+func readExchange(r io.Reader) (*Exchange, error) {
 	in := newReader(r)
 	rec, err := in.Next()
 	if err != nil {
-		return nil, unexpected(err) // a position is never that of a file's end
+		return nil, asUnexpectedEOF(err) // a position is never that of a file's end
 	}
 	x, err := rec.Exchange()
 	if err == nil {
-		err = in.skip() // which checks the sum of a packed record
+		err = in.skipRecord() // which checks the sum of a packed record
 	}
 	if err != nil {
-		return nil, unexpected(err)
+		return nil, asUnexpectedEOF(err)
 	}
 	if want := rec.Header.Get("WARC-Payload-Digest"); strings.HasPrefix(want, "sha1:") {
-		if got := digest(x.Body); got != want {
+		if got := sha1Digest(x.Body); got != want {
 			return nil, fmt.Errorf("the body's digest is %s, not %s", got, want)
 		}
 	}
@@ -383,7 +383,7 @@ func (r *Record) Exchange() (*Exchange, error) {
 	case "response":
 		res, err := http.ReadResponse(bufio.NewReader(body), nil)
 		if err != nil {
-			return nil, unexpected(err)
+			return nil, asUnexpectedEOF(err)
 		}
 		defer res.Body.Close()
 		x.Status, x.Proto, x.Header, body = res.StatusCode, res.Proto, res.Header, res.Body

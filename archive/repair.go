@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// repair cuts a file behind its last whole record and gives it its final name.
+// repairFile cuts a file behind its last whole record and gives it its final name.
 // Damage before that, which is no crash of this program but of the machine or its
 // disk, stays where it is, so that the records behind it keep their places; it is
 // told of.
-func repair(name string) (damage []string, err error) {
+func repairFile(name string) (damage []string, err error) {
 	final := strings.TrimSuffix(name, openSuffix)
 	if _, err := os.Lstat(final); err == nil {
 		return nil, fmt.Errorf("there is a finished %s", filepath.Base(final))
@@ -61,10 +61,10 @@ func wholeRecords(f *os.File, from int64) (end int64, err error) {
 		if _, err := r.Next(); err != nil {
 			return end, ofDisk(err)
 		}
-		if err := r.skip(); err != nil {
+		if err := r.skipRecord(); err != nil {
 			return end, ofDisk(err)
 		}
-		end = from + r.offset()
+		end = from + r.recordOffset()
 	}
 }
 
