@@ -67,7 +67,7 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	b := &Bucket{config: c, sent: map[string]time.Time{}}
-	if err := b.connect(); err != nil {
+	if err := b.connectBucket(); err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", c.Address, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -82,7 +82,7 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	return b, nil
 }
 
-func (b *Bucket) connect() error {
+func (b *Bucket) connectBucket() error {
 	u, err := url.Parse(b.config.Address)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User != nil {
 		return errors.New("want s3://BUCKET/PREFIX?endpoint=HOST:PORT, with keys in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
@@ -105,7 +105,7 @@ func (b *Bucket) connect() error {
 	return err
 }
 
-func (b *Bucket) key(file string) string { return path.Join(b.prefix, file) }
+func (b *Bucket) objectKey(file string) string { return path.Join(b.prefix, file) }
 
 // Run uploads finished files until ctx ends; Upload then sends the last.
 func (b *Bucket) Run(ctx context.Context) error {
@@ -138,21 +138,21 @@ func (b *Bucket) Upload(ctx context.Context) error {
 		if !archive.IsFile(path) {
 			continue
 		}
-		if err := b.send(ctx, path); err != nil {
+		if err := b.uploadFile(ctx, path); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", filepath.Base(path), err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (b *Bucket) send(ctx context.Context, path string) error {
+func (b *Bucket) uploadFile(ctx context.Context, path string) error {
 	name := filepath.Base(path)
 	b.mu.Lock()
 	since, sent := b.sent[name]
 	b.mu.Unlock()
 	if sent {
 		if b.config.Keep > 0 && time.Since(since) > b.config.Keep {
-			return b.drop(ctx, path)
+			return b.removeLocal(ctx, path)
 		}
 		return nil
 	}
@@ -160,12 +160,12 @@ func (b *Bucket) send(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	there, err := b.client.StatObject(ctx, b.name, b.key(name), minio.StatObjectOptions{})
+	there, err := b.client.StatObject(ctx, b.name, b.objectKey(name), minio.StatObjectOptions{})
 	if err != nil && minio.ToErrorResponse(err).Code != minio.NoSuchKey {
 		return err
 	}
 	if err != nil || there.Size != info.Size() {
-		if _, err := b.client.FPutObject(ctx, b.name, b.key(name), path, minio.PutObjectOptions{ContentType: "application/warc", DisableMultipart: info.Size() < 64<<20}); err != nil {
+		if _, err := b.client.FPutObject(ctx, b.name, b.objectKey(name), path, minio.PutObjectOptions{ContentType: "application/warc", DisableMultipart: info.Size() < 64<<20}); err != nil {
 			return err
 		}
 	}
@@ -175,13 +175,13 @@ func (b *Bucket) send(ctx context.Context, path string) error {
 	return nil
 }
 
-// drop removes a local file after a last look at the bucket.
-func (b *Bucket) drop(ctx context.Context, path string) error {
+// removeLocal removes a local file after a last look at the bucket.
+func (b *Bucket) removeLocal(ctx context.Context, path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	there, err := b.client.StatObject(ctx, b.name, b.key(filepath.Base(path)), minio.StatObjectOptions{})
+	there, err := b.client.StatObject(ctx, b.name, b.objectKey(filepath.Base(path)), minio.StatObjectOptions{})
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (b *Bucket) Has(ctx context.Context, file string) bool {
 	if sent {
 		return true
 	}
-	_, err := b.client.StatObject(ctx, b.name, b.key(file), minio.StatObjectOptions{})
+	_, err := b.client.StatObject(ctx, b.name, b.objectKey(file), minio.StatObjectOptions{})
 	return err == nil
 }
 
@@ -220,7 +220,7 @@ func (b *Bucket) Read(ctx context.Context, p archive.Position) (*archive.Exchang
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	body, _, _, err := (&minio.Core{Client: b.client}).GetObject(ctx, b.name, b.key(p.File), opt)
+	body, _, _, err := (&minio.Core{Client: b.client}).GetObject(ctx, b.name, b.objectKey(p.File), opt)
 	if err != nil {
 		return nil, fmt.Errorf("archive %s in the bucket: %w", p.File, ofObject(err))
 	}
