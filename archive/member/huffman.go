@@ -47,8 +47,8 @@ type bitRun struct {
 	n    uint
 }
 
-// learn makes the codes that suit what was counted.
-func (c *codes) learn(t *tally) {
+// learnCodes makes the codes that suit what was counted.
+func (c *codes) learnCodes(t *tally) {
 	for i := range t.lit {
 		t.lit[i] = t.lit[i]<<4 + 1 // what was not seen may come
 	}
@@ -56,18 +56,18 @@ func (c *codes) learn(t *tally) {
 		t.dist[i] = t.dist[i]<<4 + 1
 	}
 	lit, dist := huffman.Lengths(t.lit[:], maxBits), huffman.Lengths(t.dist[:], maxDistanceBits)
-	assign(c.lit[:], lit)
-	assign(c.dist[:], dist)
+	assignCanonical(c.lit[:], lit)
+	assignCanonical(c.dist[:], dist)
 	for n := minMatch; n <= maxMatch; n++ {
 		sym, extra, width := lengthSymbol(n)
 		k := c.lit[sym]
 		c.length[n] = (uint64(k>>8)|extra<<(k&0xff))<<8 | uint64(k&0xff) + uint64(width)
 	}
-	c.describe(append(lit, dist...))
+	c.describeLengths(append(lit, dist...))
 }
 
-// assign gives canonical codes (RFC 1951, 3.2.2), bits reversed.
-func assign(out []code, lengths []uint8) {
+// assignCanonical gives canonical codes (RFC 1951, 3.2.2), bits reversed.
+func assignCanonical(out []code, lengths []uint8) {
 	var count, next [maxBits + 1]uint32
 	for _, l := range lengths {
 		count[l]++
@@ -97,9 +97,9 @@ func lengthSymbol(n int) (sym int, extra uint64, width int) {
 	return 257 + 4*width + n>>width, uint64(n) & (1<<width - 1), width
 }
 
-// describe makes the header of a block (RFC 1951, 3.2.7): the lengths of the
+// describeLengths makes the header of a block (RFC 1951, 3.2.7): the lengths of the
 // codes, runs of equal ones shortened, under a code of their own.
-func (c *codes) describe(all []uint8) {
+func (c *codes) describeLengths(all []uint8) {
 	const repeat = 16 // the length before, 3 to 6 times
 	type item struct {
 		sym   int
@@ -140,7 +140,7 @@ func (c *codes) describe(all []uint8) {
 		}
 	}
 	var own [19]code
-	assign(own[:], width[:])
+	assignCanonical(own[:], width[:])
 	order := [19]int{16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}
 	c.head = append(c.head[:0], bitRun{literals - 257, 5}, bitRun{distances - 1, 5}, bitRun{19 - 4, 4})
 	for _, s := range order {
@@ -153,11 +153,11 @@ func (c *codes) describe(all []uint8) {
 			c.head = append(c.head, bitRun{it.extra, 2})
 		}
 	}
-	c.head = join(c.head)
+	c.head = joinBitRuns(c.head)
 }
 
-// join puts runs together to as few as possible of at most 48 bits.
-func join(in []bitRun) []bitRun {
+// joinBitRuns puts runs together to as few as possible of at most 48 bits.
+func joinBitRuns(in []bitRun) []bitRun {
 	var out []bitRun
 	for _, r := range in {
 		if k := len(out) - 1; k >= 0 && out[k].n+r.n <= 48 {

@@ -21,12 +21,12 @@ const lead = 8
 // compiler leaves all checks of bounds out.
 type window [1<<16 + 16]byte
 
-func (w *window) load(i uint) uint64 { return binary.LittleEndian.Uint64(w[uint16(i):][:8]) }
+func (w *window) loadWindow(i uint) uint64 { return binary.LittleEndian.Uint64(w[uint16(i):][:8]) }
 
 // room is for what a chunk becomes, at most maxBits a byte.
 type room [1<<17 + 8]byte
 
-func (r *room) store(i uint, x uint64) { binary.LittleEndian.PutUint64(r[i&(1<<17-1):][:8], x) }
+func (r *room) storeBits(i uint, x uint64) { binary.LittleEndian.PutUint64(r[i&(1<<17-1):][:8], x) }
 
 // finder finds matches in a chunk.
 type finder struct {
@@ -40,17 +40,17 @@ type finder struct {
 // distance less one <<32. The last one has no match, which is length 0.
 type step uint64
 
-// slot is where a table has what begins with x.
-func slot(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> (64 - tableBits) }
+// tableSlot is where a table has what begins with x.
+func tableSlot(x uint64) uint64 { return x * 0x9e3779b97f4a7c15 >> (64 - tableBits) }
 
-// write writes the symbols of part behind n bits and returns how many bytes that
+// writeSymbols writes the symbols of part behind n bits and returns how many bytes that
 // made, and the bits that make no byte yet.
 //
 // Matches are searched for greedily, with one candidate at a place, and what is found
 // is written at once: the branches that a processor guesses wrong, of which much
 // of the time is made, are met only once. Shorter matches than of eight bytes would
 // save little and be guessed wrong as often.
-func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting uint) (int, uint64, uint) {
+func (f *finder) writeSymbols(out *room, c *codes, part []byte, word uint64, waiting uint) (int, uint64, uint) {
 	clear(f.table[:])
 	f.n = 0
 	win, table := &f.window, &f.table
@@ -60,24 +60,24 @@ func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting ui
 	n, o := uint64(waiting), uint(0)
 	next, s := uint(lead), uint(lead) // next is the first byte behind the last match
 	for s+17 <= end {
-		x := win.load(s)
-		h := slot(x)
+		x := win.loadWindow(s)
+		h := tableSlot(x)
 		from := uint(table[h])
 		table[h] = uint16(s)
-		if win.load(from) != x || s-from > maxAway || from == 0 {
+		if win.loadWindow(from) != x || s-from > maxAway || from == 0 {
 			k := uint64(c.lit[byte(x)])
 			word |= k >> 8 << (n & 63)
 			n += k
 			s++
-			x = win.load(s)
-			h = slot(x)
+			x = win.loadWindow(s)
+			h = tableSlot(x)
 			from = uint(table[h])
 			table[h] = uint16(s)
-			if win.load(from) != x || s-from > maxAway || from == 0 {
+			if win.loadWindow(from) != x || s-from > maxAway || from == 0 {
 				k = uint64(c.lit[byte(x)])
 				word |= k >> 8 << (n & 63)
 				n += k
-				out.store(o, word)
+				out.storeBits(o, word)
 				o += uint(n >> 3 & 7)
 				word >>= n & 56
 				n &= 7
@@ -85,9 +85,9 @@ func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting ui
 				continue
 			}
 		}
-		length := minMatch + uint(bits.TrailingZeros64(win.load(s+8)^win.load(from+8)))>>3
+		length := minMatch + uint(bits.TrailingZeros64(win.loadWindow(s+8)^win.loadWindow(from+8)))>>3
 		if length == 16 {
-			length = min(length+matched(win[from+16:end], win[s+16:end]), maxMatch)
+			length = min(length+matchLength(win[from+16:end], win[s+16:end]), maxMatch)
 		}
 		away := s - from - 1
 		f.steps[f.n] = step(s-next) | step(length)<<16 | step(away)<<32
@@ -101,7 +101,7 @@ func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting ui
 		n += k
 		word |= uint64(away) & (1<<(width&31) - 1) << (n & 63)
 		n += uint64(width)
-		out.store(o, word)
+		out.storeBits(o, word)
 		o += uint(n >> 3 & 7)
 		word >>= n & 56
 		n &= 7
@@ -112,7 +112,7 @@ func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting ui
 		k := uint64(c.lit[win[uint16(s)]])
 		word |= k >> 8 << (n & 63)
 		n += k
-		out.store(o, word)
+		out.storeBits(o, word)
 		o += uint(n >> 3 & 7)
 		word >>= n & 56
 		n &= 7
@@ -122,9 +122,9 @@ func (f *finder) write(out *room, c *codes, part []byte, word uint64, waiting ui
 	return int(o), word, uint(n)
 }
 
-// matched is the length of the common beginning of a and b, which is the
+// matchLength is the length of the common beginning of a and b, which is the
 // shorter, or more than a match may have.
-func matched(a, b []byte) uint {
+func matchLength(a, b []byte) uint {
 	n := 0
 	for len(b)-n >= 8 && len(a)-n >= 8 {
 		if x := binary.LittleEndian.Uint64(a[n:]) ^ binary.LittleEndian.Uint64(b[n:]); x != 0 {
@@ -141,8 +141,8 @@ func matched(a, b []byte) uint {
 	return uint(n)
 }
 
-// count counts the symbols of what was written last.
-func (f *finder) count(t *tally, part []byte) {
+// countSymbols counts the symbols of what was written last.
+func (f *finder) countSymbols(t *tally, part []byte) {
 	for _, s := range f.steps[:f.n] {
 		for _, c := range part[:s&0xffff] {
 			t.lit[c]++

@@ -37,57 +37,57 @@ func (e *Encoder) Append(dst, src []byte) []byte {
 		rest = rest[len(part):]
 		if dull > 0 {
 			dull--
-			e.store(part, len(rest) == 0)
-		} else if !e.block(part, len(rest) == 0) {
+			e.storeRaw(part, len(rest) == 0)
+		} else if !e.encodeBlock(part, len(rest) == 0) {
 			dull = 7
 		}
 		if len(rest) == 0 {
 			break
 		}
 	}
-	e.align()
+	e.alignByte()
 	out := binary.LittleEndian.AppendUint32(e.out, crc32.ChecksumIEEE(src))
 	e.out = nil
 	return binary.LittleEndian.AppendUint32(out, uint32(len(src)))
 }
 
-// block writes a block and reports whether it shrank.
-func (e *Encoder) block(part []byte, last bool) bool {
+// encodeBlock writes a block and reports whether it shrank.
+func (e *Encoder) encodeBlock(part []byte, last bool) bool {
 	from := place{e.out, e.bits, e.n}
-	c, doubt := e.shelf.choose(part)
-	e.write(c, part, last)
+	c, doubt := e.shelf.chooseCode(part)
+	e.writeCoded(c, part, last)
 	if doubt {
 		var t tally
-		e.finder.count(&t, part)
-		if learnt := e.shelf.judge(c, &t, part); learnt != nil {
-			e.rewind(from)
-			e.write(learnt, part, last)
+		e.finder.countSymbols(&t, part)
+		if learnt := e.shelf.learnIfBetter(c, &t, part); learnt != nil {
+			e.rewindTo(from)
+			e.writeCoded(learnt, part, last)
 		}
 	}
 	if len(e.out)-len(from.out) > len(part)+5 {
-		e.rewind(from)
-		e.store(part, last)
+		e.rewindTo(from)
+		e.storeRaw(part, last)
 		return false
 	}
 	return true
 }
 
-// write writes a block with a code.
-func (e *Encoder) write(c *codes, part []byte, last bool) {
+// writeCoded writes a block with a code.
+func (e *Encoder) writeCoded(c *codes, part []byte, last bool) {
 	kind := uint64(2 << 1)
 	if last {
 		kind |= 1
 	}
-	e.put(kind, 3)
+	e.putBits(kind, 3)
 	for _, r := range c.head {
-		e.put(r.bits, r.n)
+		e.putBits(r.bits, r.n)
 	}
 	e.out = slices.Grow(e.out, len(room{}))
 	to := (*room)(e.out[len(e.out) : len(e.out)+len(room{})])
 	var size int
-	size, e.bits, e.n = e.finder.write(to, c, part, e.bits, e.n)
+	size, e.bits, e.n = e.finder.writeSymbols(to, c, part, e.bits, e.n)
 	e.out = e.out[:len(e.out)+size]
-	e.put(uint64(c.lit[endBlock]>>8), uint(c.lit[endBlock]&0xff))
+	e.putBits(uint64(c.lit[endBlock]>>8), uint(c.lit[endBlock]&0xff))
 }
 
 // place is where writing stands.
@@ -97,10 +97,10 @@ type place struct {
 	n    uint
 }
 
-func (e *Encoder) rewind(m place) { e.out, e.bits, e.n = e.out[:len(m.out)], m.bits, m.n }
+func (e *Encoder) rewindTo(m place) { e.out, e.bits, e.n = e.out[:len(m.out)], m.bits, m.n }
 
-// store writes a block as it is.
-func (e *Encoder) store(src []byte, last bool) {
+// storeRaw writes a block as it is.
+func (e *Encoder) storeRaw(src []byte, last bool) {
 	for {
 		part := src[:min(len(src), 65535)]
 		src = src[len(part):]
@@ -108,8 +108,8 @@ func (e *Encoder) store(src []byte, last bool) {
 		if last && len(src) == 0 {
 			kind = 1
 		}
-		e.put(kind, 3)
-		e.align()
+		e.putBits(kind, 3)
+		e.alignByte()
 		e.out = binary.LittleEndian.AppendUint16(e.out, uint16(len(part)))
 		e.out = binary.LittleEndian.AppendUint16(e.out, ^uint16(len(part)))
 		e.out = append(e.out, part...)
@@ -119,8 +119,8 @@ func (e *Encoder) store(src []byte, last bool) {
 	}
 }
 
-// put writes at most 48 bits.
-func (e *Encoder) put(x uint64, n uint) {
+// putBits writes at most 48 bits.
+func (e *Encoder) putBits(x uint64, n uint) {
 	e.bits |= x << e.n
 	e.n += n
 	for e.n >= 8 {
@@ -130,8 +130,8 @@ func (e *Encoder) put(x uint64, n uint) {
 	}
 }
 
-// align fills the last byte up.
-func (e *Encoder) align() {
+// alignByte fills the last byte up.
+func (e *Encoder) alignByte() {
 	if e.n > 0 {
 		e.out = append(e.out, byte(e.bits))
 		e.bits, e.n = 0, 0

@@ -31,14 +31,14 @@ type shelf struct {
 	wait  int         // blocks from one doubt to the next
 }
 
-// choose returns the code learnt from the text that a sample of a block is most
+// chooseCode returns the code learnt from the text that a sample of a block is most
 // like, and whether it is in doubt that it fits.
-func (s *shelf) choose(part []byte) (c *codes, doubt bool) {
+func (s *shelf) chooseCode(part []byte) (c *codes, doubt bool) {
 	if s.n == 0 {
-		s.codes[0].learn(&tally{})
+		s.codes[0].learnCodes(&tally{})
 		return &s.codes[0], true
 	}
-	took := s.sample(part)
+	took := s.sampleBits(part)
 	at := 0
 	for i, k := range s.order[:s.n] {
 		if took[k] < took[s.order[at]] {
@@ -56,10 +56,10 @@ func (s *shelf) choose(part []byte) (c *codes, doubt bool) {
 	return c, s.doubt < 0 || took[best] > doubtSample*c.took
 }
 
-// sample returns how many sixteenths of a bit a byte of a sample of a block takes in
+// sampleBits returns how many sixteenths of a bit a byte of a sample of a block takes in
 // each kind of text. It looks at the text and not at what is written of it: bytes
 // in matches are a part of its likeness.
-func (s *shelf) sample(part []byte) (took [4]float64) {
+func (s *shelf) sampleBits(part []byte) (took [4]float64) {
 	sum, n := uint64(0), 0
 	for i := 0; i < len(part); i += len(part)/sampled + 1 {
 		sum += s.width[part[i]]
@@ -71,8 +71,8 @@ func (s *shelf) sample(part []byte) (took [4]float64) {
 	return took
 }
 
-// profile says what kind of text code k was learnt from.
-func (s *shelf) profile(k int, part []byte) {
+// setProfile says what kind of text code k was learnt from.
+func (s *shelf) setProfile(k int, part []byte) {
 	var counts [256]int
 	for _, b := range part {
 		counts[b]++
@@ -83,12 +83,12 @@ func (s *shelf) profile(k int, part []byte) {
 	}
 }
 
-// judge learns a code from the symbols of a block if it saves enough compared
+// learnIfBetter learns a code from the symbols of a block if it saves enough compared
 // with the one that was chosen for it, and returns it; otherwise nil.
-func (s *shelf) judge(c *codes, t *tally, part []byte) *codes {
-	took, least := c.cost(t)
+func (s *shelf) learnIfBetter(c *codes, t *tally, part []byte) *codes {
+	took, least := c.codeCost(t)
 	if s.n > 0 && least > (1-learnGain)*took {
-		c.took = max(c.took, s.sample(part)[s.order[0]])
+		c.took = max(c.took, s.sampleBits(part)[s.order[0]])
 		s.wait = min(2*s.wait, doubtLatest)
 		s.doubt = s.wait + int(took)%s.wait
 		return nil
@@ -102,9 +102,9 @@ func (s *shelf) judge(c *codes, t *tally, part []byte) *codes {
 	copy(s.order[1:s.n], s.order[:s.n-1])
 	s.order[0] = uint8(k)
 	learnt := &s.codes[k]
-	learnt.learn(t)
-	s.profile(k, part)
-	learnt.took = s.sample(part)[k]
+	learnt.learnCodes(t)
+	s.setProfile(k, part)
+	learnt.took = s.sampleBits(part)[k]
 	s.wait = doubtSoonest
 	s.doubt = s.wait + int(took)%s.wait
 	if len(part) < learnFrom {
@@ -113,9 +113,9 @@ func (s *shelf) judge(c *codes, t *tally, part []byte) *codes {
 	return learnt
 }
 
-// cost returns the bits that symbols take in a code, and the fewest that they
+// codeCost returns the bits that symbols take in a code, and the fewest that they
 // could take in any, in the sense of Shannon; bits that are no code are left out.
-func (c *codes) cost(t *tally) (took, least float64) {
+func (c *codes) codeCost(t *tally) (took, least float64) {
 	for _, of := range []struct {
 		counts []uint32
 		code   []code
