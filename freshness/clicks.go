@@ -53,17 +53,17 @@ func (i *Clicks) Add(url string, now time.Time) {
 	if i.clicks == nil {
 		i.clicks = map[string]float64{}
 	}
-	i.fade(now)
+	i.fadeClicks(now)
 	i.clicks[url]++
 	i.dirty[clickShard(url)] = true
 	if len(i.clicks) > maxClicked {
-		i.thin()
+		i.keepBetterHalf()
 	}
 }
 
-// fade takes off what has faded since the last time. Shards need not be saved for
+// fadeClicks takes off what has faded since the last time. Shards need not be saved for
 // it: they carry the time up to which they have faded.
-func (i *Clicks) fade(now time.Time) {
+func (i *Clicks) fadeClicks(now time.Time) {
 	past := now.Sub(i.faded)
 	if i.faded.IsZero() || past < 0 {
 		i.faded = now
@@ -72,20 +72,20 @@ func (i *Clicks) fade(now time.Time) {
 	if past < time.Hour {
 		return
 	}
-	f := fading(past)
+	f := remainingShare(past)
 	for u := range i.clicks {
 		i.clicks[u] *= f
 	}
 	i.faded = now
 }
 
-// fading is the share of clicks that is left after a time.
-func fading(past time.Duration) float64 {
+// remainingShare is the share of clicks that is left after a time.
+func remainingShare(past time.Duration) float64 {
 	return math.Exp2(-max(0, past.Seconds()) / change.HalfLife.Seconds())
 }
 
-// thin keeps the better half.
-func (i *Clicks) thin() {
+// keepBetterHalf keeps the better half.
+func (i *Clicks) keepBetterHalf() {
 	counts := make([]float64, 0, len(i.clicks))
 	for _, n := range i.clicks {
 		counts = append(counts, n)
@@ -134,7 +134,7 @@ func (i *Clicks) Load(ctx context.Context, s store.Store, now time.Time) error {
 		if err := json.Unmarshal(b, &saved); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		f := fading(now.Sub(saved.Faded))
+		f := remainingShare(now.Sub(saved.Faded))
 		for u, n := range saved.Clicks {
 			i.clicks[u] = n * f
 			if shard < 0 {
@@ -145,8 +145,8 @@ func (i *Clicks) Load(ctx context.Context, s store.Store, now time.Time) error {
 	return nil
 }
 
-// save writes the shards that have new clicks.
-func (i *Clicks) save(ctx context.Context, s store.Store) error {
+// saveShards writes the shards that have new clicks.
+func (i *Clicks) saveShards(ctx context.Context, s store.Store) error {
 	changed := map[int]*savedClicks{}
 	i.mu.Lock()
 	for shard, dirty := range i.dirty {
@@ -203,7 +203,7 @@ func (i *Clicks) Run(ctx context.Context, s store.Store, log *slog.Logger) error
 			done = true
 		case <-t.C:
 		}
-		if err := i.save(context.WithoutCancel(ctx), s); err != nil {
+		if err := i.saveShards(context.WithoutCancel(ctx), s); err != nil {
 			log.Warn("save clicks", "err", err)
 		}
 		if done {

@@ -116,7 +116,7 @@ func (e *Estimator) Estimate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	report, err := pass.report(ctx)
+	report, err := pass.buildReport(ctx)
 	if err != nil {
 		return err
 	}
@@ -151,15 +151,15 @@ type sum struct {
 	fresh, age float64
 }
 
-func (s *sum) add(weight, fresh, age float64) {
+func (s *sum) addWeighted(weight, fresh, age float64) {
 	s.pages++
 	s.weight += weight
 	s.fresh += weight * fresh
 	s.age += weight * age
 }
 
-// means returns the weighted means, 0 of no pages.
-func (s *sum) means() (freshness float64, age time.Duration) {
+// weightedMeans returns the weighted means, 0 of no pages.
+func (s *sum) weightedMeans() (freshness float64, age time.Duration) {
 	if s.weight == 0 {
 		return 0, 0
 	}
@@ -220,7 +220,7 @@ func (s *estimatePass) addPage(p *store.Page, u weburl.URL) {
 	switch p.State {
 	case store.Redirect:
 		if s.Scheduler != nil {
-			s.Scheduler.update(p, u, knownOr(s.Rates, u, p.History.Belief(h.prior)), h.signals, h.planned)
+			s.Scheduler.updateKnown(p, u, knownOr(s.Rates, u, p.History.Belief(h.prior)), h.signals, h.planned)
 		}
 	case store.OK:
 		s.addKept(h, p, u)
@@ -233,44 +233,44 @@ func (s *estimatePass) addKept(h *hostSum, p *store.Page, u weburl.URL) {
 	b = knownOr(s.Rates, u, b)
 	d, importance := b.Rate(), s.Importance(p, u)
 	if s.Scheduler != nil {
-		s.Scheduler.update(p, u, b, h.signals, h.planned)
+		s.Scheduler.updateKnown(p, u, b, h.signals, h.planned)
 	}
 	t := max(0, s.now.Sub(p.History.Last).Seconds())
 	fresh, age := b.Fresh((1-h.signals.Recall)*t)*math.Exp(-evidence), h.signals.Age(d, t)
-	h.add(importance, fresh, age)
-	s.all.add(importance, fresh, age)
+	h.addWeighted(importance, fresh, age)
+	s.all.addWeighted(importance, fresh, age)
 	s.bytes += VisitCost(p)
-	k := kind{rate: step(d*(1-h.signals.Recall), 4), importance: step(importance, 1), shape: step(min(b.Shape, maxShape), 2)}
+	k := kind{rate: roundToOctave(d*(1-h.signals.Recall), 4), importance: roundToOctave(importance, 1), shape: roundToOctave(min(b.Shape, maxShape), 2)}
 	if s.BudgetBytes {
-		k.cost = step(VisitCost(p), 2)
+		k.cost = roundToOctave(VisitCost(p), 2)
 	}
-	s.count(k, h.planned)
+	s.countKind(k, h.planned)
 	if h.signals.Recall > 0 {
 		k.shape = 0
-		k.rate, k.signals = step(d*h.signals.Recall, 4), true
-		s.count(k, h.planned)
+		k.rate, k.signals = roundToOctave(d*h.signals.Recall, 4), true
+		s.countKind(k, h.planned)
 	}
 }
 
-func (s *estimatePass) count(k kind, planned bool) {
+func (s *estimatePass) countKind(k kind, planned bool) {
 	s.kinds[k]++
 	if planned {
 		s.own[k]++
 	}
 }
 
-// report puts the sums together with the hosts' records.
-func (s *estimatePass) report(ctx context.Context) (Report, error) {
+// buildReport puts the sums together with the hosts' records.
+func (s *estimatePass) buildReport(ctx context.Context) (Report, error) {
 	var out Report
-	out.Freshness, out.Age = s.all.means()
-	out.Needed = needed(s.kinds, s.bytes/max(1, float64(s.all.pages)))
+	out.Freshness, out.Age = s.all.weightedMeans()
+	out.Needed = neededBudgets(s.kinds, s.bytes/max(1, float64(s.all.pages)))
 	err := s.Store.Hosts(ctx, func(h *store.Host) error {
 		sum := s.hosts[h.Name]
 		if sum == nil {
 			sum = &hostSum{}
 		}
 		row := HostReport{Host: *h, Pages: sum.pages, Queue: sum.queue, RobotsWaits: sum.robotsWaits}
-		row.Freshness, row.Age = sum.means()
+		row.Freshness, row.Age = sum.weightedMeans()
 		out.Hosts = append(out.Hosts, row)
 		if len(out.Hosts) > 4*topHosts {
 			out.Hosts = largestHosts(out.Hosts)

@@ -38,12 +38,12 @@ func (m *Importance) Of(p *store.Page, u weburl.URL) float64 {
 	if m.Popularity != nil {
 		popularity = m.Popularity(u, p.Depth)
 	}
-	return m.weight(u) * (.25 + popularity) * (1 + math.Log2(1+m.Clicks.Count(p.URL)))
+	return m.sourceWeight(u) * (.25 + popularity) * (1 + math.Log2(1+m.Clicks.Count(p.URL)))
 }
 
-// weight returns the weight of the source with the longest address that the page
+// sourceWeight returns the weight of the source with the longest address that the page
 // begins with, on the same host; 1 by default.
-func (m *Importance) weight(u weburl.URL) float64 {
+func (m *Importance) sourceWeight(u weburl.URL) float64 {
 	best, length := 1., -1
 	for _, w := range m.weights {
 		if w.host == u.Host() && len(w.prefix) > length && strings.HasPrefix(u.String(), w.prefix) {

@@ -78,7 +78,7 @@ func TestImportance(t *testing.T) {
 	guarded := &store.Page{URL: "http://h.example/g", Bytes: 1_000_000, ETag: "x", History: change.History{Visits: 50, Changes: 1, Time: 1e6}}
 	kinds := map[kind]int{}
 	for _, p := range []*store.Page{small, large, guarded} {
-		kinds[kind{rate: 1e-5, importance: 1, cost: step(VisitCost(p), 2)}] += 50_000
+		kinds[kind{rate: 1e-5, importance: 1, cost: roundToOctave(VisitCost(p), 2)}] += 50_000
 	}
 	p := newTestScheduler(t, SchedulerConfig{Policy: "fixed-optimal", BudgetBytes: (1 << 30) / 86400.})
 	if err := p.setPrices(kinds, kinds); err != nil {
@@ -128,7 +128,7 @@ func TestClicks(t *testing.T) {
 	if got := i.Count("http://h/0"); math.Abs(got-(before/2+1)) > 1 {
 		t.Errorf("%g clicks a half-life after %g", got, before)
 	}
-	if err := i.save(t.Context(), s); err != nil {
+	if err := i.saveShards(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	var back Clicks
@@ -137,7 +137,7 @@ func TestClicks(t *testing.T) {
 	}
 	counting := &countingStore{Store: s}
 	back.Add("http://h/1", now.Add(change.HalfLife))
-	if err := back.save(t.Context(), counting); err != nil || counting.puts != 1 || counting.bytes > 200<<10 {
+	if err := back.saveShards(t.Context(), counting); err != nil || counting.puts != 1 || counting.bytes > 200<<10 {
 		t.Errorf("one click: %d writes of %d bytes, %v, want 1", counting.puts, counting.bytes, err)
 	}
 }

@@ -14,17 +14,17 @@ type keyIndex struct {
 	slots []uint32 // number + 1; 0 is free
 }
 
-// of returns the number of a page.
-func (x *keyIndex) of(k weburl.Key) (id uint32, ok bool) {
+// indexOf returns the number of a page.
+func (x *keyIndex) indexOf(k weburl.Key) (id uint32, ok bool) {
 	if len(x.slots) == 0 {
 		return 0, false
 	}
-	n := x.slots[x.slot(k)]
+	n := x.slots[x.slotOf(k)]
 	return n - 1, n > 0
 }
 
-// slot is where a key stands, or the free slot where it would.
-func (x *keyIndex) slot(k weburl.Key) uint64 {
+// slotOf is where a key stands, or the free slot where it would.
+func (x *keyIndex) slotOf(k weburl.Key) uint64 {
 	mask := uint64(len(x.slots) - 1)
 	i := (binary.LittleEndian.Uint64(k[:8]) ^ binary.LittleEndian.Uint64(k[8:])) & mask
 	for x.slots[i] > 0 && x.keys[x.slots[i]-1] != k {
@@ -33,15 +33,15 @@ func (x *keyIndex) slot(k weburl.Key) uint64 {
 	return i
 }
 
-// add takes a key that is not there and returns its number.
-func (x *keyIndex) add(k weburl.Key) uint32 {
+// addKey takes a key that is not there and returns its number.
+func (x *keyIndex) addKey(k weburl.Key) uint32 {
 	if 4*(len(x.keys)+1) > 3*len(x.slots) {
 		x.slots = make([]uint32, max(64, 2*len(x.slots)))
 		for i := range x.keys {
-			x.slots[x.slot(x.keys[i])] = uint32(i) + 1
+			x.slots[x.slotOf(x.keys[i])] = uint32(i) + 1
 		}
 	}
 	x.keys = append(x.keys, k)
-	x.slots[x.slot(k)] = uint32(len(x.keys))
+	x.slots[x.slotOf(k)] = uint32(len(x.keys))
 	return uint32(len(x.keys)) - 1
 }

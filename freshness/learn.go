@@ -15,8 +15,8 @@ const (
 	maxSources = 24
 )
 
-// classOf groups the pages of a host that may change alike: by type and depth.
-func classOf(p *store.Page) string { return extract.Type(p.Type) + strconv.Itoa(min(p.Depth, 3)) }
+// changeClass groups the pages of a host that may change alike: by type and depth.
+func changeClass(p *store.Page) string { return extract.Type(p.Type) + strconv.Itoa(min(p.Depth, 3)) }
 
 // PriorOf returns what the other pages of a host say of one, given base, what all
 // hosts together say.
@@ -26,7 +26,7 @@ func PriorOf(h *store.Host, base change.Prior, p *store.Page) change.Prior {
 	if len(h.Groups) == 0 { // without a name for the class
 		return prior
 	}
-	if g, ok := h.Groups[classOf(p)]; ok {
+	if g, ok := h.Groups[changeClass(p)]; ok {
 		prior = g.Prior(prior)
 	}
 	return prior
@@ -42,7 +42,7 @@ func Learn(h *store.Host, base change.Prior, before, p *store.Page, answered Pen
 	}
 	seconds := now.Sub(before.History.Last).Seconds()
 	rate := before.History.Own(PriorOf(h, base, before))
-	for _, class := range []string{"", classOf(before)} {
+	for _, class := range []string{"", changeClass(before)} {
 		g := h.Groups[class]
 		g.Observe(seconds, changed)
 		if h.Groups == nil {

@@ -18,20 +18,20 @@ type kind struct {
 // maxShape is the shape of a posterior that is all but certain.
 const maxShape = 1024
 
-// item is a page of the kind.
-func (k kind) item() revisit.Item {
+// planItem is a page of the kind.
+func (k kind) planItem() revisit.Item {
 	return revisit.Item{Importance: k.importance, Rate: k.rate, Shape: k.shape, Cost: k.cost, Signals: k.signals}
 }
 
-// step rounds x to a power of two, with so many steps an octave.
-func step(x, octave float64) float64 {
+// roundToOctave rounds x to a power of two, with so many steps an octave.
+func roundToOctave(x, octave float64) float64 {
 	return math.Exp2(math.Round(math.Log2(max(x, 1e-12))*octave) / octave)
 }
 
 // itemsOf returns the items of a histogram and how many pages each stands for.
 func itemsOf(kinds map[kind]int) (items []revisit.Item, counts []float64) {
 	for k, count := range kinds {
-		items, counts = append(items, k.item()), append(counts, float64(count))
+		items, counts = append(items, k.planItem()), append(counts, float64(count))
 	}
 	return items, counts
 }
@@ -72,7 +72,7 @@ func (p *Scheduler) ownShare(kinds, own map[kind]int) float64 {
 	items, counts := itemsOf(kinds)
 	rate := func(kind) float64 { return 1 }
 	if t, err := revisit.NewTariff(optimal, items, counts, p.budget); err == nil && p.rule != "sweep" {
-		rate = func(k kind) float64 { return t.Rate(k.item()) }
+		rate = func(k kind) float64 { return t.Rate(k.planItem()) }
 	}
 	sum := func(kinds map[kind]int) (s float64) {
 		for k, count := range kinds {
@@ -97,10 +97,10 @@ type Needed struct {
 // wantedShares are the shares of fresh pages whose cost is reported.
 var wantedShares = [...]float64{.8, .9, .95}
 
-// needed returns the smallest budgets at which the optimal plan keeps the wanted
+// neededBudgets returns the smallest budgets at which the optimal plan keeps the wanted
 // shares of the pages fresh, by bisection of its price. bytes is the mean size of
 // a visit. A signalled change costs a visit and loses no freshness.
-func needed(kinds map[kind]int, bytes float64) []Needed {
+func neededBudgets(kinds map[kind]int, bytes float64) []Needed {
 	if len(kinds) == 0 {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (p *Scheduler) nextKeys(now time.Time) (keys []weburl.Key) {
 		}
 	}
 	for len(p.sent) < p.sendLimit {
-		id, ok := p.schedule.Next(p.clock(now))
+		id, ok := p.schedule.Next(p.secondsSinceStart(now))
 		if !ok {
 			break
 		}
@@ -117,7 +117,7 @@ func (p *Scheduler) makeDue(ctx context.Context, keys []weburl.Key, wakeRobot fu
 			p.config.Log.Error("schedule", "url", pages[i].URL, "err", err)
 			continue
 		}
-		if id, ok := p.pages.of(pages[i].Key); ok {
+		if id, ok := p.pages.indexOf(pages[i].Key); ok {
 			if s, out := p.sent[id]; out {
 				s.last, s.due = pages[i].History.Last, now
 				p.sent[id] = s
@@ -140,7 +140,7 @@ func (p *Scheduler) makeDue(ctx context.Context, keys []weburl.Key, wakeRobot fu
 			continue
 		}
 		k := pages[i].Key
-		if id, ok := p.pages.of(k); ok {
+		if id, ok := p.pages.indexOf(k); ok {
 			if _, out := p.sent[id]; out { // and not visited since
 				left = append(left, k)
 			}
@@ -177,7 +177,7 @@ func (p *Scheduler) findOtherVisits(ctx context.Context) error {
 func (p *Scheduler) noteOtherVisit(page *store.Page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id, known := p.pages.of(page.Key)
+	id, known := p.pages.indexOf(page.Key)
 	s, out := p.sent[id]
 	if !known || !out || s.last.IsZero() {
 		return
@@ -189,7 +189,7 @@ func (p *Scheduler) noteOtherVisit(page *store.Page) {
 		if p.policy == nil && p.rule == stride {
 			rate = 1 / revisit.Adaptive{}.Next(last.Sub(s.last).Seconds(), page.History.Changed.Equal(last))
 		}
-		_ = p.schedule.Visited(id, mu, rate, p.clock(last))
+		_ = p.schedule.Visited(id, mu, rate, p.secondsSinceStart(last))
 	case !visited && !s.due.IsZero() && page.Slot.Due.After(s.due): // the robot tries it again by itself
 		_ = p.schedule.Set(id, 0, 0)
 	default:

@@ -145,7 +145,7 @@ func CheckPolicy(policy string, hasBudget bool) error {
 	return nil
 }
 
-func (p *Scheduler) clock(t time.Time) float64 { return t.Sub(p.config.Start).Seconds() }
+func (p *Scheduler) secondsSinceStart(t time.Time) float64 { return t.Sub(p.config.Start).Seconds() }
 
 // valueOf returns importance and rate of a page in the schedule. since is the time
 // between its last two visits, 0 where that is not known.
@@ -179,14 +179,14 @@ func (p *Scheduler) Visited(v *Visited) time.Duration {
 		p.Unplanned(v.URL)
 		return math.MaxInt64
 	}
-	b := p.belief(v.URL, v.Belief())
+	b := p.knownBelief(v.URL, v.Belief())
 	mu, rate := p.valueOf(v.Page, v.URL, b, v.Signals, v.Since, v.Changed)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id, group := p.itemOf(v.URL, mu, rate, v.Page.History.Last)
 	p.hosts[group].delay = v.Delay
 	p.setSignals(group, v.Signals)
-	at := p.clock(v.Page.History.Last)
+	at := p.secondsSinceStart(v.Page.History.Last)
 	err := errors.Join(p.setShape(id, b), p.schedule.Visited(id, mu, rate, at))
 	if p.usesRates() && v.Signals.Recall == 0 && b.Shape < unsureShape && pseudoRandom(v.URL, v.Page.History.Last) < probeShare {
 		err = errors.Join(err, p.schedule.Probe(id, at+b.Even()))
@@ -252,11 +252,11 @@ func (p *Scheduler) itemOf(u weburl.URL, mu, rate float64, last time.Time) (id, 
 		p.hosts = append(p.hosts, plannedHost{})
 	}
 	k := u.Key()
-	if id, ok = p.pages.of(k); ok {
+	if id, ok = p.pages.indexOf(k); ok {
 		return id, group
 	}
-	id = p.pages.add(k)
-	if _, err := p.schedule.AddTo(group, mu, rate, p.clock(last)); err != nil {
+	id = p.pages.addKey(k)
+	if _, err := p.schedule.AddTo(group, mu, rate, p.secondsSinceStart(last)); err != nil {
 		p.config.Log.Error("schedule", "url", u.String(), "err", err)
 		_, _ = p.schedule.AddTo(group, 0, 0, 0) // numbers of pages and items are the same
 	}
@@ -271,11 +271,11 @@ func (p *Scheduler) Signalled(s *Signalled) time.Time {
 	mine := p.config.PlansHost(s.URL.Host())
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id, known := p.pages.of(s.URL.Key())
+	id, known := p.pages.indexOf(s.URL.Key())
 	if !known || !mine { // of that page's value only the other process knows
 		return HalfChange{}.Signalled(s)
 	}
-	b, e := p.belief(s.URL, s.Belief), s.Evidence
+	b, e := p.knownBelief(s.URL, s.Belief), s.Evidence
 	d := b.Rate()
 	switch {
 	case p.rule == "sweep": // heeds none
@@ -292,7 +292,7 @@ func (p *Scheduler) Signalled(s *Signalled) time.Time {
 	if e <= 0 {
 		return time.Time{}
 	}
-	due, err := p.schedule.Signal(id, e, p.clock(now))
+	due, err := p.schedule.Signal(id, e, p.secondsSinceStart(now))
 	group := p.groups[s.URL.Host()]
 	switch _, out := p.sent[id]; {
 	case err != nil || !due:
@@ -332,7 +332,7 @@ func (p *Scheduler) visitsOnSignal(s *Signalled, d float64) bool {
 func (p *Scheduler) Unplanned(u weburl.URL) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if id, ok := p.pages.of(u.Key()); ok {
+	if id, ok := p.pages.indexOf(u.Key()); ok {
 		_ = p.schedule.Set(id, 0, 0) // it is there
 		p.markReturned(id, p.groups[u.Host()])
 	}
@@ -371,13 +371,13 @@ func (p *Scheduler) hostIsFull(group uint32) bool {
 	return h.sent >= most
 }
 
-// update brings what is known of a page up to date, which the robot may not have
+// updateKnown brings what is known of a page up to date, which the robot may not have
 // visited in this process.
-func (p *Scheduler) update(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy, mine bool) {
+func (p *Scheduler) updateKnown(page *store.Page, u weburl.URL, b change.Belief, noisy revisit.Noisy, mine bool) {
 	mu, rate := p.valueOf(page, u, b, noisy, 0, false)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id, known := p.pages.of(u.Key())
+	id, known := p.pages.indexOf(u.Key())
 	if !known {
 		if mine {
 			id, group := p.itemOf(u, mu, rate, page.History.Last)
@@ -390,7 +390,7 @@ func (p *Scheduler) update(page *store.Page, u weburl.URL, b change.Belief, nois
 		mu, rate = 0, 0
 	}
 	m, r, last, _ := p.schedule.Known(id)
-	switch at := p.clock(page.History.Last); {
+	switch at := p.secondsSinceStart(page.History.Last); {
 	case at > last+1 && mine: // another process was there
 		_ = p.setShape(id, b)
 		_ = p.schedule.Visited(id, mu, rate, at)
@@ -412,9 +412,9 @@ func (p *Scheduler) setHostDelay(host string, delay time.Duration) {
 	}
 }
 
-// belief returns what is believed of a page's change rate: what was learned, or
+// knownBelief returns what is believed of a page's change rate: what was learned, or
 // what is known from outside in an experiment.
-func (p *Scheduler) belief(u weburl.URL, learned change.Belief) change.Belief {
+func (p *Scheduler) knownBelief(u weburl.URL, learned change.Belief) change.Belief {
 	return knownOr(p.config.Rates, u, learned)
 }
 

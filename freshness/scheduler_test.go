@@ -31,16 +31,16 @@ func TestKeyIndex(t *testing.T) {
 		if i%2 == 1 { // of one host
 			copy(k[:8], keys[0][:8])
 		}
-		if _, ok := x.of(k); ok {
+		if _, ok := x.indexOf(k); ok {
 			t.Fatal("a key that was not added")
 		}
-		if id := x.add(k); id != uint32(i) {
+		if id := x.addKey(k); id != uint32(i) {
 			t.Fatalf("key %d has the number %d", i, id)
 		}
 		keys = append(keys, k)
 	}
 	for i, k := range keys {
-		if id, ok := x.of(k); !ok || id != uint32(i) {
+		if id, ok := x.indexOf(k); !ok || id != uint32(i) {
 			t.Fatalf("key %d: %d, %v", i, id, ok)
 		}
 	}
@@ -102,7 +102,7 @@ func TestPlannerSendsAhead(t *testing.T) {
 	if again := p.nextKeys(now); len(again) != 0 {
 		t.Errorf("%d more without a visit", len(again))
 	}
-	id, _ := p.pages.of(keys[0])
+	id, _ := p.pages.indexOf(keys[0])
 	p.mu.Lock()
 	p.markReturned(id, p.schedule.Group(id))
 	p.mu.Unlock()
@@ -135,7 +135,7 @@ func TestPlannerSignals(t *testing.T) {
 		}
 		for k := range 3000 { // the threshold is found
 			p.mu.Lock()
-			p.schedule.Next(p.clock(now) + float64(k)/4)
+			p.schedule.Next(p.secondsSinceStart(now) + float64(k)/4)
 			p.mu.Unlock()
 		}
 		later := time.Duration(3000/4) * time.Second
@@ -183,11 +183,11 @@ func TestNeeded(t *testing.T) {
 	kinds := map[kind]int{}
 	var items []revisit.Item
 	for range 400 {
-		k := kind{rate: step(math.Pow(10, 4*r.Float64()-6), 4), importance: step(.5+r.Float64(), 1)}
+		k := kind{rate: roundToOctave(math.Pow(10, 4*r.Float64()-6), 4), importance: roundToOctave(.5+r.Float64(), 1)}
 		kinds[k]++
 		items = append(items, revisit.Item{Importance: k.importance, Rate: k.rate})
 	}
-	for _, n := range needed(kinds, 2000) {
+	for _, n := range neededBudgets(kinds, 2000) {
 		plan, err := revisit.New(revisit.Policies()["fixed-optimal"], items, n.Rate)
 		if err != nil {
 			t.Fatal(err)
@@ -196,9 +196,9 @@ func TestNeeded(t *testing.T) {
 			t.Errorf("%+v: the plan has %.4f", n, plan.Freshness)
 		}
 	}
-	before := needed(kinds, 1)[0].Rate
+	before := neededBudgets(kinds, 1)[0].Rate
 	kinds[kind{rate: 1e-3, importance: 1, signals: true}] = 10
-	if after := needed(kinds, 1)[0].Rate; after <= before {
+	if after := neededBudgets(kinds, 1)[0].Rate; after <= before {
 		t.Errorf("signals cost no visits: %g, before %g", after, before)
 	}
 }
