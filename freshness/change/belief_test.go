@@ -114,11 +114,11 @@ func TestHeard(t *testing.T) {
 			}
 		}
 	}
-	quiet := Heard{Recall: .9}.Belief(prior.belief(), 1000)
+	quiet := Heard{Recall: .9}.Belief(prior.asBelief(), 1000)
 	if want := .25 / (2.5 + 900); !near(quiet.Rate(), want, 1e-12) {
 		t.Errorf("after 1000 s of silence %g, want %g", quiet.Rate(), want)
 	}
-	if b := (Heard{}).Belief(prior.belief(), 1000); b != prior.belief() {
+	if b := (Heard{}).Belief(prior.asBelief(), 1000); b != prior.asBelief() {
 		t.Errorf("without signals their silence says nothing: %+v", b)
 	}
 }

@@ -146,7 +146,7 @@ func (h *History) ObserveHeard(now time.Time, changed bool, p Prior, heard Heard
 	h.Time *= fade
 	h.Changes *= fade
 	before := h.Belief(p)
-	after := heard.visited(before, tau, changed)
+	after := heard.afterVisit(before, tau, changed)
 	h.Changes = max(0, h.Changes+after.Shape-before.Shape)
 	h.Time = max(0, h.Time+after.Time-before.Time)
 	h.Last = now
@@ -161,7 +161,7 @@ func (h *History) ObserveHeard(now time.Time, changed bool, p Prior, heard Heard
 // visits to tell as the prior has times theirs: the scale of the prior is
 // guessed, and gives way to the item's own with the first changes.
 func (h *History) Belief(p Prior) Belief {
-	b := p.belief()
+	b := p.asBelief()
 	if own := b.Shape * max(h.Time, 1e-6*b.Time) / h.Changes; own < b.Time {
 		b.Time *= math.Pow(own/b.Time, h.Changes/(1+h.Changes))
 	}
@@ -181,7 +181,7 @@ const Size = 40
 // AppendBinary implements encoding.BinaryAppender: the five numbers, little
 // endian, times in milliseconds since 1970 (0 for none).
 func (h History) AppendBinary(b []byte) ([]byte, error) {
-	for _, x := range [...]uint64{math.Float64bits(h.Visits), math.Float64bits(h.Changes), math.Float64bits(h.Time), since1970(h.Last), since1970(h.Changed)} {
+	for _, x := range [...]uint64{math.Float64bits(h.Visits), math.Float64bits(h.Changes), math.Float64bits(h.Time), millisOf(h.Last), millisOf(h.Changed)} {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	return b, nil
@@ -193,7 +193,7 @@ func (h *History) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("a history takes %d bytes, not %d", Size, len(b))
 	}
 	at := func(i int) uint64 { return binary.LittleEndian.Uint64(b[8*i:]) }
-	*h = History{math.Float64frombits(at(0)), math.Float64frombits(at(1)), math.Float64frombits(at(2)), from1970(at(3)), from1970(at(4))}
+	*h = History{math.Float64frombits(at(0)), math.Float64frombits(at(1)), math.Float64frombits(at(2)), timeOfMillis(at(3)), timeOfMillis(at(4))}
 	for _, x := range []float64{h.Visits, h.Changes, h.Time} {
 		if !(x >= 0) || math.IsInf(x, 0) {
 			*h = History{}
@@ -203,14 +203,14 @@ func (h *History) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-func since1970(t time.Time) uint64 {
+func millisOf(t time.Time) uint64 {
 	if t.IsZero() {
 		return 0
 	}
 	return uint64(t.UnixMilli())
 }
 
-func from1970(ms uint64) time.Time {
+func timeOfMillis(ms uint64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
@@ -229,8 +229,8 @@ type Prior struct {
 // distribution of this shape has.
 var DefaultPrior = Prior{Rate: 1 / (10 * 86400.0), Shape: .25}
 
-// belief is the prior as a distribution.
-func (p Prior) belief() Belief {
+// asBelief is the prior as a distribution.
+func (p Prior) asBelief() Belief {
 	if !(p.Rate > 0) || math.IsInf(p.Rate, 0) {
 		p.Rate = DefaultPrior.Rate
 	}

@@ -20,11 +20,11 @@ func (h Heard) Belief(b Belief, tau float64) Belief {
 	return b.Counted(h.Signals*h.Precision, max(0, tau)*h.Recall)
 }
 
-// visited adds a visit tau after the last. Where nothing changed, all signals
+// afterVisit adds a visit tau after the last. Where nothing changed, all signals
 // were false. A change that was seen is one of those signalled, or one of the
 // (1 - Recall) D tau that were not: the signals count for as many as are
 // expected of them, given that there was one.
-func (h Heard) visited(b Belief, tau float64, changed bool) Belief {
+func (h Heard) afterVisit(b Belief, tau float64, changed bool) Belief {
 	switch {
 	case !changed:
 		return b.Counted(0, tau)

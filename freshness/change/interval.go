@@ -20,7 +20,7 @@ func Interval(visits []Visit) (low, high float64, err error) {
 	}
 	best := 0.0 // log-likelihood 0 at either end
 	if mle > 0 && !math.IsInf(mle, 1) {
-		best = likelihood(visits, mle)
+		best = logLikelihood(visits, mle)
 	}
 	// Both ends are sought on the logarithm of the rate, from a rate that is in
 	// the range outwards.
@@ -31,19 +31,19 @@ func Interval(visits []Visit) (low, high float64, err error) {
 	case math.IsInf(mle, 1):
 		at = 1e3 * float64(len(visits)) / total
 	}
-	outside := func(d float64) bool { return best-likelihood(visits, d) > drop }
+	outside := func(d float64) bool { return best-logLikelihood(visits, d) > drop }
 	if mle > 0 {
-		low = edge(at, 1/1.5, outside)
+		low = findEdge(at, 1/1.5, outside)
 	}
 	high = math.Inf(1)
 	if !math.IsInf(mle, 1) {
-		high = edge(at, 1.5, outside)
+		high = findEdge(at, 1.5, outside)
 	}
 	return low, high, nil
 }
 
-// likelihood is the logarithm of the probability of what the visits saw.
-func likelihood(visits []Visit, d float64) (l float64) {
+// logLikelihood is the logarithm of the probability of what the visits saw.
+func logLikelihood(visits []Visit, d float64) (l float64) {
 	for _, v := range visits {
 		switch {
 		case !(v.Interval > 0) || math.IsInf(v.Interval, 0):
@@ -56,8 +56,8 @@ func likelihood(visits []Visit, d float64) (l float64) {
 	return l
 }
 
-// edge steps from a rate inside by a factor until it is outside, then bisects.
-func edge(inside, factor float64, outside func(float64) bool) float64 {
+// findEdge steps from a rate inside by a factor until it is outside, then bisects.
+func findEdge(inside, factor float64, outside func(float64) bool) float64 {
 	out := inside
 	for n := 0; n < 400 && !outside(out); n++ {
 		inside, out = out, out*factor

@@ -28,7 +28,7 @@ type Trust struct {
 // compared: what was missed is counted where there was no signal, beside the true
 // signals that the items give in so much time.
 func (t *Trust) Visited(signals float64, changed bool, seconds, rate float64, now time.Time) {
-	t.watched(seconds, now)
+	t.addWatchTime(seconds, now)
 	x := rate * seconds
 	if !(x >= 0) || math.IsInf(x, 0) {
 		x = 0
@@ -39,7 +39,7 @@ func (t *Trust) Visited(signals float64, changed bool, seconds, rate float64, no
 	case signals <= 0:
 		t.Silent += x * recall
 		if changed {
-			t.Missed += hidden(missed)
+			t.Missed += expectedChanges(missed)
 		}
 	case changed:
 		p := t.Precision()
@@ -50,18 +50,18 @@ func (t *Trust) Visited(signals float64, changed bool, seconds, rate float64, no
 	}
 }
 
-// hidden is how many changes there were where there was any, x being the mean
+// expectedChanges is how many changes there were where there was any, x being the mean
 // number: x/(1 - e^-x).
-func hidden(x float64) float64 {
+func expectedChanges(x float64) float64 {
 	if x < 1e-6 {
 		return 1 + x/2
 	}
 	return -x / math.Expm1(-x)
 }
 
-// watched adds time of an item under watch. Old evidence fades an hour's worth
+// addWatchTime adds time of an item under watch. Old evidence fades an hour's worth
 // at a time.
-func (t *Trust) watched(seconds float64, now time.Time) {
+func (t *Trust) addWatchTime(seconds float64, now time.Time) {
 	if past := now.Sub(t.At); t.At.IsZero() || past < 0 {
 		t.At = now
 	} else if past >= time.Hour {
@@ -142,7 +142,7 @@ func (g *Group) Add(o Group) {
 // be Gamma distributed with the base's shape a, so that after an interval I a
 // share (T/(T+I))^a is unchanged, from which comes T and the mean a/T.
 func (g *Group) Prior(base Prior) Prior {
-	b := base.belief()
+	b := base.asBelief()
 	base = Prior{Rate: b.Rate(), Shape: b.Shape}
 	if g.Visits < 1 || g.Time <= 0 {
 		return base
