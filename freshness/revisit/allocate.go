@@ -39,7 +39,7 @@ func hostGroups(items []Item) ([]*hostGroup, error) {
 		if it.Host != "" && byHost[it.Host] != nil {
 			g = byHost[it.Host]
 		}
-		g.equalCost = g.equalCost && (len(g.items) == 0 || items[g.items[0]].cost() == it.cost())
+		g.equalCost = g.equalCost && (len(g.items) == 0 || items[g.items[0]].costOrOne() == it.costOrOne())
 		g.items = append(g.items, i)
 	}
 	return groups, nil
@@ -58,14 +58,14 @@ type allocator struct {
 	groups []*hostGroup
 }
 
-// allocate returns rates that use the budget, as far as the items can use it.
-func (a *allocator) allocate(budget float64) []float64 {
+// allocateRates returns rates that use the budget, as far as the items can use it.
+func (a *allocator) allocateRates(budget float64) []float64 {
 	return meetBudget(budget, len(a.items), func(price float64, rates []float64) float64 {
 		cost := 0.0
 		for _, g := range a.groups {
 			a.divideGroup(g, price, rates)
 			for _, i := range g.items {
-				cost += a.items[i].cost() * rates[i]
+				cost += a.items[i].costOrOne() * rates[i]
 			}
 		}
 		return cost
@@ -74,14 +74,14 @@ func (a *allocator) allocate(budget float64) []float64 {
 
 // divideGroup sets the rates of a group at a price per unit of cost.
 func (a *allocator) divideGroup(g *hostGroup, price float64, rates []float64) {
-	if a.visits(g, price, 0, rates) <= g.cap*(1+1e-12) {
+	if a.setGroupRates(g, price, 0, rates) <= g.cap*(1+1e-12) {
 		return
 	}
 	atCap := g.atCap
 	if atCap == nil {
 		inside := make([]float64, len(a.items))
 		atCap = meetBudget(g.cap, len(g.items), func(surcharge float64, out []float64) float64 {
-			sum := a.visits(g, price, surcharge, inside)
+			sum := a.setGroupRates(g, price, surcharge, inside)
 			for k, i := range g.items {
 				out[k] = inside[i]
 			}
@@ -96,9 +96,9 @@ func (a *allocator) divideGroup(g *hostGroup, price float64, rates []float64) {
 	}
 }
 
-// visits sets the rates of a group at a price per unit of cost and a surcharge
+// setGroupRates sets the rates of a group at a price per unit of cost and a surcharge
 // per visit, and returns their sum.
-func (a *allocator) visits(g *hostGroup, price, surcharge float64, rates []float64) float64 {
+func (a *allocator) setGroupRates(g *hostGroup, price, surcharge float64, rates []float64) float64 {
 	sum := 0.0
 	for _, i := range g.items {
 		rates[i] = a.policy.rateWithSurcharge(&a.items[i], price, surcharge)
@@ -114,7 +114,7 @@ func (a *allocator) visits(g *hostGroup, price, surcharge float64, rates []float
 // that cannot use the budget at any price are returned as they are.
 func meetBudget(budget float64, n int, total func(price float64, rates []float64) float64) []float64 {
 	rates := make([]float64, n)
-	low, high := bracket(func(price float64) float64 { return total(price, rates) }, budget)
+	low, high := bracketPrice(func(price float64) float64 { return total(price, rates) }, budget)
 	more := make([]float64, n)
 	below := total(math.Exp2(low), more)
 	above := total(math.Exp2(high), rates)
@@ -130,9 +130,9 @@ func meetBudget(budget float64, n int, total func(price float64, rates []float64
 	return slices.Clip(rates)
 }
 
-// bracket finds the price at which a total that falls with the price passes the
+// bracketPrice finds the price at which a total that falls with the price passes the
 // budget: logarithms (base 2) of prices just below and above.
-func bracket(total func(price float64) float64, budget float64) (low, high float64) {
+func bracketPrice(total func(price float64) float64, budget float64) (low, high float64) {
 	low, high = -1.0, 1.0
 	for total(math.Exp2(high)) > budget && high < 1000 {
 		high += 8

@@ -21,9 +21,9 @@ func (s *Schedule) Signal(id uint32, evidence, now float64) (due bool, err error
 	if it.last+s.least > now {
 		now = it.last + s.least
 	}
-	it.evidence = pack(nats(it.evidence) + evidence)
+	it.evidence = packNats(unpackNats(it.evidence) + evidence)
 	s.putAt(id, now)
-	s.tidy()
+	s.dropStale()
 	return s.Due(id, now), nil
 }
 
@@ -34,38 +34,38 @@ const (
 	certain = math.MaxUint16
 )
 
-func pack(nats float64) uint16 { return uint16(min(math.Ceil(nats*perNat), certain)) }
+func packNats(nats float64) uint16 { return uint16(min(math.Ceil(nats*perNat), certain)) }
 
-func nats(packed uint16) float64 {
+func unpackNats(packed uint16) float64 {
 	if packed == certain {
 		return math.Inf(1)
 	}
 	return float64(packed) / perNat
 }
 
-// idle reports whether an item is never worth a visit.
-func (s *Schedule) idle(it *scheduled) bool {
+// neverWorthVisit reports whether an item is never worth a visit.
+func (s *Schedule) neverWorthVisit(it *scheduled) bool {
 	return it.importance == 0 || it.rate == 0 && !s.rule.deaf
 }
 
-// passed is the time that an item would have gone unvisited without signals, to
+// effectiveAge is the time that an item would have gone unvisited without signals, to
 // be fresh with the same probability. Rules other than the greedy one go by it.
-func passed(n Noisy, d, tau, evidence float64) float64 {
+func effectiveAge(n Noisy, d, tau, evidence float64) float64 {
 	return (1-n.Recall)*tau + evidence/d
 }
 
-// value is what a visit is worth now.
-func (s *Schedule) value(it *scheduled, g *group, now float64) float64 {
-	mu, d, tau, evidence := float64(it.importance), float64(it.rate), now-it.last, nats(it.evidence)
+// currentValue is what a visit is worth now.
+func (s *Schedule) currentValue(it *scheduled, g *group, now float64) float64 {
+	mu, d, tau, evidence := float64(it.importance), float64(it.rate), now-it.last, unpackNats(it.evidence)
 	switch {
 	case s.rule.deaf || g.noisy.Recall == 0 && evidence == 0:
-	case s.rule.noisy && !s.vague(it):
+	case s.rule.noisy && !s.isUncertain(it):
 		return g.noisy.At(mu, d, tau, evidence)
 	default:
-		tau = passed(g.noisy, d, tau, evidence)
+		tau = effectiveAge(g.noisy, d, tau, evidence)
 	}
-	if s.vague(it) {
-		return Uncertain(mu, d, it.kin.shape(), tau)
+	if s.isUncertain(it) {
+		return Uncertain(mu, d, it.kin.beliefShape(), tau)
 	}
 	return s.rule.value(mu, d, tau)
 }
@@ -74,39 +74,41 @@ func (s *Schedule) value(it *scheduled, g *group, now float64) float64 {
 // beyond it the value differs by a per cent or two.
 const vague = 32
 
-// vague reports whether an item goes by the belief of its rate.
-func (s *Schedule) vague(it *scheduled) bool { return s.rule.noisy && it.kin.shape() < vague }
+// isUncertain reports whether an item goes by the belief of its rate.
+func (s *Schedule) isUncertain(it *scheduled) bool {
+	return s.rule.noisy && it.kin.beliefShape() < vague
+}
 
-// wait is after what time without signals a visit to an item is worth so much.
-func (s *Schedule) wait(it *scheduled, value float64) float64 {
+// waitUntilWorth is after what time without signals a visit to an item is worth so much.
+func (s *Schedule) waitUntilWorth(it *scheduled, value float64) float64 {
 	mu, d := float64(it.importance), float64(it.rate)
 	switch {
-	case value >= s.most(it):
+	case value >= s.maxValue(it):
 		return math.Inf(1)
-	case s.vague(it):
-		return waitUncertain(mu, d, it.kin.shape(), value)
+	case s.isUncertain(it):
+		return waitUncertain(mu, d, it.kin.beliefShape(), value)
 	}
 	return s.rule.Wait(mu, d, value)
 }
 
-// most is what a visit to an item can ever be worth.
-func (s *Schedule) most(it *scheduled) float64 {
+// maxValue is what a visit to an item can ever be worth.
+func (s *Schedule) maxValue(it *scheduled) float64 {
 	mu, d := float64(it.importance), float64(it.rate)
-	if s.vague(it) {
-		return mostUncertain(mu, d, it.kin.shape())
+	if s.isUncertain(it) {
+		return mostUncertain(mu, d, it.kin.beliefShape())
 	}
 	return s.rule.most(mu, d)
 }
 
-// moment is when the item's value passes the threshold; for one whose value
+// dueMoment is when the item's value passes the threshold; for one whose value
 // never does, up is true and at the negative of the value it can reach.
-func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
-	if s.idle(it) {
+func (s *Schedule) dueMoment(it *scheduled) (at float64, up bool) {
+	if s.neverWorthVisit(it) {
 		return math.Inf(1), false
 	}
 	d, mu := float64(it.rate), float64(it.importance)
-	g := &s.groups[it.kin.group()]
-	most := s.most(it)
+	g := &s.groups[it.kin.groupNumber()]
+	most := s.maxValue(it)
 	if s.threshold*g.raise >= giveUp*most {
 		return -most / g.raise, true
 	}
@@ -115,16 +117,16 @@ func (s *Schedule) moment(it *scheduled) (at float64, up bool) {
 		return it.last, false
 	}
 	if s.rule.deaf || g.noisy.Recall == 0 && it.evidence == 0 {
-		return it.last + s.wait(it, threshold), false
+		return it.last + s.waitUntilWorth(it, threshold), false
 	}
 	a := (1 - g.noisy.Recall) * d
 	var wait float64
-	if s.vague(it) {
-		wait = waitUncertain(mu, d, it.kin.shape(), threshold) / (1 - g.noisy.Recall)
+	if s.isUncertain(it) {
+		wait = waitUncertain(mu, d, it.kin.beliefShape(), threshold) / (1 - g.noisy.Recall)
 	} else {
-		wait = s.reach(g.noisy, mu, d, threshold)
+		wait = s.reachThreshold(g.noisy, mu, d, threshold)
 	}
-	wait -= nats(it.evidence) / a
+	wait -= unpackNats(it.evidence) / a
 	return it.last + max(0, wait), false
 }
 
@@ -138,10 +140,10 @@ type likeness struct {
 // reachesKept bounds the memory of waits.
 const reachesKept = 1 << 16
 
-// reach is how long an item without signals waits for its value to pass the
+// reachThreshold is how long an item without signals waits for its value to pass the
 // threshold. Under noisy signals that takes sums of gamma functions and a
 // bisection; the outcome is kept, for parameters rounded to some per cent.
-func (s *Schedule) reach(n Noisy, mu, d, threshold float64) float64 {
+func (s *Schedule) reachThreshold(n Noisy, mu, d, threshold float64) float64 {
 	switch {
 	case !s.rule.noisy:
 		return s.rule.wait(mu, d, threshold) / (1 - n.Recall)
@@ -152,7 +154,7 @@ func (s *Schedule) reach(n Noisy, mu, d, threshold float64) float64 {
 	log := func(x, steps float64) int16 {
 		return int16(math.Round(min(max(math.Log2(x), -octaves), octaves) * steps))
 	}
-	_, noise := n.clean(d)
+	_, noise := n.boundedNoise(d)
 	k := likeness{uint8(math.Round(n.Recall * 128)), log(noise/d, 8), log(-math.Log1p(-threshold*d/mu), 16)}
 	if w, ok := s.reaches[k]; ok {
 		return float64(w) / d
@@ -169,16 +171,16 @@ func (s *Schedule) reach(n Noisy, mu, d, threshold float64) float64 {
 	return w / d
 }
 
-// sweep looks at the next items after the threshold has fallen, and brings those
+// bringForward looks at the next items after the threshold has fallen, and brings those
 // forward that are before the first.
-func (s *Schedule) sweep() {
+func (s *Schedule) bringForward() {
 	for range sweepLooks {
 		if !s.sweeping || len(s.heap) == 0 {
 			return
 		}
 		if int(s.cursor) >= len(s.items) {
 			s.sweeping = false
-			s.tidy()
+			s.dropStale()
 			return
 		}
 		id := s.cursor
@@ -187,21 +189,21 @@ func (s *Schedule) sweep() {
 			continue
 		}
 		it := &s.items[id]
-		if at, up := s.moment(it); !up && max(at, it.last+s.least) < s.heap[0].At {
-			s.put(id)
+		if at, up := s.dueMoment(it); !up && max(at, it.last+s.least) < s.heap[0].At {
+			s.scheduleItem(id)
 		}
 	}
 }
 
-// put files an item where it belongs; what was filed of it before is stale.
-func (s *Schedule) put(id uint32) { s.putAt(id, math.Inf(-1)) }
+// scheduleItem files an item where it belongs; what was filed of it before is stale.
+func (s *Schedule) scheduleItem(id uint32) { s.putAt(id, math.Inf(-1)) }
 
 // putAt is put for an item whose moment is not before a time.
 func (s *Schedule) putAt(id uint32, first float64) {
 	it := &s.items[id]
 	it.mark++
 	it.kin &^= probing
-	at, up := s.moment(it)
+	at, up := s.dueMoment(it)
 	e := dueheap.Entry{At: at, ID: id, Mark: uint32(it.mark)}
 	if up {
 		s.given.Push(e)
@@ -211,10 +213,10 @@ func (s *Schedule) putAt(id uint32, first float64) {
 	s.heap.Push(e)
 }
 
-// file puts an item whose entry was taken out.
-func (s *Schedule) file(id uint32) {
+// pushEntry puts an item whose entry was taken out.
+func (s *Schedule) pushEntry(id uint32) {
 	it := &s.items[id]
-	at, up := s.moment(it)
+	at, up := s.dueMoment(it)
 	e := dueheap.Entry{At: at, ID: id, Mark: uint32(it.mark)}
 	if up {
 		s.given.Push(e)
@@ -223,9 +225,9 @@ func (s *Schedule) file(id uint32) {
 	}
 }
 
-// wait solves 1 - e^{-x}(1 + x) = y for 0 <= y < 1 by Newton's method; the
+// solveWait solves 1 - e^{-x}(1 + x) = y for 0 <= y < 1 by Newton's method; the
 // derivative is x e^{-x}.
-func wait(y float64) float64 {
+func solveWait(y float64) float64 {
 	if y <= 0 {
 		return 0
 	}
@@ -252,18 +254,18 @@ func wait(y float64) float64 {
 	return x
 }
 
-// tidy drops stale entries once they are as many as the items.
-func (s *Schedule) tidy() {
+// dropStale drops stale entries once they are as many as the items.
+func (s *Schedule) dropStale() {
 	if len(s.heap)+len(s.given)+len(s.resting) <= 64+2*len(s.items) {
 		return
 	}
-	s.filter(&s.heap)
-	s.filter(&s.given)
-	s.filter(&s.resting)
+	s.filterEntries(&s.heap)
+	s.filterEntries(&s.given)
+	s.filterEntries(&s.resting)
 }
 
-// filter keeps the entries that count.
-func (s *Schedule) filter(h *dueheap.Heap) {
+// filterEntries keeps the entries that count.
+func (s *Schedule) filterEntries(h *dueheap.Heap) {
 	kept := (*h)[:0]
 	for _, e := range *h {
 		if uint32(s.items[e.ID].mark) == e.Mark {

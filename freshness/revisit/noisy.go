@@ -18,7 +18,7 @@ type Noisy struct {
 // Evidence is what one signal says of a change, as a logarithm: an item is as
 // many times less likely to be fresh after it. +Inf where no signal is false.
 func (n Noisy) Evidence(d float64) float64 {
-	recall, noise := n.clean(d)
+	recall, noise := n.boundedNoise(d)
 	switch {
 	case recall == 0 || d <= 0:
 		return 0
@@ -31,14 +31,14 @@ func (n Noisy) Evidence(d float64) float64 {
 // Fresh is the probability that an item is as it was tau ago, after signals of
 // so much evidence.
 func (n Noisy) Fresh(d, tau, evidence float64) float64 {
-	recall, _ := n.clean(d)
+	recall, _ := n.boundedNoise(d)
 	return math.Exp(-(1-recall)*d*max(0, tau) - evidence)
 }
 
 // Age is the mean time since the first change that no signal told of, tau after
 // the last visit.
 func (n Noisy) Age(d, tau float64) float64 {
-	recall, _ := n.clean(d)
+	recall, _ := n.boundedNoise(d)
 	d *= 1 - recall
 	if d <= 0 || tau <= 0 {
 		return 0
@@ -53,7 +53,7 @@ func (n Noisy) Age(d, tau float64) float64 {
 // FreshFor is after what time since the last visit the probability to be fresh
 // has fallen to share.
 func (n Noisy) FreshFor(d, share, evidence float64) float64 {
-	recall, _ := n.clean(d)
+	recall, _ := n.boundedNoise(d)
 	left := -math.Log(share) - evidence
 	if left <= 0 {
 		return 0
@@ -61,9 +61,9 @@ func (n Noisy) FreshFor(d, share, evidence float64) float64 {
 	return left / ((1 - recall) * d)
 }
 
-// clean keeps what was learned within its bounds, and returns the rate of all
+// boundedNoise keeps what was learned within its bounds, and returns the rate of all
 // false signals of an item that changes at rate d.
-func (n Noisy) clean(d float64) (recall, noise float64) {
+func (n Noisy) boundedNoise(d float64) (recall, noise float64) {
 	recall = min(max(n.Recall, 0), 1)
 	return recall, max(n.False, 0) + max(n.Wrong, 0)*recall*d
 }
@@ -71,7 +71,7 @@ func (n Noisy) clean(d float64) (recall, noise float64) {
 // Reach is after what time without signals a visit is worth so much: +Inf for
 // never. A signal that counts as b time brings it forward by b.
 func (n Noisy) Reach(mu, d, value float64) float64 {
-	recall, noise := n.clean(d)
+	recall, noise := n.boundedNoise(d)
 	y := value * d / mu // everything in units of 1/d
 	switch {
 	case y <= 0:
@@ -79,10 +79,10 @@ func (n Noisy) Reach(mu, d, value float64) float64 {
 	case !(y < 1) || recall == 1:
 		return math.Inf(1)
 	case recall == 0:
-		return wait(y) / d
+		return solveWait(y) / d
 	}
 	scaled := Noisy{Recall: recall, False: noise / d}
-	return inverse(func(tau float64) float64 { return scaled.At(1, 1, tau, 0) }, y) / d
+	return invertRising(func(tau float64) float64 { return scaled.At(1, 1, tau, 0) }, y) / d
 }
 
 // terms bounds the sums of Value: with signals that say next to nothing the
@@ -102,7 +102,7 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 	if d <= 0 || tau <= 0 && signals == 0 {
 		return 0
 	}
-	recall, noise := n.clean(d)
+	recall, noise := n.boundedNoise(d)
 	a, g := (1-recall)*d, recall*d+noise
 	switch {
 	case recall == 0:
@@ -110,19 +110,19 @@ func (n Noisy) Value(mu, d, tau float64, signals int) float64 {
 	case noise == 0 && signals > 0:
 		return mu / d // it has changed for certain
 	case noise == 0 || a == 0 && signals == 0:
-		return mu * perfect(d, a, g, tau)
+		return mu * perfectSignalValue(d, a, g, tau)
 	case a == 0: // each change is signalled, some signals are false: no time counts
 		fresh := math.Pow(noise/g, float64(signals))
-		return mu * silent(d, noise, g, fresh, signals)
+		return mu * silentValue(d, noise, g, fresh, signals)
 	}
-	return mu * cycle(d, a, g, noise, tau+float64(signals)*math.Log(g/noise)/a)
+	return mu * valueInCycle(d, a, g, noise, tau+float64(signals)*math.Log(g/noise)/a)
 }
 
 // At is Value with the evidence of the signals in place of their number, for
 // items whose signals come from sources of different worth; n is then what is
 // known of all of them together. Recall is below 1.
 func (n Noisy) At(mu, d, tau, evidence float64) float64 {
-	recall, noise := n.clean(d)
+	recall, noise := n.boundedNoise(d)
 	a, g := (1-recall)*d, recall*d+noise
 	switch {
 	case d <= 0 || tau <= 0 && evidence <= 0:
@@ -132,13 +132,13 @@ func (n Noisy) At(mu, d, tau, evidence float64) float64 {
 	case recall == 0:
 		return Greedy(mu, d, tau+evidence/d)
 	case noise == 0 || a == 0:
-		return mu * perfect(d, a, g, tau)
+		return mu * perfectSignalValue(d, a, g, tau)
 	}
-	return mu * cycle(d, a, g, noise, tau+evidence/a)
+	return mu * valueInCycle(d, a, g, noise, tau+evidence/a)
 }
 
-// cycle is the value of an item at a time plus signals that count as time.
-func cycle(d, a, g, noise, at float64) float64 {
+// valueInCycle is the value of an item at a time plus signals that count as time.
+func valueInCycle(d, a, g, noise, at float64) float64 {
 	b := math.Log(g/noise) / a
 	if at/b > terms {
 		return Greedy(1, d, at)
@@ -147,22 +147,22 @@ func cycle(d, a, g, noise, at float64) float64 {
 	share := 1 / (d + noise) // False^i/(D + False)^(i+1)
 	for i := 0; float64(i) <= at/b; i++ {
 		left := at - float64(i)*b
-		psi += tail(i, g*left) / g
-		w += share * tail(i, (d+noise)*left)
+		psi += poissonTail(i, g*left) / g
+		w += share * poissonTail(i, (d+noise)*left)
 		share *= noise / (d + noise)
 	}
 	return max(0, w-math.Exp(-a*at)*psi)
 }
 
-// perfect is the value where signals are never false and none came: cycles end
+// perfectSignalValue is the value where signals are never false and none came: cycles end
 // at tau or at the first signal.
-func perfect(d, a, g, tau float64) float64 {
+func perfectSignalValue(d, a, g, tau float64) float64 {
 	return -math.Expm1(-d*tau)/d + math.Exp(-a*tau)*math.Expm1(-g*tau)/g
 }
 
-// silent is the value where each change is signalled: visits come at so many
+// silentValue is the value where each change is signalled: visits come at so many
 // signals, whenever that is.
-func silent(d, noise, g, fresh float64, signals int) float64 {
+func silentValue(d, noise, g, fresh float64, signals int) float64 {
 	psi, w, share := 0.0, 0.0, 1/(d+noise)
 	for range signals {
 		psi += 1 / g
@@ -172,8 +172,8 @@ func silent(d, noise, g, fresh float64, signals int) float64 {
 	return max(0, w-fresh*psi)
 }
 
-// tail is the probability that a Poisson variable of mean x exceeds i.
-func tail(i int, x float64) float64 {
+// poissonTail is the probability that a Poisson variable of mean x exceeds i.
+func poissonTail(i int, x float64) float64 {
 	if x <= 0 {
 		return 0
 	}

@@ -34,7 +34,7 @@ type Item struct {
 	Cost       float64 // of a visit, in the unit of the budget (bytes, say); 0 is 1
 }
 
-func (it *Item) cost() float64 {
+func (it *Item) costOrOne() float64 {
 	if it.Cost > 0 {
 		return it.Cost
 	}
@@ -117,11 +117,11 @@ func New(p Policy, items []Item, budget float64) (*Plan, error) {
 		return nil, err
 	}
 	a := allocator{policy: p, items: items, groups: groups}
-	return evaluate(p, items, a.allocate(budget)), nil
+	return evaluateRates(p, items, a.allocateRates(budget)), nil
 }
 
-// evaluate computes what the rates achieve.
-func evaluate(p Policy, items []Item, rates []float64) *Plan {
+// evaluateRates computes what the rates achieve.
+func evaluateRates(p Policy, items []Item, rates []float64) *Plan {
 	plan := &Plan{Shares: make([]Share, len(items))}
 	weight := 0.0
 	for i, it := range items {
@@ -141,7 +141,7 @@ func evaluate(p Policy, items []Item, rates []float64) *Plan {
 		s.Freshness, s.Age = fresh, age
 		plan.Shares[i] = s
 		if it.Importance == 0 { // 0 times an unbounded age is 0
-			plan.Used += it.cost() * rates[i]
+			plan.Used += it.costOrOne() * rates[i]
 			continue
 		}
 		weight += it.Importance
@@ -154,7 +154,7 @@ func evaluate(p Policy, items []Item, rates []float64) *Plan {
 				plan.Harmonic -= it.Importance * math.Log(RandomFreshness(rates[i], it.Rate))
 			}
 		}
-		plan.Used += it.cost() * rates[i]
+		plan.Used += it.costOrOne() * rates[i]
 	}
 	plan.Freshness /= weight
 	plan.Age /= weight
@@ -212,8 +212,8 @@ func RandomAge(rho, d float64) float64 {
 // Policies lists the policies by name; a new one is one function and one line.
 func Policies() map[string]Policy {
 	return map[string]Policy{
-		"uniform":        {share: uniform, flat: true, even: true},
-		"proportional":   {share: proportional, flat: true},
+		"uniform":        {share: uniformRate, flat: true, even: true},
+		"proportional":   {share: proportionalRate, flat: true},
 		"fixed-optimal":  {share: fixedOptimal},
 		"age-optimal":    {share: ageOptimal},
 		"random-optimal": {share: randomOptimal, random: true},

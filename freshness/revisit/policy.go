@@ -13,17 +13,17 @@ type Policy struct {
 
 // Rate is the item's visit rate at a price: the gain of its objective that a
 // further visit must bring.
-func (p Policy) Rate(it Item, price float64) float64 { return p.rate(&it, price) }
+func (p Policy) Rate(it Item, price float64) float64 { return p.visitRate(&it, price) }
 
 // Flat reports whether rates of change do not count.
 func (p Policy) Flat() bool { return p.flat && p.even }
 
-// rate is the item's visit rate at a price per unit of cost.
-func (p Policy) rate(it *Item, price float64) float64 {
+// visitRate is the item's visit rate at a price per unit of cost.
+func (p Policy) visitRate(it *Item, price float64) float64 {
 	if p.flat {
 		return p.share(it, price)
 	}
-	return p.share(it, price*it.cost())
+	return p.share(it, price*it.costOrOne())
 }
 
 // rateWithSurcharge is the item's visit rate where a visit costs the price per
@@ -32,26 +32,26 @@ func (p Policy) rateWithSurcharge(it *Item, price, surcharge float64) float64 {
 	if p.flat {
 		return p.share(it, price+surcharge)
 	}
-	return p.share(it, price*it.cost()+surcharge)
+	return p.share(it, price*it.costOrOne()+surcharge)
 }
 
-// uniform visits every item equally often.
-func uniform(it *Item, price float64) float64 { return bounded(it, 1/price) }
+// uniformRate visits every item equally often.
+func uniformRate(it *Item, price float64) float64 { return boundedBySignals(it, 1/price) }
 
-// proportional visits in proportion to the change rate.
-func proportional(it *Item, price float64) float64 { return bounded(it, it.Rate/price) }
+// proportionalRate visits in proportion to the change rate.
+func proportionalRate(it *Item, price float64) float64 { return boundedBySignals(it, it.Rate/price) }
 
-// bounded keeps visits on signals at the rate of the signals.
-func bounded(it *Item, rate float64) float64 {
+// boundedBySignals keeps visits on signals at the rate of the signals.
+func boundedBySignals(it *Item, rate float64) float64 {
 	if it.Signals {
 		return min(rate, it.Rate)
 	}
 	return rate
 }
 
-// signalled is the rate of a signalled item where freshness is the objective:
+// signalledRate is the rate of a signalled item where freshness is the objective:
 // each visit on a signal gains mu/d, up to one a signal.
-func signalled(it *Item, price float64) float64 {
+func signalledRate(it *Item, price float64) float64 {
 	if it.Importance/it.Rate > price {
 		return it.Rate
 	}
@@ -64,7 +64,7 @@ func fixedOptimal(it *Item, price float64) float64 {
 		return 0
 	}
 	if it.Signals {
-		return signalled(it, price)
+		return signalledRate(it, price)
 	}
 	if it.Shape > 0 && !math.IsInf(it.Shape, 0) {
 		if price >= mostUncertain(it.Importance, it.Rate, it.Shape) {
@@ -76,7 +76,7 @@ func fixedOptimal(it *Item, price float64) float64 {
 	if y >= 1 {
 		return 0 // not even the first visit is worth its price
 	}
-	return it.Rate / wait(y)
+	return it.Rate / solveWait(y)
 }
 
 // ageOptimal solves mu dA/df = -price; with I = 1/f and x = dI the gain of a
@@ -92,7 +92,7 @@ func ageOptimal(it *Item, price float64) float64 {
 		return 0
 	}
 	y := price * it.Rate * it.Rate / it.Importance
-	return it.Rate / inverse(func(x float64) float64 {
+	return it.Rate / invertRising(func(x float64) float64 {
 		if x < 1e-3 {
 			return x * x * x / 3 * (1 - 3*x/8) // the terms cancel: series
 		}
@@ -106,7 +106,7 @@ func randomOptimal(it *Item, price float64) float64 {
 		return 0
 	}
 	if it.Signals {
-		return signalled(it, price)
+		return signalledRate(it, price)
 	}
 	return max(0, math.Sqrt(it.Importance*it.Rate/price)-it.Rate)
 }
@@ -125,8 +125,8 @@ func noStarvation(it *Item, price float64) float64 {
 	return it.Rate * c / (2 * (1 + math.Sqrt(1+c)))
 }
 
-// inverse solves f(x) = y for a rising f with f(0) = 0, by bisection of ln x.
-func inverse(f func(float64) float64, y float64) float64 {
+// invertRising solves f(x) = y for a rising f with f(0) = 0, by bisection of ln x.
+func invertRising(f func(float64) float64, y float64) float64 {
 	low, high := -700.0, 700.0
 	for range 100 {
 		mid := (low + high) / 2

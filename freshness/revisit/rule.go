@@ -39,7 +39,7 @@ func Rules() map[string]Rule {
 	unbounded := func(mu, d float64) float64 { return math.Inf(1) }
 	return map[string]Rule{
 		"greedy": {
-			value: Greedy, wait: func(mu, d, v float64) float64 { return wait(min(v*d/mu, 1-1e-6)) / d },
+			value: Greedy, wait: func(mu, d, v float64) float64 { return solveWait(min(v*d/mu, 1-1e-6)) / d },
 			most: func(mu, d float64) float64 { return mu / d }, noisy: true,
 		},
 		"most-likely-changed": {

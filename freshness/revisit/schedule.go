@@ -69,10 +69,10 @@ const (
 	shapeLowest = 1. / 16
 )
 
-func (k kin) group() uint32 { return uint32(k) & (1<<groupBits - 1) }
+func (k kin) groupNumber() uint32 { return uint32(k) & (1<<groupBits - 1) }
 
-// shape of the belief of the rate; +Inf where it is known.
-func (k kin) shape() float64 {
+// beliefShape of the belief of the rate; +Inf where it is known.
+func (k kin) beliefShape() float64 {
 	step := k >> groupBits & sure
 	if step == sure {
 		return math.Inf(1)
@@ -80,8 +80,8 @@ func (k kin) shape() float64 {
 	return shapeLowest * math.Exp2(float64(step)/shapeSteps)
 }
 
-// believed returns k with another shape.
-func (k kin) believed(shape float64) kin {
+// withShape returns k with another shape.
+func (k kin) withShape(shape float64) kin {
 	step := kin(sure)
 	if s := math.Round(math.Log2(shape/shapeLowest) * shapeSteps); s < sure {
 		step = kin(max(s, 0))
@@ -145,7 +145,7 @@ func (s *Schedule) Threshold() float64 { return s.threshold }
 // AddGroup returns the number of a new group. Group 0 is there from the
 // beginning.
 func (s *Schedule) AddGroup() uint32 {
-	s.begin()
+	s.ensureReady()
 	if len(s.groups) == 1<<groupBits { // the last ones share what is learned of signals
 		return uint32(len(s.groups) - 1)
 	}
@@ -153,8 +153,8 @@ func (s *Schedule) AddGroup() uint32 {
 	return uint32(len(s.groups) - 1)
 }
 
-// begin makes the zero value useful.
-func (s *Schedule) begin() {
+// ensureReady makes the zero value useful.
+func (s *Schedule) ensureReady() {
 	if len(s.groups) == 0 {
 		s.groups = append(s.groups, group{raise: 1})
 	}
@@ -167,7 +167,7 @@ func (s *Schedule) begin() {
 // all changes are signalled by any source, how many false ones there are. It
 // counts from each item's next look on.
 func (s *Schedule) SetSignals(group uint32, n Noisy) error {
-	s.begin()
+	s.ensureReady()
 	if int(group) >= len(s.groups) {
 		return fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
 	}
@@ -198,20 +198,20 @@ func (s *Schedule) Add(importance, rate, last float64) (id uint32, err error) {
 
 // AddTo is Add to a group.
 func (s *Schedule) AddTo(group uint32, importance, rate, last float64) (id uint32, err error) {
-	s.begin()
-	if err := sensible(importance, rate); err != nil {
+	s.ensureReady()
+	if err := checkSensible(importance, rate); err != nil {
 		return 0, err
 	}
 	if int(group) >= len(s.groups) {
 		return 0, fmt.Errorf("%w: %d of %d", ErrGroup, group, len(s.groups))
 	}
 	id = uint32(len(s.items))
-	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate), kin: kin(group).believed(math.Inf(1))})
-	s.put(id)
+	s.items = append(s.items, scheduled{last: last, importance: float32(importance), rate: float32(rate), kin: kin(group).withShape(math.Inf(1))})
+	s.scheduleItem(id)
 	return id, nil
 }
 
-func sensible(importance, rate float64) error {
+func checkSensible(importance, rate float64) error {
 	if !(importance >= 0) || math.IsInf(importance, 0) || !(rate >= 0) || math.IsInf(rate, 0) {
 		return fmt.Errorf("importance %g, rate %g: both are finite and not negative", importance, rate)
 	}
@@ -228,13 +228,13 @@ func (s *Schedule) Start(budget float64) error {
 	if !(budget > 0) || math.IsInf(budget, 0) {
 		return fmt.Errorf("%w: %g", ErrBudget, budget)
 	}
-	s.begin()
+	s.ensureReady()
 	step := max(1, len(s.items)/sample)
 	total := func(price float64) float64 {
 		sum := 0.0
 		for i := 0; i < len(s.items); i += step {
-			if it := &s.items[i]; !s.idle(it) {
-				sum += 1 / s.wait(it, price)
+			if it := &s.items[i]; !s.neverWorthVisit(it) {
+				sum += 1 / s.waitUntilWorth(it, price)
 			}
 		}
 		return sum * float64(step)
@@ -242,12 +242,12 @@ func (s *Schedule) Start(budget float64) error {
 	if !(total(math.Exp2(-900)) > 0) {
 		return nil // nothing changes
 	}
-	_, high := bracket(total, budget)
+	_, high := bracketPrice(total, budget)
 	s.threshold, s.began, s.gap = math.Exp2(high), true, 1/budget
 	s.high, s.sweeping = s.threshold, false
 	s.heap, s.given, s.resting = s.heap[:0], s.given[:0], s.resting[:0]
 	for i := range s.items {
-		at, up := s.moment(&s.items[i])
+		at, up := s.dueMoment(&s.items[i])
 		e := dueheap.Entry{At: at, ID: uint32(i), Mark: uint32(s.items[i].mark)}
 		if up {
 			s.given = append(s.given, e)
@@ -265,13 +265,13 @@ func (s *Schedule) Set(id uint32, importance, rate float64) error {
 	if int(id) >= len(s.items) {
 		return fmt.Errorf("%w: %d of %d", ErrID, id, len(s.items))
 	}
-	if err := sensible(importance, rate); err != nil {
+	if err := checkSensible(importance, rate); err != nil {
 		return err
 	}
 	it := &s.items[id]
 	it.importance, it.rate = float32(importance), float32(rate)
-	s.put(id)
-	s.tidy()
+	s.scheduleItem(id)
+	s.dropStale()
 	return nil
 }
 
@@ -284,7 +284,7 @@ func (s *Schedule) Believe(id uint32, shape float64) error {
 	if !(shape > 0) {
 		return fmt.Errorf("shape %g is not a positive number", shape)
 	}
-	s.items[id].kin = s.items[id].kin.believed(shape)
+	s.items[id].kin = s.items[id].kin.withShape(shape)
 	return nil
 }
 
@@ -295,13 +295,13 @@ func (s *Schedule) Probe(id uint32, at float64) error {
 		return fmt.Errorf("%w: %d of %d", ErrID, id, len(s.items))
 	}
 	it := &s.items[id]
-	if moment, up := s.moment(it); !up && moment <= at || s.idle(it) {
+	if moment, up := s.dueMoment(it); !up && moment <= at || s.neverWorthVisit(it) {
 		return nil
 	}
 	it.mark++
 	it.kin |= probing
 	s.heap.Push(dueheap.Entry{At: at, ID: id, Mark: uint32(it.mark)})
-	s.tidy()
+	s.dropStale()
 	return nil
 }
 
@@ -318,19 +318,19 @@ func (s *Schedule) Visited(id uint32, importance, rate, at float64) error {
 // Known returns what the schedule knows of an item.
 func (s *Schedule) Known(id uint32) (importance, rate, last, evidence float64) {
 	it := &s.items[id]
-	return float64(it.importance), float64(it.rate), it.last, nats(it.evidence)
+	return float64(it.importance), float64(it.rate), it.last, unpackNats(it.evidence)
 }
 
 // Group is the group of an item.
-func (s *Schedule) Group(id uint32) uint32 { return s.items[id].kin.group() }
+func (s *Schedule) Group(id uint32) uint32 { return s.items[id].kin.groupNumber() }
 
 // Next visits the item whose time has come, or comes first, and returns it. It
 // reports false where there is none, or none that changes, or where those that
 // come first are all of busy groups. Amortised O(log n).
 func (s *Schedule) Next(now float64) (id uint32, ok bool) {
-	s.begin()
-	s.revive(now)
-	s.sweep()
+	s.ensureReady()
+	s.reviveItems(now)
+	s.bringForward()
 	for tries := 0; len(s.heap) > 0; {
 		top := s.heap[0]
 		it := &s.items[top.ID]
@@ -338,7 +338,7 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 			s.heap.Pop()
 			continue
 		}
-		at, up := s.moment(it)
+		at, up := s.dueMoment(it)
 		if it.kin&probing != 0 {
 			at, up = top.At, false
 		}
@@ -361,15 +361,15 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 			s.resting.Push(dueheap.Entry{At: rest, ID: top.ID, Mark: top.Mark})
 			continue
 		}
-		if g := &s.groups[it.kin.group()]; g.busy {
+		if g := &s.groups[it.kin.groupNumber()]; g.busy {
 			if tries++; tries > refusals {
 				return 0, false
 			}
-			s.refuse(top, g, now)
+			s.postpone(top, g, now)
 			continue
 		}
-		s.visit(it, now, top.At)
-		if at, up = s.moment(it); up {
+		s.recordItemVisit(it, now, top.At)
+		if at, up = s.dueMoment(it); up {
 			s.heap.Pop()
 			s.given.Push(dueheap.Entry{At: at, ID: top.ID, Mark: top.Mark})
 		} else {
@@ -377,15 +377,15 @@ func (s *Schedule) Next(now float64) (id uint32, ok bool) {
 		}
 		return top.ID, true
 	}
-	return s.best(now)
+	return s.bestGivenUp(now)
 }
 
-// best visits, where nothing is worth its visit, the best of what was given up.
-func (s *Schedule) best(now float64) (id uint32, ok bool) {
+// bestGivenUp visits, where nothing is worth its visit, the best of what was given up.
+func (s *Schedule) bestGivenUp(now float64) (id uint32, ok bool) {
 	for len(s.given) > 0 {
 		top := s.given[0]
 		it := &s.items[top.ID]
-		if top.Mark == uint32(it.mark) && s.groups[it.kin.group()].busy {
+		if top.Mark == uint32(it.mark) && s.groups[it.kin.groupNumber()].busy {
 			return 0, false
 		}
 		s.given.Pop()
@@ -396,8 +396,8 @@ func (s *Schedule) best(now float64) (id uint32, ok bool) {
 			s.resting.Push(dueheap.Entry{At: rest, ID: top.ID, Mark: top.Mark})
 			continue
 		}
-		s.visit(it, now, now)
-		s.file(top.ID)
+		s.recordItemVisit(it, now, now)
+		s.pushEntry(top.ID)
 		return top.ID, true
 	}
 	return 0, false
@@ -408,16 +408,16 @@ func (s *Schedule) Due(id uint32, now float64) bool {
 	if int(id) >= len(s.items) || !s.began {
 		return int(id) < len(s.items)
 	}
-	at, up := s.moment(&s.items[id])
+	at, up := s.dueMoment(&s.items[id])
 	return !up && at <= now
 }
 
-// refuse puts off the first item, of a busy group.
-func (s *Schedule) refuse(top dueheap.Entry, g *group, now float64) {
+// postpone puts off the first item, of a busy group.
+func (s *Schedule) postpone(top dueheap.Entry, g *group, now float64) {
 	it := &s.items[top.ID]
 	g.raise *= 1 + refused
 	it.kin &^= probing
-	at, up := s.moment(it)
+	at, up := s.dueMoment(it)
 	if up {
 		s.heap.Pop()
 		s.given.Push(dueheap.Entry{At: at, ID: top.ID, Mark: top.Mark})
@@ -427,11 +427,11 @@ func (s *Schedule) refuse(top dueheap.Entry, g *group, now float64) {
 	s.heap.Replace(dueheap.Entry{At: max(at, later+(later-it.last)/32), ID: top.ID, Mark: top.Mark})
 }
 
-// visit notes a visit to an item that was to come at a moment, and lets the
+// recordItemVisit notes a visit to an item that was to come at a moment, and lets the
 // threshold follow.
-func (s *Schedule) visit(it *scheduled, now, moment float64) {
-	g := &s.groups[it.kin.group()]
-	value := s.value(it, g, now) / g.raise
+func (s *Schedule) recordItemVisit(it *scheduled, now, moment float64) {
+	g := &s.groups[it.kin.groupNumber()]
+	value := s.currentValue(it, g, now) / g.raise
 	if gap := now - s.last; gap >= 0 && s.began {
 		s.gap += follow * (gap - s.gap)
 	}
@@ -455,19 +455,19 @@ func (s *Schedule) visit(it *scheduled, now, moment float64) {
 	it.kin &^= probing
 }
 
-// revive takes back what is worth visits at the present threshold, and what has
+// reviveItems takes back what is worth visits at the present threshold, and what has
 // rested.
-func (s *Schedule) revive(now float64) {
+func (s *Schedule) reviveItems(now float64) {
 	for len(s.resting) > 0 && s.resting[0].At <= now {
 		if top := s.resting.Pop(); s.items[top.ID].mark == uint16(top.Mark) {
-			s.file(top.ID)
+			s.pushEntry(top.ID)
 		}
 	}
 	for len(s.given) > 0 && s.given[0].At < -s.threshold {
 		top := s.given.Pop()
 		s.looks++
 		if s.items[top.ID].mark == uint16(top.Mark) {
-			s.file(top.ID)
+			s.pushEntry(top.ID)
 		}
 	}
 }

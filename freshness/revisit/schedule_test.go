@@ -214,13 +214,13 @@ func TestScheduleIdle(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	for y := 1e-9; y < 1; y = y*1.3 + 1e-4*y {
-		want := inverse(func(x float64) float64 {
+		want := invertRising(func(x float64) float64 {
 			if x < 1e-3 {
 				return x * x * (.5 - x/3)
 			}
 			return -math.Expm1(-x) - x*math.Exp(-x)
 		}, y)
-		if got := wait(y); !near(got, want, 1e-6*want) {
+		if got := solveWait(y); !near(got, want, 1e-6*want) {
 			t.Errorf("y %g: %g, want %g", y, got, want)
 		}
 	}

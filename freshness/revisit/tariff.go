@@ -22,10 +22,10 @@ func NewTariff(p Policy, kinds []Item, counts []float64, budget float64) (Tariff
 	if len(kinds) == 0 || len(kinds) != len(counts) {
 		return Tariff{}, fmt.Errorf("%w: %d kinds, %d counts", ErrNone, len(kinds), len(counts))
 	}
-	_, high := bracket(func(price float64) float64 {
+	_, high := bracketPrice(func(price float64) float64 {
 		sum := 0.0
 		for i := range kinds {
-			sum += counts[i] * kinds[i].cost() * p.rate(&kinds[i], price)
+			sum += counts[i] * kinds[i].costOrOne() * p.visitRate(&kinds[i], price)
 		}
 		return sum
 	}, budget)
@@ -38,5 +38,5 @@ func (t Tariff) Rate(it Item) float64 {
 	if t.policy.share == nil {
 		return 0
 	}
-	return t.policy.rate(&it, t.price)
+	return t.policy.visitRate(&it, t.price)
 }

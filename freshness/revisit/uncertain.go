@@ -16,11 +16,11 @@ func Uncertain(mu, d, shape, tau float64) float64 {
 		return 0
 	}
 	t := shape / d
-	return mu * t * gain(shape, tau/t)
+	return mu * t * unitGain(shape, tau/t)
 }
 
-// gain is the value for mu = T = 1; its derivative is a u (1+u)^(-a-1).
-func gain(a, u float64) float64 {
+// unitGain is the value for mu = T = 1; its derivative is a u (1+u)^(-a-1).
+func unitGain(a, u float64) float64 {
 	if u*max(a, 1) < 1e-4 { // the terms cancel: series
 		return a * u * u / 2 * (1 - 2*(a+1)*u/3)
 	}
@@ -51,7 +51,7 @@ func waitUncertain(mu, d, shape, value float64) float64 {
 	}
 	u := math.Sqrt(2 * y / shape)
 	for range 60 {
-		g := gain(shape, u)
+		g := unitGain(shape, u)
 		step := math.Log(y/g) * g / (shape * u * u * math.Exp((-shape-1)*math.Log1p(u)))
 		u *= math.Exp(min(step, 20))
 		if step < 1e-7 || u > 1e200 {

@@ -47,13 +47,13 @@ func TestUncertain(t *testing.T) {
 // once, and a visit before it does away with it.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	k := kin(12345).believed(math.Inf(1))
-	if k.group() != 12345 || !math.IsInf(k.shape(), 1) {
-		t.Errorf("group %d, shape %g", k.group(), k.shape())
+	k := kin(12345).withShape(math.Inf(1))
+	if k.groupNumber() != 12345 || !math.IsInf(k.beliefShape(), 1) {
+		t.Errorf("group %d, shape %g", k.groupNumber(), k.beliefShape())
 	}
 	for _, shape := range []float64{.07, .25, 1, 31, 900} {
-		if k = k.believed(shape); math.Abs(k.shape()-shape) > .05*shape || k.group() != 12345 {
-			t.Errorf("shape %g is kept as %g, group %d", shape, k.shape(), k.group())
+		if k = k.withShape(shape); math.Abs(k.beliefShape()-shape) > .05*shape || k.groupNumber() != 12345 {
+			t.Errorf("shape %g is kept as %g, group %d", shape, k.beliefShape(), k.groupNumber())
 		}
 	}
 	s := NewSchedule(Rules()["greedy"])
