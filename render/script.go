@@ -117,7 +117,9 @@ type Keeper interface {
 
 // scripts is the table of scripts: by address, when it was fetched and what its
 // checksum was; by checksum, what was found. A text that many addresses serve
-// is examined once. It lives in the keeper; memory holds what was used lately.
+// is examined once. It lives in the keeper, where each address and each checksum has one
+// of 65,536 places, so that sites whose scripts have another address or text each time
+// fill no disk; memory holds what was used lately.
 type scripts struct {
 	keep  Keeper
 	group singleflight.Group
@@ -148,6 +150,15 @@ func newScripts(k Keeper) *scripts {
 	return &scripts{keep: k, known: map[string]scriptLine{}, texts: map[string]Examined{}}
 }
 
+// place is the name in the keeper of an address or checksum; others share it.
+func place(table, s string) string { return "render/" + table + "/" + checksum16([]byte(s))[:4] }
+
+// keptText is what the keeper has of a text.
+type keptText struct {
+	Sum string `json:"c"`
+	Examined
+}
+
 func checksum16(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:16])
@@ -169,17 +180,20 @@ func (s *scripts) examineText(ctx context.Context, sum string, code []byte) (Exa
 	if ok {
 		return e, nil
 	}
-	name := "render/text/" + sum
+	name := place("text", sum)
 	v, err := s.keep.Get(ctx, name)
 	if err != nil {
 		return e, err
 	}
-	if len(v) == 0 || json.Unmarshal(v, &e) != nil {
+	var kept keptText
+	if len(v) > 0 && json.Unmarshal(v, &kept) == nil && kept.Sum == sum {
+		e = kept.Examined
+	} else {
 		if code == nil {
 			return e, errUnknown
 		}
 		e = Examine(code[:min(len(code), maxScript)])
-		b, err := json.Marshal(e)
+		b, err := json.Marshal(keptText{sum, e})
 		if err == nil {
 			err = s.keep.Put(ctx, name, b)
 		}
@@ -233,7 +247,7 @@ func (s *scripts) tableLine(ctx context.Context, address string) (scriptLine, er
 	l, ok := s.known[address]
 	s.mu.Unlock()
 	if !ok {
-		v, err := s.keep.Get(ctx, "render/script/"+checksum16([]byte(address)))
+		v, err := s.keep.Get(ctx, place("script", address))
 		if err != nil {
 			return l, err
 		}
@@ -301,5 +315,5 @@ func (s *scripts) fetchScript(ctx context.Context, address string, fetchURL func
 	s.mu.Lock()
 	s.fetched++
 	s.mu.Unlock()
-	return e, s.keep.Put(ctx, "render/script/"+checksum16([]byte(address)), b)
+	return e, s.keep.Put(ctx, place("script", address), b)
 }
