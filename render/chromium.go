@@ -58,6 +58,7 @@ type chromium struct {
 	pages   atomic.Int64
 	looked  atomic.Int64 // when its memory was looked at last, after started
 	once    sync.Once
+	ended   chan struct{} // closed when the pool has closed it
 
 	// Guarded by the pool's mutex.
 	tabs    int  // open
@@ -67,7 +68,7 @@ type chromium struct {
 // startChromium starts a browser, or connects to the one whose debugging address is
 // given. The browser lives until close.
 func startChromium(ctx context.Context, c *Config, f *foreignHosts) (*chromium, error) {
-	b := &chromium{started: time.Now(), foreign: f}
+	b := &chromium{started: time.Now(), foreign: f, ended: make(chan struct{})}
 	if err := b.listenGuard(c); err != nil {
 		return nil, err
 	}

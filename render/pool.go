@@ -24,6 +24,7 @@ type Pool struct {
 	waiting int
 	change  chan struct{} // closed and replaced when busy or limit change
 	current *chromium     // nil until the first page, and after a crash
+	ended   chan struct{} // closed when the browser before has ended; nil without one
 	idle    []*tab        // of current
 	stats   Stats
 	problem error // why no browser could be started last
@@ -288,7 +289,15 @@ func (p *Pool) currentBrowser(ctx context.Context, host string) (*chromium, *tab
 		p.mu.Unlock()
 		return nil, nil, err
 	}
+	ended := p.ended
 	p.mu.Unlock()
+	if ended != nil { // two browsers at once would take twice the memory
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
 	b, err := startChromium(ctx, &p.config, &p.foreign)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,11 +322,11 @@ func (p *Pool) takeIdleTab(host string) *tab {
 	return t
 }
 
-// retireBrowser lets the current browser end when its tabs are done. The caller holds
-// mu.
+// retireBrowser lets the current browser end when its tabs are done; the next one is started
+// then. The caller holds mu.
 func (p *Pool) retireBrowser() {
 	b, idle := p.current, p.idle
-	p.current, p.idle, b.retired = nil, nil, true
+	p.current, p.idle, p.ended, b.retired = nil, nil, b.ended, true
 	b.tabs -= len(idle)
 	if b.tabs == 0 {
 		p.endBrowser(b)
@@ -329,7 +338,10 @@ func (p *Pool) endBrowser(b *chromium) {
 	p.stats.Private += b.guard.refused.Load()
 	_, cpu := b.resourceUsage()
 	p.stats.CPU += cpu
-	p.open.Go(b.closeBrowser)
+	p.open.Go(func() {
+		b.closeBrowser()
+		close(b.ended)
+	})
 }
 
 // memoryPages and memoryTime are after how many pages, and after how long, the memory of a

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -388,6 +389,60 @@ func TestRecycle(t *testing.T) {
 	if st := p.Stats(); st.CPU < 100*time.Millisecond || p.current != nil && st.Memory < 50<<20 {
 		t.Errorf("browsers with %d bytes, %v", st.Memory, st.CPU)
 	}
+}
+
+// The next browser is started when the one before has ended, not beside it.
+func TestOneBrowser(t *testing.T) {
+	t.Parallel()
+	p := newPool(t, Config{Tabs: 2, MaxPages: 1})
+	held, release := make(chan int, 1), make(chan struct{})
+	free := sync.OnceFunc(func() { close(release) })
+	var overlaps atomic.Bool
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		switch r.URL.Path {
+		case "/held.js":
+			held <- p.currentPID()
+			<-release
+		case "/next.js": // by another browser
+			select {
+			case <-release:
+			default:
+				overlaps.Store(true)
+				free()
+			}
+		}
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(free)
+	render := func(name string) {
+		page := &Page{URL: parse(t, s.URL+"/"), Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<script src=/" + name + ".js></script>")}
+		if _, err := p.Render(t.Context(), page); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { render("held") })
+	first := <-held
+	render("quick") // its browser has served long enough now
+	wg.Go(func() { render("next") })
+	time.AfterFunc(3*time.Second, free) // longer than a browser takes to start
+	wg.Wait()
+	if overlaps.Load() {
+		t.Error("a second browser was started beside the first")
+	}
+	if p.currentPID() == first || p.Stats().Browsers != 2 {
+		t.Errorf("%d browsers, want 2", p.Stats().Browsers)
+	}
+}
+
+func (p *Pool) currentPID() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil {
+		return 0
+	}
+	return p.current.pid
 }
 
 // What a killed process left behind is removed, what a living one uses is not.
