@@ -91,8 +91,8 @@ func (m *Marker) noteFirst(word string) {
 	m.first[r] = true
 }
 
-// match returns the number of the query's word that t is, or -1.
-func (m *Marker) match(t analysis.Token) int {
+// matchToken returns the number of the query's word that t is, or -1.
+func (m *Marker) matchToken(t analysis.Token) int {
 	if n, ok := m.exact[t.Word]; ok {
 		return n
 	}
@@ -112,17 +112,17 @@ func (m *Marker) match(t analysis.Token) int {
 // Snippet returns the extract of text with the most different words of the
 // query, then the most words, then the earliest; without any, the beginning.
 func (m *Marker) Snippet(text, lang string) Snippet {
-	hits := m.hits(head(text, snippetSearch), lang)
+	hits := m.queryHits(headBytes(text, snippetSearch), lang)
 	start := bestStart(hits)
-	return cut(text, start, hits)
+	return cutSnippet(text, start, hits)
 }
 
 type hit struct{ word, start, end int }
 
-// hits returns the words of the query in text. A word that begins with another
+// queryHits returns the words of the query in text. A word that begins with another
 // letter than all of the query is passed over, and others are folded and stemmed
 // once: stemming every word of a page took ten times as long as finding the page.
-func (m *Marker) hits(text, lang string) []hit {
+func (m *Marker) queryHits(text, lang string) []hit {
 	if m.known == nil || m.knownLang != lang {
 		m.known, m.knownLang = map[string]int{}, lang
 	}
@@ -140,7 +140,7 @@ func (m *Marker) hits(text, lang string) []hit {
 			if !ok {
 				n = -1
 				for _, t := range a.Tokens(nil, word) {
-					n = m.match(t)
+					n = m.matchToken(t)
 				}
 				m.known[word] = n
 			}
@@ -181,9 +181,9 @@ func bestStart(hits []hit) int {
 	return best
 }
 
-// cut takes snippetLength bytes of text from a little before start, at word
+// cutSnippet takes snippetLength bytes of text from a little before start, at word
 // ends, and marks the hits inside.
-func cut(text string, start int, hits []hit) Snippet {
+func cutSnippet(text string, start int, hits []hit) Snippet {
 	from := max(0, start-snippetLength/4)
 	if from > 0 {
 		if i := strings.IndexByte(text[from:start], ' '); i >= 0 {
@@ -222,7 +222,7 @@ func cut(text string, start int, hits []hit) Snippet {
 	return out
 }
 
-func head(s string, n int) string {
+func headBytes(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

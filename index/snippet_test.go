@@ -22,11 +22,11 @@ func TestHitsAreAllWords(t *testing.T) {
 		m := NewMarker([]string{tt.query}, []string{"ta"}, []string{"en", "ru", "lt", "de", "fr"})
 		var want []hit
 		for _, tok := range analysis.For(tt.lang).Tokens(nil, tt.text) {
-			if n := m.match(tok); n >= 0 {
+			if n := m.matchToken(tok); n >= 0 {
 				want = append(want, hit{n, tok.Start, tok.End})
 			}
 		}
-		got := m.hits(tt.text, tt.lang)
+		got := m.queryHits(tt.text, tt.lang)
 		if len(got) != len(want) || len(got) == 0 {
 			t.Fatalf("%s: %q in %q: hits %v, want %v", tt.lang, tt.query, tt.text, got, want)
 		}
