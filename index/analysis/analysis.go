@@ -51,7 +51,7 @@ func (a Analyzer) Tokens(dst []Token, text string) []Token {
 	pos := 0
 	for i := 0; i < len(text); {
 		start := i
-		end, class := scan(text, i)
+		end, class := scanWord(text, i)
 		if end == i { // not a word
 			_, n := utf8.DecodeRuneInString(text[i:])
 			i += n
@@ -68,7 +68,7 @@ func (a Analyzer) Tokens(dst []Token, text string) []Token {
 			t.Word = text[start:end]
 			t.Joined = len(dst) > 0 && dst[len(dst)-1].End == start
 		} else {
-			lower := lower(text[start:end])
+			lower := lowerApostrophe(text[start:end])
 			t.Word = Fold(lower)
 			if a.stem != nil {
 				if s := Fold(a.stem(lower)); s != t.Word && s != "" {
@@ -83,7 +83,7 @@ func (a Analyzer) Tokens(dst []Token, text string) []Token {
 
 // Stem returns the folded stem of one word, or the folded word.
 func (a Analyzer) Stem(word string) string {
-	word = lower(word)
+	word = lowerApostrophe(word)
 	if a.stem == nil {
 		return Fold(word)
 	}
@@ -101,13 +101,13 @@ const MaxWord = maxWord
 // than MaxWord take a position and are not indexed. An indexer that keeps a
 // vocabulary cuts texts with it as Tokens does.
 func ScanWord(text string, i int) (end int, isSpaceless bool) {
-	end, c := scan(text, i)
+	end, c := scanWord(text, i)
 	return end, c == spaceless
 }
 
 // Lower returns a word in lower case with its apostrophe made one, as stemmers
 // take it; Fold of it is the indexed word.
-func Lower(word string) string { return lower(word) }
+func Lower(word string) string { return lowerApostrophe(word) }
 
 type class byte
 
@@ -117,9 +117,9 @@ const (
 	spaceless
 )
 
-// scan returns the end of the word that begins at i, or i if none does.
+// scanWord returns the end of the word that begins at i, or i if none does.
 // Apostrophes inside a word belong to it (don't, l'heure); combining marks too.
-func scan(s string, i int) (int, class) {
+func scanWord(s string, i int) (int, class) {
 	r, n := utf8.DecodeRuneInString(s[i:])
 	switch classOf(r, n) {
 	case separator:
@@ -182,9 +182,9 @@ func classOf(r rune, n int) class {
 	return separator
 }
 
-// lower is strings.ToLower that does not allocate for lower-case ASCII, with
+// lowerApostrophe is strings.ToLower that does not allocate for lower-case ASCII, with
 // the apostrophe made one.
-func lower(s string) string {
+func lowerApostrophe(s string) string {
 	s = strings.ToLower(s)
 	if strings.Contains(s, "’") {
 		s = strings.ReplaceAll(s, "’", "'")

@@ -2,14 +2,14 @@ package analysis
 
 import "strings"
 
-// lithuanian strips the inflection off a Lithuanian word: the longest ending
+// stemLithuanian strips the inflection off a Lithuanian word: the longest ending
 // of the declensions, the adjectives (simple and pronominal) and the commonest
 // verb forms that leaves at least three letters with a vowel, then undoes the
 // softening that an ending with i causes (medis, medžio; katė, kačių) and the
 // i itself (kelias, keliu). It works on folded letters, so that words typed
 // without accents get the same stem. Light by intent: derivation (-imas,
 // -ininkas) stays.
-func lithuanian(word string) string {
+func stemLithuanian(word string) string {
 	w := Fold(word)
 	best := 0
 	for _, n := range [...]int{7, 6, 5, 4, 3, 2, 1} {
@@ -33,7 +33,7 @@ func lithuanian(word string) string {
 }
 
 // lithuanianEndings are inflectional endings with their accents folded.
-var lithuanianEndings = set(
+var lithuanianEndings = wordSet(
 	// nouns, first to fifth declension, singular and plural
 	"as ias is ys o io ui iui a ia u iu e ie yje uje iuje ai iai u iu ams iams us ius ais iais uose iuose",
 	"os ios ai iai oje ioje omis iomis oms ioms ose iose",
@@ -49,7 +49,7 @@ var lithuanianEndings = set(
 	"ame iame ate iate ome iome ote iote eme ete iau iai ejo ejau davo davau davome davote siu si s sime site damas dama dami damos antis anti anciu ancio ant iant us usi usio",
 )
 
-func set(lists ...string) map[string]bool {
+func wordSet(lists ...string) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range lists {
 		for _, w := range strings.Fields(l) {

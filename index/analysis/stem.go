@@ -22,27 +22,27 @@ import (
 // stemmers by language code: Snowball's, and a light one of our own for
 // Lithuanian, which the Go library lacks. Each takes a lower-case word.
 var stemmers = map[string]func(string) string{
-	"da": snowball(danish.Stem),
-	"de": snowball(german.Stem),
-	"en": snowball(english.Stem),
-	"es": snowball(spanish.Stem),
-	"fi": snowball(finnish.Stem),
-	"fr": snowball(french.Stem),
-	"hu": snowball(hungarian.Stem),
-	"it": snowball(italian.Stem),
-	"lt": lithuanian,
-	"nl": snowball(dutch.Stem),
-	"no": snowball(norwegian.Stem),
-	"pt": snowball(portuguese.Stem),
-	"ro": snowball(romanian.Stem),
+	"da": snowballStemmer(danish.Stem),
+	"de": snowballStemmer(german.Stem),
+	"en": snowballStemmer(english.Stem),
+	"es": snowballStemmer(spanish.Stem),
+	"fi": snowballStemmer(finnish.Stem),
+	"fr": snowballStemmer(french.Stem),
+	"hu": snowballStemmer(hungarian.Stem),
+	"it": snowballStemmer(italian.Stem),
+	"lt": stemLithuanian,
+	"nl": snowballStemmer(dutch.Stem),
+	"no": snowballStemmer(norwegian.Stem),
+	"pt": snowballStemmer(portuguese.Stem),
+	"ro": snowballStemmer(romanian.Stem),
 	"ru": func(word string) string { return russianStem(Fold(word)) }, // ё counts as е
-	"sv": snowball(swedish.Stem),
-	"tr": snowball(turkish.Stem),
+	"sv": snowballStemmer(swedish.Stem),
+	"tr": snowballStemmer(turkish.Stem),
 }
 
-var russianStem = snowball(russian.Stem)
+var russianStem = snowballStemmer(russian.Stem)
 
-func snowball(stem func(*snowballstem.Env) bool) func(string) string {
+func snowballStemmer(stem func(*snowballstem.Env) bool) func(string) string {
 	return func(word string) string {
 		env := snowballstem.NewEnv(word)
 		stem(env)
