@@ -135,7 +135,7 @@ func TestLostWrites(t *testing.T) {
 		case n%7 == 0:
 			_, err = e.set.MergeOnce(ctx, func(all []*held) []*held { return all })
 		case n%3 == 0:
-			err = e.refresh(ctx)
+			err = e.refreshSnapshot(ctx)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -207,7 +207,7 @@ func TestChangesDuringMerge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := uint64(1); n <= 6; n++ {
-		if err := errors.Join(e.Apply(ctx, versioned(n)), e.refresh(ctx)); err != nil {
+		if err := errors.Join(e.Apply(ctx, versioned(n)), e.refreshSnapshot(ctx)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -224,7 +224,7 @@ func TestChangesDuringMerge(t *testing.T) {
 		once.Do(func() {
 			defer close(changed)
 			for n := uint64(7); n <= 12; n++ {
-				if err := errors.Join(e.Apply(ctx, versioned(n)), e.refresh(ctx)); err != nil {
+				if err := errors.Join(e.Apply(ctx, versioned(n)), e.refreshSnapshot(ctx)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -279,7 +279,7 @@ func TestCrashWriter(t *testing.T) {
 		n = binary.BigEndian.Uint64(cursor)
 	}
 	for n++; ; n++ {
-		if err := errors.Join(e.Apply(ctx, versioned(n)), e.refresh(ctx)); err != nil {
+		if err := errors.Join(e.Apply(ctx, versioned(n)), e.refreshSnapshot(ctx)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := e.set.MergeOnce(ctx, func(all []*held) []*held { return all[:min(len(all), 3)] }); err != nil {

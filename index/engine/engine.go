@@ -57,7 +57,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withEngineDefaults() Config {
 	if len(c.Languages) == 0 {
 		c.Languages = []string{"en", "ru", "lt"}
 	}
@@ -121,7 +121,7 @@ func (pages) NewPart(s *segment.Segment, st segmentset.State) *search.Part {
 func (pages) Changeable(s *segment.Segment) []byte { return s.Popularity() }
 
 // Flush implements segmentset.Schema.
-func (p pages) Flush() error { return p.engine.flush() }
+func (p pages) Flush() error { return p.engine.flushBuffer() }
 
 // Merge implements segmentset.Schema.
 func (pages) Merge(ctx context.Context, path string, parts []*search.Part, limit func(int)) (*segment.Segment, []segmentset.Mapping, error) {
@@ -148,7 +148,7 @@ func (pages) Merge(ctx context.Context, path string, parts []*search.Part, limit
 // Open opens the index in dir, or makes a new one. An index of Bleve, which
 // earlier versions wrote, is removed: the feed fills the new one.
 func Open(dir string, c Config) (*Engine, error) {
-	e := &Engine{dir: dir, config: c.withDefaults(), pending: map[string]bool{}}
+	e := &Engine{dir: dir, config: c.withEngineDefaults(), pending: map[string]bool{}}
 	e.buffer = invert.NewBuffer(e.config.Languages[0], c.ReadText != nil)
 	var err error
 	e.set, err = segmentset.Open[*segment.Segment, *search.Part](dir, pages{e}, segmentset.Config{
@@ -187,7 +187,7 @@ func (e *Engine) Cursor(context.Context) ([]byte, error) { return e.set.Cursor()
 // Stats implements index.Engine.
 func (e *Engine) Stats(ctx context.Context) (index.Stats, error) {
 	var s index.Stats
-	err := e.read(ctx, func(parts []*search.Part) error {
+	err := e.withSnapshot(ctx, func(parts []*search.Part) error {
 		for _, p := range parts {
 			s.Documents += uint64(p.Live())
 		}
@@ -205,7 +205,7 @@ func (e *Engine) Commit(ctx context.Context) error { return e.set.Commit(ctx) }
 
 // Compact merges all segments into one.
 func (e *Engine) Compact(ctx context.Context) error {
-	if err := e.refresh(ctx); err != nil {
+	if err := e.refreshSnapshot(ctx); err != nil {
 		return err
 	}
 	return e.set.Compact(ctx)
@@ -214,9 +214,9 @@ func (e *Engine) Compact(ctx context.Context) error {
 // Close implements index.Engine: it commits what was applied.
 func (e *Engine) Close() error { return e.set.Close() }
 
-// reference returns the average lengths that the next segment keeps bounds for:
+// referenceLengths returns the average lengths that the next segment keeps bounds for:
 // those of the largest segment, so that a merge can copy them. The lock is held.
-func (e *Engine) reference() bm25.Averages {
+func (e *Engine) referenceLengths() bm25.Averages {
 	var largest *held
 	for _, h := range e.set.Segments() {
 		if largest == nil || h.Segment.Len() > largest.Segment.Len() {

@@ -12,9 +12,9 @@ import (
 	"github.com/freshet/freshet/index/query"
 )
 
-// read calls f with a snapshot of everything that was applied.
-func (e *Engine) read(ctx context.Context, f func(parts []*search.Part) error) error {
-	if err := e.refresh(ctx); err != nil {
+// withSnapshot calls f with a snapshot of everything that was applied.
+func (e *Engine) withSnapshot(ctx context.Context, f func(parts []*search.Part) error) error {
+	if err := e.refreshSnapshot(ctx); err != nil {
 		return err
 	}
 	return e.set.Read(f)
@@ -29,13 +29,13 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 		return nil, err
 	}
 	var out *index.Results
-	err := e.read(ctx, func(parts []*search.Part) error {
+	err := e.withSnapshot(ctx, func(parts []*search.Part) error {
 		found, err := search.Run(ctx, parts, r, search.Options{Languages: e.config.Languages})
 		if err != nil {
 			return err
 		}
 		out = &index.Results{Total: found.Total, Estimated: found.Estimated, Facets: found.Facets}
-		out.Hits = e.fold(ctx, found.Hits, r)
+		out.Hits = e.foldCopies(ctx, found.Hits, r)
 		return nil
 	})
 	if err != nil {
@@ -45,8 +45,8 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	return out, nil
 }
 
-// fold makes results of hits: copies become one, and each gets its snippet.
-func (e *Engine) fold(ctx context.Context, hits []search.Hit, r index.Request) []index.Hit {
+// foldCopies makes results of hits: copies become one, and each gets its snippet.
+func (e *Engine) foldCopies(ctx context.Context, hits []search.Hit, r index.Request) []index.Hit {
 	scored := make([]index.Scored, len(hits))
 	at := make(map[string]*search.Hit, len(hits))
 	for i := range hits {
@@ -55,12 +55,12 @@ func (e *Engine) fold(ctx context.Context, hits []search.Hit, r index.Request) [
 	}
 	return index.Fold(scored, r, e.config.Languages, func(s index.Scored) (*index.Document, error) {
 		h := at[s.ID]
-		return e.document(ctx, h.Part, h.Doc)
+		return e.readDocument(ctx, h.Part, h.Doc)
 	})
 }
 
-// document returns a document with its body.
-func (e *Engine) document(ctx context.Context, p *search.Part, doc uint32) (*index.Document, error) {
+// readDocument returns a document with its body.
+func (e *Engine) readDocument(ctx context.Context, p *search.Part, doc uint32) (*index.Document, error) {
 	t, err := p.Segment.Text(doc)
 	if err != nil {
 		return nil, err
@@ -81,10 +81,10 @@ func (e *Engine) document(ctx context.Context, p *search.Part, doc uint32) (*ind
 // Document implements index.Engine.
 func (e *Engine) Document(ctx context.Context, id string) (*index.Document, error) {
 	var d *index.Document
-	err := e.read(ctx, func(parts []*search.Part) (err error) {
+	err := e.withSnapshot(ctx, func(parts []*search.Part) (err error) {
 		for _, p := range parts {
 			if doc, ok := p.Segment.Find(id); ok && !p.IsDead(doc) {
-				d, err = e.document(ctx, p, doc)
+				d, err = e.readDocument(ctx, p, doc)
 				return err
 			}
 		}
@@ -95,7 +95,7 @@ func (e *Engine) Document(ctx context.Context, id string) (*index.Document, erro
 
 // IDs implements index.Engine.
 func (e *Engine) IDs(ctx context.Context, f func(id string) error) error {
-	return e.read(ctx, func(parts []*search.Part) error {
+	return e.withSnapshot(ctx, func(parts []*search.Part) error {
 		for _, p := range parts {
 			for doc := range uint32(p.Segment.Len()) {
 				if p.IsDead(doc) {

@@ -21,7 +21,7 @@ type SegmentInfo struct {
 // Segments describes the segments that a search reads.
 func (e *Engine) Segments(ctx context.Context) ([]SegmentInfo, error) {
 	var out []SegmentInfo
-	err := e.read(ctx, func(parts []*search.Part) error {
+	err := e.withSnapshot(ctx, func(parts []*search.Part) error {
 		for _, p := range parts {
 			out = append(out, SegmentInfo{
 				File: filepath.Base(p.Segment.Path()), Bytes: p.Segment.Size(), Documents: p.Live(), Deleted: p.DeadCount, Terms: p.Segment.Terms().Len(),
@@ -35,7 +35,7 @@ func (e *Engine) Segments(ctx context.Context) ([]SegmentInfo, error) {
 // Verify reads the whole index: all checksums, every document, and every list of
 // postings.
 func (e *Engine) Verify(ctx context.Context) error {
-	return e.read(ctx, func(parts []*search.Part) error {
+	return e.withSnapshot(ctx, func(parts []*search.Part) error {
 		for _, p := range parts {
 			if err := errors.Join(ctx.Err(), p.Segment.Verify()); err != nil {
 				return err

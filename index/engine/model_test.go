@@ -108,7 +108,7 @@ func (h *history) compare(queries int) {
 
 func (h *history) compareQuery(text string, q query.Node) {
 	h.t.Helper()
-	h.do(h.engine.refresh(context.Background()))
+	h.do(h.engine.refreshSnapshot(context.Background()))
 	snap := h.engine.set.Acquire()
 	defer snap.Release()
 	r := index.Request{Query: q, Limit: index.MaxLimit, Offset: index.MaxOffset, Now: now, Facets: true}.Bounded()
@@ -214,7 +214,7 @@ func TestPrunedIsPlain(t *testing.T) {
 		if err := e.Apply(ctx, b); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.refresh(ctx); err != nil {
+		if err := e.refreshSnapshot(ctx); err != nil {
 			t.Fatal(err)
 		}
 		if part == 1 {

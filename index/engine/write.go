@@ -56,7 +56,7 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 	}
 	isFull := e.buffer.WordCount() >= e.config.BufferWords || e.buffer.TextBytes() >= maxBufferText
 	if isFull || time.Since(time.Unix(0, e.lastSearch.Load())) < searchedLately {
-		if err := e.flush(); err != nil {
+		if err := e.flushBuffer(); err != nil {
 			return err
 		}
 	}
@@ -66,8 +66,8 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 	return nil
 }
 
-// refresh makes visible what was applied.
-func (e *Engine) refresh(ctx context.Context) error {
+// refreshSnapshot makes visible what was applied.
+func (e *Engine) refreshSnapshot(ctx context.Context) error {
 	if err := errors.Join(ctx.Err(), e.set.Usable()); err != nil {
 		return err
 	}
@@ -76,12 +76,12 @@ func (e *Engine) refresh(ctx context.Context) error {
 	}
 	e.set.Lock()
 	defer e.set.Unlock()
-	return e.flush()
+	return e.flushBuffer()
 }
 
-// flush writes the buffer as a segment, marks what it replaces and deletes in
+// flushBuffer writes the buffer as a segment, marks what it replaces and deletes in
 // the others, and publishes both at once. The lock is held.
-func (e *Engine) flush() error {
+func (e *Engine) flushBuffer() error {
 	if !e.hasPending.Load() {
 		return nil
 	}
@@ -115,7 +115,7 @@ func (e *Engine) writeBuffer() (*segment.Segment, error) {
 	if e.buffer.Live() == 0 {
 		return nil, nil
 	}
-	w, err := segment.Create(e.set.NewPath(), e.reference(), nil)
+	w, err := segment.Create(e.set.NewPath(), e.referenceLengths(), nil)
 	if err != nil {
 		return nil, fmt.Errorf("index %s: %w", e.dir, err)
 	}
