@@ -84,7 +84,7 @@ func (d *Dictionary) Seek(term []byte) *Iterator {
 		}
 	}
 	it := &Iterator{dictionary: d, next: max(low-1, 0) * blockTerms}
-	for it.advance(); it.valid && bytes.Compare(it.term, term) < 0; it.advance() {
+	for it.advanceTerm(); it.valid && bytes.Compare(it.term, term) < 0; it.advanceTerm() {
 	}
 	return it
 }
@@ -114,19 +114,19 @@ func (it *Iterator) Entry() Entry { return it.entry }
 func (it *Iterator) Err() error { return it.err }
 
 // Next moves to the next term.
-func (it *Iterator) Next() { it.advance() }
+func (it *Iterator) Next() { it.advanceTerm() }
 
-func (it *Iterator) advance() {
+func (it *Iterator) advanceTerm() {
 	it.valid = false
 	if it.err != nil || it.next >= it.dictionary.count {
 		return
 	}
 	if it.next%blockTerms == 0 {
 		it.rest = it.dictionary.blockAt(it.next / blockTerms)
-		it.offset = it.number()
+		it.offset = it.readVarint()
 		it.term = it.term[:0]
 	}
-	shared, size := it.number(), it.number()
+	shared, size := it.readVarint(), it.readVarint()
 	if it.err != nil || shared > uint64(len(it.term)) || size > uint64(len(it.rest)) {
 		it.err = ErrDamaged
 		return
@@ -139,7 +139,7 @@ func (it *Iterator) advance() {
 }
 
 func (it *Iterator) readEntry() {
-	head, length := it.number(), it.number()
+	head, length := it.readVarint(), it.readVarint()
 	e := Entry{Count: int(head >> 1), HasPositions: head&1 != 0, Offset: it.offset, Length: int(length)}
 	switch {
 	case it.err != nil || head>>1 == 0 || head>>1 >= 1<<32 || length >= 1<<40:
@@ -158,8 +158,8 @@ func (it *Iterator) readEntry() {
 	it.entry = e
 }
 
-// number reads a varint.
-func (it *Iterator) number() uint64 {
+// readVarint reads a varint.
+func (it *Iterator) readVarint() uint64 {
 	v, n := binary.Uvarint(it.rest)
 	if n <= 0 {
 		it.err = ErrDamaged
