@@ -71,7 +71,7 @@ func Parse(b []byte) (*Manifest, error) {
 	if n, err := fmt.Sscanf(head, "freshet index %d %016x", &version, &sum); !ok || err != nil || n != 2 {
 		return nil, ErrDamaged
 	}
-	if header(version, body) != head+"\n" {
+	if headerLine(version, body) != head+"\n" {
 		return nil, ErrDamaged
 	}
 	if version != Version {
@@ -91,8 +91,8 @@ func Parse(b []byte) (*Manifest, error) {
 	return &m, nil
 }
 
-// header returns the first line.
-func header(version int, body string) string {
+// headerLine returns the first line.
+func headerLine(version int, body string) string {
 	return fmt.Sprintf("freshet index %d %016x\n", version, xxh3.HashString(fmt.Sprint(version)+body))
 }
 
@@ -104,7 +104,7 @@ func Write(dir string, m *Manifest) error {
 		return fmt.Errorf("index: %w", err)
 	}
 	fresh := filepath.Join(dir, Name+".new")
-	if err := WriteFile(fresh, []byte(header(Version, string(body))+string(body))); err != nil {
+	if err := WriteFile(fresh, []byte(headerLine(Version, string(body))+string(body))); err != nil {
 		return err
 	}
 	if err := os.Rename(fresh, filepath.Join(dir, Name)); err != nil {

@@ -62,11 +62,11 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"", ErrDamaged},
 		{"freshet index 1 0000000000000000\n{}", ErrDamaged},
-		{header(1, body) + body + " ", ErrDamaged},
-		{header(2, body) + body, ErrVersion},
-		{header(1, "{") + "{", ErrDamaged},
-		{header(1, `{"segments":[{"file":"../x"}]}`) + `{"segments":[{"file":"../x"}]}`, ErrDamaged},
-		{header(1, body) + body, nil},
+		{headerLine(1, body) + body + " ", ErrDamaged},
+		{headerLine(2, body) + body, ErrVersion},
+		{headerLine(1, "{") + "{", ErrDamaged},
+		{headerLine(1, `{"segments":[{"file":"../x"}]}`) + `{"segments":[{"file":"../x"}]}`, ErrDamaged},
+		{headerLine(1, body) + body, nil},
 	} {
 		if _, err := Parse([]byte(tt.text)); !errors.Is(err, tt.want) {
 			t.Errorf("%q: %v, want %v", tt.text, err, tt.want)
@@ -77,9 +77,9 @@ func TestParseErrors(t *testing.T) {
 // No change of a manifest goes unnoticed.
 func FuzzParse(f *testing.F) {
 	body := `{"next":3}`
-	good := header(1, body) + body
+	good := headerLine(1, body) + body
 	f.Add(good)
-	f.Add(header(2, body) + body)
+	f.Add(headerLine(2, body) + body)
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := Parse([]byte(text))
 		if err == nil && !strings.HasPrefix(text, "freshet index 1 ") {
