@@ -91,13 +91,13 @@ func Run(ctx context.Context, w *segment.Writer, parts []*search.Part, reference
 		next += uint32(p.Live())
 		m.sources = append(m.sources, src)
 	}
-	if err := m.documents(); err != nil {
+	if err := m.mergeDocuments(); err != nil {
 		return nil, err
 	}
 	if err := w.BeginTerms(); err != nil {
 		return nil, err
 	}
-	if err := m.terms(); err != nil {
+	if err := m.mergeTerms(); err != nil {
 		return nil, err
 	}
 	mappings := make([]Mapping, len(parts))
@@ -126,8 +126,8 @@ func newMapping(p *search.Part, first uint32) Mapping {
 // checkEvery is after how many documents or terms the context is looked at.
 const checkEvery = 1024
 
-// documents writes texts and columns.
-func (m *merger) documents() error {
+// mergeDocuments writes texts and columns.
+func (m *merger) mergeDocuments() error {
 	for _, s := range m.sources {
 		if err := m.ctx.Err(); err != nil {
 			return err
@@ -162,8 +162,8 @@ func (m *merger) documents() error {
 	return nil
 }
 
-// terms merges the dictionaries.
-func (m *merger) terms() error {
+// mergeTerms merges the dictionaries.
+func (m *merger) mergeTerms() error {
 	for _, s := range m.sources {
 		s.terms = s.part.Segment.Terms().Seek(nil)
 	}
@@ -182,7 +182,7 @@ func (m *merger) terms() error {
 			break
 		}
 		key = append(key[:0], first.terms.Term()...)
-		if err := m.term(key, first.terms.Entry().HasPositions); err != nil {
+		if err := m.mergeTerm(key, first.terms.Entry().HasPositions); err != nil {
 			return err
 		}
 	}
@@ -194,8 +194,8 @@ func (m *merger) terms() error {
 	return nil
 }
 
-// term writes the list of one term and moves all sources that have it.
-func (m *merger) term(key []byte, hasPositions bool) error {
+// mergeTerm writes the list of one term and moves all sources that have it.
+func (m *merger) mergeTerm(key []byte, hasPositions bool) error {
 	list := m.writer.BeginTerm(hasPositions)
 	for _, s := range m.sources {
 		if !s.terms.Valid() || !bytes.Equal(s.terms.Term(), key) {
