@@ -29,8 +29,8 @@ func newFacetCounter() *facetCounter {
 	return c
 }
 
-// add counts the matches of a window.
-func (c *facetCounter) add(p *Part, base uint32, w *window) {
+// addWindow counts the matches of a window.
+func (c *facetCounter) addWindow(p *Part, base uint32, w *window) {
 	if c.part != p {
 		c.endPart()
 		c.part = p
@@ -38,7 +38,7 @@ func (c *facetCounter) add(p *Part, base uint32, w *window) {
 			c.current[name] = make([]uint32, len(p.Segment.Keyword(k).Values()))
 		}
 	}
-	if c.matches += w.count(); c.matches > facetLimit {
+	if c.matches += w.countBits(); c.matches > facetLimit {
 		return
 	}
 	for name, k := range facetColumns {
@@ -63,8 +63,8 @@ func (c *facetCounter) endPart() {
 	c.part = nil
 }
 
-// counts returns the most frequent values of each facet.
-func (c *facetCounter) counts() map[string][]index.Count {
+// topCounts returns the most frequent values of each facet.
+func (c *facetCounter) topCounts() map[string][]index.Count {
 	c.endPart()
 	out := map[string][]index.Count{}
 	for name, counts := range c.all {

@@ -17,7 +17,7 @@ const windowSize = 4096
 // window has a bit for each of windowSize documents.
 type window [windowSize / 64]uint64
 
-func (w *window) count() int {
+func (w *window) countBits() int {
 	n := 0
 	for _, v := range w {
 		n += bits.OnesCount64(v)
@@ -28,30 +28,30 @@ func (w *window) count() int {
 // matcher finds documents of one segment. Windows and documents ascend from
 // call to call; for a window either fill or contains is called.
 type matcher interface {
-	// next returns a number that no match from doc on falls below.
-	next(doc uint32) uint32
-	// fill sets the bits of all matches in an empty window.
-	fill(base uint32, w *window)
-	contains(doc uint32) bool
-	// cost is about how many documents match.
-	cost() int
+	// nextCandidate returns a number that no match from doc on falls below.
+	nextCandidate(doc uint32) uint32
+	// fillWindow sets the bits of all matches in an empty window.
+	fillWindow(base uint32, w *window)
+	containsDoc(doc uint32) bool
+	// estimatedCost is about how many documents match.
+	estimatedCost() int
 }
 
 // sparse is the number of candidates up to which they are looked up one by one.
 const sparse = 96
 
-// restrict clears the bits of what m does not match.
-func restrict(m matcher, base uint32, w *window) {
-	if w.count() <= sparse {
+// restrictTo clears the bits of what m does not match.
+func restrictTo(m matcher, base uint32, w *window) {
+	if w.countBits() <= sparse {
 		forEachBit(base, w, func(doc uint32) {
-			if !m.contains(doc) {
+			if !m.containsDoc(doc) {
 				w[(doc-base)/64] &^= 1 << (doc % 64)
 			}
 		})
 		return
 	}
 	var other window
-	m.fill(base, &other)
+	m.fillWindow(base, &other)
 	for i := range w {
 		w[i] &= other[i]
 	}
@@ -71,10 +71,10 @@ type list struct {
 	cursor *postings.Cursor
 }
 
-func (m *list) next(doc uint32) uint32      { return m.cursor.Seek(doc) }
-func (m *list) fill(base uint32, w *window) { m.cursor.FillBits(base, w[:]) }
-func (m *list) contains(doc uint32) bool    { return m.cursor.Seek(doc) == doc }
-func (m *list) cost() int                   { return m.list.Count() }
+func (m *list) nextCandidate(doc uint32) uint32   { return m.cursor.Seek(doc) }
+func (m *list) fillWindow(base uint32, w *window) { m.cursor.FillBits(base, w[:]) }
+func (m *list) containsDoc(doc uint32) bool       { return m.cursor.Seek(doc) == doc }
+func (m *list) estimatedCost() int                { return m.list.Count() }
 
 // fieldList matches the documents of a list that have the term in a field.
 type fieldList struct {
@@ -87,7 +87,7 @@ func (m *fieldList) inField() bool {
 	return m.span == inTitle && title > 0 || m.span == inURL && url > 0
 }
 
-func (m *fieldList) fill(base uint32, w *window) {
+func (m *fieldList) fillWindow(base uint32, w *window) {
 	for doc := m.cursor.Seek(base); doc < base+windowSize; doc = m.cursor.Next() {
 		if m.inField() {
 			w[(doc-base)/64] |= 1 << (doc % 64)
@@ -95,74 +95,74 @@ func (m *fieldList) fill(base uint32, w *window) {
 	}
 }
 
-func (m *fieldList) contains(doc uint32) bool { return m.cursor.Seek(doc) == doc && m.inField() }
+func (m *fieldList) containsDoc(doc uint32) bool { return m.cursor.Seek(doc) == doc && m.inField() }
 
 // and matches what all of its matchers match, the rarest first.
 type and []matcher
 
-func (m and) next(doc uint32) uint32 {
+func (m and) nextCandidate(doc uint32) uint32 {
 	for _, c := range m {
-		if doc = c.next(doc); doc == postings.End {
+		if doc = c.nextCandidate(doc); doc == postings.End {
 			break
 		}
 	}
 	return doc
 }
 
-func (m and) fill(base uint32, w *window) {
-	m[0].fill(base, w)
+func (m and) fillWindow(base uint32, w *window) {
+	m[0].fillWindow(base, w)
 	for _, c := range m[1:] {
 		if *w == (window{}) {
 			return
 		}
-		restrict(c, base, w)
+		restrictTo(c, base, w)
 	}
 }
 
-func (m and) contains(doc uint32) bool {
+func (m and) containsDoc(doc uint32) bool {
 	for _, c := range m {
-		if !c.contains(doc) {
+		if !c.containsDoc(doc) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m and) cost() int { return m[0].cost() }
+func (m and) estimatedCost() int { return m[0].estimatedCost() }
 
 // or matches what one of its matchers matches.
 type or []matcher
 
-func (m or) next(doc uint32) uint32 {
+func (m or) nextCandidate(doc uint32) uint32 {
 	first := uint32(postings.End)
 	for _, c := range m {
-		first = min(first, c.next(doc))
+		first = min(first, c.nextCandidate(doc))
 	}
 	return first
 }
 
-func (m or) fill(base uint32, w *window) {
+func (m or) fillWindow(base uint32, w *window) {
 	for _, c := range m {
 		if l, ok := c.(*list); ok { // sets bits beside those of others
-			l.fill(base, w)
+			l.fillWindow(base, w)
 			continue
 		}
 		var other window
-		c.fill(base, &other)
+		c.fillWindow(base, &other)
 		for i := range w {
 			w[i] |= other[i]
 		}
 	}
 }
 
-func (m or) contains(doc uint32) bool {
-	return slices.ContainsFunc(m, func(c matcher) bool { return c.contains(doc) })
+func (m or) containsDoc(doc uint32) bool {
+	return slices.ContainsFunc(m, func(c matcher) bool { return c.containsDoc(doc) })
 }
 
-func (m or) cost() int {
+func (m or) estimatedCost() int {
 	n := 0
 	for _, c := range m {
-		n += c.cost()
+		n += c.estimatedCost()
 	}
 	return n
 }
@@ -173,18 +173,18 @@ type not struct {
 	docs int
 }
 
-func (m *not) next(doc uint32) uint32 { return endOf(doc, m.docs) }
+func (m *not) nextCandidate(doc uint32) uint32 { return endOf(doc, m.docs) }
 
-func (m *not) fill(base uint32, w *window) {
-	m.matcher.fill(base, w)
+func (m *not) fillWindow(base uint32, w *window) {
+	m.matcher.fillWindow(base, w)
 	for i := range w {
 		w[i] = ^w[i]
 	}
 	cutWindow(base, w, m.docs)
 }
 
-func (m *not) contains(doc uint32) bool { return !m.matcher.contains(doc) }
-func (m *not) cost() int                { return max(m.docs-m.matcher.cost(), m.docs/2) }
+func (m *not) containsDoc(doc uint32) bool { return !m.matcher.containsDoc(doc) }
+func (m *not) estimatedCost() int          { return max(m.docs-m.matcher.estimatedCost(), m.docs/2) }
 
 // endOf is doc, or End if it is not one of docs documents.
 func endOf(doc uint32, docs int) uint32 {
@@ -209,11 +209,11 @@ func cutWindow(base uint32, w *window, docs int) {
 // all matches every document.
 type all struct{ docs int }
 
-func (m all) next(doc uint32) uint32 { return endOf(doc, m.docs) }
-func (m all) contains(uint32) bool   { return true }
-func (m all) cost() int              { return m.docs }
+func (m all) nextCandidate(doc uint32) uint32 { return endOf(doc, m.docs) }
+func (m all) containsDoc(uint32) bool         { return true }
+func (m all) estimatedCost() int              { return m.docs }
 
-func (m all) fill(base uint32, w *window) {
+func (m all) fillWindow(base uint32, w *window) {
 	for i := range w {
 		w[i] = ^uint64(0)
 	}
@@ -223,10 +223,10 @@ func (m all) fill(base uint32, w *window) {
 // none matches nothing.
 type none struct{}
 
-func (none) next(uint32) uint32   { return postings.End }
-func (none) fill(uint32, *window) {}
-func (none) contains(uint32) bool { return false }
-func (none) cost() int            { return 0 }
+func (none) nextCandidate(uint32) uint32 { return postings.End }
+func (none) fillWindow(uint32, *window)  {}
+func (none) containsDoc(uint32) bool     { return false }
+func (none) estimatedCost() int          { return 0 }
 
 // inRange matches documents by a column. It costs little in a conjunction, which
 // asks it only for documents that match everything else.
@@ -236,14 +236,14 @@ type inRange struct {
 	part *Part
 }
 
-func (m *inRange) contains(doc uint32) bool {
+func (m *inRange) containsDoc(doc uint32) bool {
 	v := m.plan.column(m.part, doc)
 	return v >= m.plan.min && v <= m.plan.max
 }
 
-func (m *inRange) fill(base uint32, w *window) {
+func (m *inRange) fillWindow(base uint32, w *window) {
 	for doc := base; doc < min(base+windowSize, uint32(m.docs)); doc++ {
-		if m.contains(doc) {
+		if m.containsDoc(doc) {
 			w[(doc-base)/64] |= 1 << (doc % 64)
 		}
 	}
@@ -255,7 +255,7 @@ type set struct {
 	count int
 }
 
-func (m *set) next(doc uint32) uint32 {
+func (m *set) nextCandidate(doc uint32) uint32 {
 	for i := int(doc / 64); i < len(m.bits); i++ {
 		v := m.bits[i]
 		if i == int(doc/64) {
@@ -268,14 +268,14 @@ func (m *set) next(doc uint32) uint32 {
 	return postings.End
 }
 
-func (m *set) fill(base uint32, w *window) {
+func (m *set) fillWindow(base uint32, w *window) {
 	if at := int(base / 64); at < len(m.bits) {
 		copy(w[:], m.bits[at:])
 	}
 }
 
-func (m *set) contains(doc uint32) bool { return m.bits[doc/64]>>(doc%64)&1 != 0 }
-func (m *set) cost() int                { return m.count }
+func (m *set) containsDoc(doc uint32) bool { return m.bits[doc/64]>>(doc%64)&1 != 0 }
+func (m *set) estimatedCost() int          { return m.count }
 
 // builder makes the matchers of a plan for one segment.
 type builder struct {
@@ -287,16 +287,16 @@ type builder struct {
 	err      error
 }
 
-// cursor returns a cursor over a list. The builder releases it.
-func (b *builder) cursor(l *postings.List) *postings.Cursor {
+// openCursor returns a cursor over a list. The builder releases it.
+func (b *builder) openCursor(l *postings.List) *postings.Cursor {
 	c := cursors.Get().(*postings.Cursor)
 	c.Open(l)
 	b.cursors = append(b.cursors, c)
 	return c
 }
 
-// release gives the cursors back and returns what was wrong with one of them.
-func (b *builder) release() error {
+// releaseCursors gives the cursors back and returns what was wrong with one of them.
+func (b *builder) releaseCursors() error {
 	err := b.err
 	for _, c := range b.cursors {
 		if c.Err() != nil && err == nil {
@@ -308,13 +308,13 @@ func (b *builder) release() error {
 	return err
 }
 
-func (b *builder) fail(err error) matcher {
+func (b *builder) failBuild(err error) matcher {
 	b.err = cmp.Or(b.err, err)
 	return none{}
 }
 
-// lookup returns the list of a term.
-func (b *builder) lookup(key []byte) postings.List {
+// lookupTerm returns the list of a term.
+func (b *builder) lookupTerm(key []byte) postings.List {
 	l, err := b.segment.Lookup(key)
 	if err != nil {
 		b.err = cmp.Or(b.err, err)
@@ -322,43 +322,43 @@ func (b *builder) lookup(key []byte) postings.List {
 	return l
 }
 
-func (b *builder) matcher(n planNode) matcher {
+func (b *builder) buildMatcher(n planNode) matcher {
 	switch n := n.(type) {
 	case planAnd:
-		return b.and(n)
+		return b.buildAnd(n)
 	case planOr:
 		var out or
 		for _, c := range n {
-			if m := b.matcher(c); m != (none{}) {
+			if m := b.buildMatcher(c); m != (none{}) {
 				out = append(out, m)
 			}
 		}
-		return out.simple()
+		return out.simplified()
 	case planNot:
-		return &not{b.matcher(n.node), b.segment.Len()}
+		return &not{b.buildMatcher(n.node), b.segment.Len()}
 	case planNone:
 		return none{}
 	case *planWord:
 		var out or
 		for _, key := range n.keys {
-			if m := b.list(key, n.span); m != (none{}) {
+			if m := b.termMatcher(key, n.span); m != (none{}) {
 				out = append(out, m)
 			}
 		}
-		return out.simple()
+		return out.simplified()
 	case *planPhrase:
-		return b.phrase(n)
+		return b.phraseMatcher(n)
 	case *planPrefix:
-		return b.prefix(n)
+		return b.prefixMatcher(n)
 	case planFilter:
-		return b.list(n.key, anywhere)
+		return b.termMatcher(n.key, anywhere)
 	case planRange:
 		return &inRange{all{b.segment.Len()}, n, b.part}
 	}
 	return all{b.segment.Len()}
 }
 
-func (m or) simple() matcher {
+func (m or) simplified() matcher {
 	switch len(m) {
 	case 0:
 		return none{}
@@ -368,10 +368,10 @@ func (m or) simple() matcher {
 	return m
 }
 
-func (b *builder) and(nodes planAnd) matcher {
+func (b *builder) buildAnd(nodes planAnd) matcher {
 	var out and
 	for _, c := range nodes {
-		m := b.matcher(c)
+		m := b.buildMatcher(c)
 		switch m.(type) {
 		case none:
 			return none{}
@@ -386,26 +386,26 @@ func (b *builder) and(nodes planAnd) matcher {
 	case 1:
 		return out[0]
 	}
-	slices.SortStableFunc(out, func(x, y matcher) int { return cmp.Compare(x.cost(), y.cost()) })
+	slices.SortStableFunc(out, func(x, y matcher) int { return cmp.Compare(x.estimatedCost(), y.estimatedCost()) })
 	return out
 }
 
-// list returns the matcher of a term.
-func (b *builder) list(key []byte, s span) matcher {
-	l := b.lookup(key)
+// termMatcher returns the matcher of a term.
+func (b *builder) termMatcher(key []byte, s span) matcher {
+	l := b.lookupTerm(key)
 	if l.Count() == 0 {
 		return none{}
 	}
 	m := &list{list: l}
-	m.cursor = b.cursor(&m.list)
+	m.cursor = b.openCursor(&m.list)
 	if s != anywhere {
 		return &fieldList{*m, s}
 	}
 	return m
 }
 
-// prefix collects the documents of all words that begin so.
-func (b *builder) prefix(n *planPrefix) matcher {
+// prefixMatcher collects the documents of all words that begin so.
+func (b *builder) prefixMatcher(n *planPrefix) matcher {
 	if m, ok := b.prefixes[n]; ok {
 		return m
 	}
@@ -420,7 +420,7 @@ func (b *builder) prefix(n *planPrefix) matcher {
 		}
 		l, err := b.segment.List(it.Entry())
 		if err != nil {
-			return b.fail(err)
+			return b.failBuild(err)
 		}
 		found += l.Count()
 		c.Open(&l)
@@ -434,11 +434,11 @@ func (b *builder) prefix(n *planPrefix) matcher {
 			}
 		}
 		if c.Err() != nil {
-			return b.fail(c.Err())
+			return b.failBuild(c.Err())
 		}
 	}
 	if it.Err() != nil {
-		return b.fail(it.Err())
+		return b.failBuild(it.Err())
 	}
 	for _, v := range m.bits {
 		m.count += bits.OnesCount64(v)

@@ -29,17 +29,17 @@ type phrase struct {
 	begins  []uint32
 }
 
-func (b *builder) phrase(n *planPhrase) matcher {
+func (b *builder) phraseMatcher(n *planPhrase) matcher {
 	m := &phrase{span: n.span, segment: b.segment}
 	places := map[string]*phraseWord{}
 	for i, word := range n.words {
 		w, ok := places[word]
 		if !ok {
-			w = &phraseWord{list: b.lookup(term.Key(term.Word, word))}
+			w = &phraseWord{list: b.lookupTerm(term.Key(term.Word, word))}
 			if w.list.Count() == 0 {
 				return none{}
 			}
-			w.cursor, w.places = b.cursor(&w.list), b.cursor(&w.list)
+			w.cursor, w.places = b.openCursor(&w.list), b.openCursor(&w.list)
 			places[word] = w
 			m.words = append(m.words, w)
 		}
@@ -49,9 +49,9 @@ func (b *builder) phrase(n *planPhrase) matcher {
 	return m
 }
 
-func (m *phrase) cost() int { return m.words[0].list.Count() / 2 }
+func (m *phrase) estimatedCost() int { return m.words[0].list.Count() / 2 }
 
-func (m *phrase) next(doc uint32) uint32 {
+func (m *phrase) nextCandidate(doc uint32) uint32 {
 	for _, w := range m.words {
 		if doc = w.cursor.Seek(doc); doc == postings.End {
 			break
@@ -60,10 +60,10 @@ func (m *phrase) next(doc uint32) uint32 {
 	return doc
 }
 
-func (m *phrase) fill(base uint32, w *window) {
+func (m *phrase) fillWindow(base uint32, w *window) {
 	m.fillCandidates(base, w)
 	forEachBit(base, w, func(doc uint32) {
-		if !m.verify(doc) {
+		if !m.verifyPhrase(doc) {
 			w[(doc-base)/64] &^= 1 << (doc % 64)
 		}
 	})
@@ -88,11 +88,11 @@ func (m *phrase) hasAll(doc uint32) bool {
 	return true
 }
 
-func (m *phrase) contains(doc uint32) bool { return m.hasAll(doc) && m.verify(doc) }
+func (m *phrase) containsDoc(doc uint32) bool { return m.hasAll(doc) && m.verifyPhrase(doc) }
 
-// verify reports whether the words stand in a row in a document that has them
+// verifyPhrase reports whether the words stand in a row in a document that has them
 // all. Documents ascend from call to call.
-func (m *phrase) verify(doc uint32) bool {
+func (m *phrase) verifyPhrase(doc uint32) bool {
 	for i, w := range m.words {
 		if w.places.Seek(doc) != doc {
 			return false

@@ -89,50 +89,50 @@ type planner struct {
 // nobody knows which one a query is in.
 func newPlan(q query.Node, languages []string) *plan {
 	p := planner{languages: languages}
-	p.plan.root = p.node(q, true)
+	p.plan.root = p.planQuery(q, true)
 	return &p.plan
 }
 
-// node translates a node; scores tells whether its words count, which those of
+// planQuery translates a node; scores tells whether its words count, which those of
 // an excluded part do not.
-func (p *planner) node(n query.Node, scores bool) planNode {
+func (p *planner) planQuery(n query.Node, scores bool) planNode {
 	switch n := n.(type) {
 	case query.And:
 		out := make(planAnd, len(n))
 		for i, c := range n {
-			out[i] = p.node(c, scores)
+			out[i] = p.planQuery(c, scores)
 		}
 		return out
 	case query.Or:
 		out := make(planOr, len(n))
 		for i, c := range n {
-			out[i] = p.node(c, scores)
+			out[i] = p.planQuery(c, scores)
 		}
 		return out
 	case query.Not:
-		return planNot{p.node(n.Node, false)}
+		return planNot{p.planQuery(n.Node, false)}
 	case query.Term:
-		return p.term(n, scores)
+		return p.planTerm(n, scores)
 	case query.Phrase:
-		return p.phrase(spanOf(n.Field), analysis.Analyzer{}.Tokens(nil, n.Text), scores)
+		return p.planPhraseOf(spanOf(n.Field), analysis.Analyzer{}.Tokens(nil, n.Text), scores)
 	case query.Filter:
-		return filter(n)
+		return planFilterOf(n)
 	case query.Range:
-		return numeric(n)
+		return planRangeOf(n)
 	}
 	return planAll{}
 }
 
-// term plans a word. A text that is several words (foo-bar, 東京) is a phrase;
+// planTerm plans a word. A text that is several words (foo-bar, 東京) is a phrase;
 // punctuation alone is no condition.
-func (p *planner) term(n query.Term, scores bool) planNode {
+func (p *planner) planTerm(n query.Term, scores bool) planNode {
 	tokens := analysis.Analyzer{}.Tokens(nil, n.Text)
 	s := spanOf(n.Field)
 	switch {
 	case len(tokens) == 0:
 		return planAll{}
 	case len(tokens) > 1:
-		return p.phrase(s, tokens, scores)
+		return p.planPhraseOf(s, tokens, scores)
 	case s == nowhere:
 		return planNone{}
 	case n.Prefix:
@@ -144,7 +144,7 @@ func (p *planner) term(n query.Term, scores bool) planNode {
 	}
 	w := &planWord{keys: [][]byte{term.Key(term.Word, tokens[0].Word)}, span: s}
 	seen := map[string]bool{}
-	for _, form := range p.forms(n.Text, tokens[0].Word) {
+	for _, form := range p.wordForms(n.Text, tokens[0].Word) {
 		if seen[form] || form == "" {
 			continue
 		}
@@ -154,11 +154,11 @@ func (p *planner) term(n query.Term, scores bool) planNode {
 		}
 		w.keys = append(w.keys, term.Key(term.Stem, form))
 	}
-	return p.word(w, scores)
+	return p.noteWord(w, scores)
 }
 
-// forms are the word and its stem in each language.
-func (p *planner) forms(text, word string) []string {
+// wordForms are the word and its stem in each language.
+func (p *planner) wordForms(text, word string) []string {
 	out := []string{word}
 	for _, l := range p.languages {
 		out = append(out, analysis.For(l).Stem(text))
@@ -166,14 +166,14 @@ func (p *planner) forms(text, word string) []string {
 	return out
 }
 
-func (p *planner) word(w *planWord, scores bool) planNode {
+func (p *planner) noteWord(w *planWord, scores bool) planNode {
 	if scores {
 		p.plan.words = append(p.plan.words, w)
 	}
 	return w
 }
 
-func (p *planner) phrase(s span, tokens []analysis.Token, scores bool) planNode {
+func (p *planner) planPhraseOf(s span, tokens []analysis.Token, scores bool) planNode {
 	switch {
 	case len(tokens) == 0:
 		return planAll{}
@@ -186,13 +186,13 @@ func (p *planner) phrase(s span, tokens []analysis.Token, scores bool) planNode 
 		out.words = append(out.words, t.Word)
 		if !seen[t.Word] {
 			seen[t.Word] = true
-			p.word(&planWord{keys: [][]byte{term.Key(term.Word, t.Word)}}, scores)
+			p.noteWord(&planWord{keys: [][]byte{term.Key(term.Word, t.Word)}}, scores)
 		}
 	}
 	return out
 }
 
-func filter(n query.Filter) planNode {
+func planFilterOf(n query.Filter) planNode {
 	fields := map[string]term.Field{"host": term.Host, "type": term.Type, "ext": term.Type, "lang": term.Lang, "kind": term.Kind}
 	if f, ok := fields[n.Field]; ok {
 		return planFilter{term.Key(f, n.Value)}
@@ -203,8 +203,8 @@ func filter(n query.Filter) planNode {
 	return planNone{}
 }
 
-func numeric(n query.Range) planNode {
-	r := planRange{min: bound(n.Min, math.Ceil), max: bound(n.Max, math.Floor)}
+func planRangeOf(n query.Range) planNode {
+	r := planRange{min: wholeNumber(n.Min, math.Ceil), max: wholeNumber(n.Max, math.Floor)}
 	switch n.Field {
 	case "date":
 		r.column = func(p *Part, doc uint32) int64 { return p.Segment.Date(doc) }
@@ -216,8 +216,8 @@ func numeric(n query.Range) planNode {
 	return r
 }
 
-// bound is v as a whole number, within what int64 can hold.
-func bound(v float64, round func(float64) float64) int64 {
+// wholeNumber is v as a whole number, within what int64 can hold.
+func wholeNumber(v float64, round func(float64) float64) int64 {
 	switch v = round(v); {
 	case v >= math.MaxInt64:
 		return math.MaxInt64
@@ -229,8 +229,8 @@ func bound(v float64, round func(float64) float64) int64 {
 	return int64(v)
 }
 
-// weigh looks up how many documents have each word that scores.
-func (p *plan) weigh(ctx context.Context, parts []*Part, documents int) error {
+// weighWords looks up how many documents have each word that scores.
+func (p *plan) weighWords(ctx context.Context, parts []*Part, documents int) error {
 	for _, w := range p.words {
 		most := 0
 		for _, key := range w.keys {

@@ -12,10 +12,10 @@ import (
 
 // scorer adds to the score of a document. Documents ascend from call to call.
 type scorer interface {
-	// bound returns the greatest score of the documents from doc to end. It
+	// upperBound returns the greatest score of the documents from doc to end. It
 	// looks at documents of its own order, apart from score.
-	bound(doc uint32) (score float64, end uint32)
-	score(doc uint32) float64
+	upperBound(doc uint32) (score float64, end uint32)
+	scoreDoc(doc uint32) float64
 }
 
 // wordScorer scores a word and its forms.
@@ -36,7 +36,7 @@ type formCursor struct {
 	cursor *postings.Cursor
 }
 
-func (s *wordScorer) bound(doc uint32) (float64, uint32) {
+func (s *wordScorer) upperBound(doc uint32) (float64, uint32) {
 	last := uint32(postings.End)
 	exact, best := 0., 0.
 	for i := range s.forms {
@@ -54,7 +54,7 @@ func (s *wordScorer) bound(doc uint32) (float64, uint32) {
 	return s.idf * (exactWeight*exact + formWeight*best), last
 }
 
-func (s *wordScorer) score(doc uint32) float64 {
+func (s *wordScorer) scoreDoc(doc uint32) float64 {
 	exact, best := 0., 0.
 	for i := range s.forms {
 		c := s.forms[i].cursor
@@ -76,10 +76,10 @@ type setScorer struct {
 	value float64
 }
 
-func (s *setScorer) bound(uint32) (float64, uint32) { return s.value, postings.End }
+func (s *setScorer) upperBound(uint32) (float64, uint32) { return s.value, postings.End }
 
-func (s *setScorer) score(doc uint32) float64 {
-	if s.set.contains(doc) {
+func (s *setScorer) scoreDoc(doc uint32) float64 {
+	if s.set.containsDoc(doc) {
 		return s.value
 	}
 	return 0
@@ -108,7 +108,7 @@ func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request) *scorin
 		ws := &wordScorer{idf: w.idf, scoring: s}
 		hasWord := false
 		for i, key := range w.keys {
-			if l := b.lookup(key); l.Count() > 0 {
+			if l := b.lookupTerm(key); l.Count() > 0 {
 				hasWord = hasWord || i == 0
 				ws.forms = append(ws.forms, formCursor{list: l})
 			}
@@ -117,7 +117,7 @@ func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request) *scorin
 			continue
 		}
 		for i := range ws.forms {
-			ws.forms[i].cursor = b.cursor(&ws.forms[i].list)
+			ws.forms[i].cursor = b.openCursor(&ws.forms[i].list)
 		}
 		if hasWord {
 			ws.word = &ws.forms[0]
@@ -125,7 +125,7 @@ func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request) *scorin
 		s.scorers = append(s.scorers, ws)
 	}
 	for _, w := range p.prefixes {
-		if m, ok := b.prefix(w).(*set); ok && m.count > 0 {
+		if m, ok := b.prefixMatcher(w).(*set); ok && m.count > 0 {
 			s.scorers = append(s.scorers, &setScorer{m, prefixSaturation * w.idf})
 		}
 	}
@@ -159,7 +159,7 @@ func (s *scoring) lookAt(doc uint32) {
 	s.maximum = max(s.ranking.Boost(float64(s.part.maxPopularity[k])/255, 0), s.ranking.Boost(0, 0))
 	sum := 0.
 	for i := len(s.scorers) - 1; i >= 0; i-- {
-		v, end := s.scorers[i].bound(doc)
+		v, end := s.scorers[i].upperBound(doc)
 		s.end = min(s.end, end)
 		sum += v
 		s.suffix[i] = sum * boundSlack
@@ -170,14 +170,14 @@ func (s *scoring) lookAt(doc uint32) {
 	s.total = max(sum*s.maximum*boundSlack, math.SmallestNonzeroFloat64)
 }
 
-// boost is the factor of popularity and age of a document.
-func (s *scoring) boost(doc uint32) float64 {
+// boostFactor is the factor of popularity and age of a document.
+func (s *scoring) boostFactor(doc uint32) float64 {
 	return s.ranking.Boost(float64(s.part.Popularity[doc])/255, s.now-float64(s.part.Segment.Date(doc)))
 }
 
-// text is the score of a document's words; 1 if the query has none. A document
+// textScore is the score of a document's words; 1 if the query has none. A document
 // that cannot reach worst may get less.
-func (s *scoring) text(doc uint32, worst float64) float64 {
+func (s *scoring) textScore(doc uint32, worst float64) float64 {
 	if len(s.scorers) == 0 {
 		return 1
 	}
@@ -186,7 +186,7 @@ func (s *scoring) text(doc uint32, worst float64) float64 {
 		if (sum+s.suffix[i])*s.maximum*boundSlack < worst {
 			return sum
 		}
-		sum += c.score(doc)
+		sum += c.scoreDoc(doc)
 	}
 	return sum
 }

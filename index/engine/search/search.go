@@ -43,8 +43,8 @@ func Run(ctx context.Context, parts []*Part, r index.Request, o Options) (*Found
 		return nil, err
 	}
 	p := newPlan(r.Query, o.Languages)
-	documents, averages := statistics(parts)
-	if err := p.weigh(ctx, parts, documents); err != nil {
+	documents, averages := corpusStatistics(parts)
+	if err := p.weighWords(ctx, parts, documents); err != nil {
 		return nil, err
 	}
 	s := searcher{plan: p, request: r, options: o, norms: bm25.NewNorms(averages), best: topK{k: index.Spare(r.Offset + r.Limit)}}
@@ -55,14 +55,14 @@ func Run(ctx context.Context, parts []*Part, r index.Request, o Options) (*Found
 	defer func() {
 		for _, b := range builders {
 			if b != nil {
-				_ = b.release()
+				_ = b.releaseCursors()
 			}
 		}
 	}()
 	matchers := make([]matcher, len(parts))
 	for i, part := range parts {
 		builders[i] = &builder{part: part, segment: part.Segment}
-		matchers[i] = builders[i].matcher(p.root)
+		matchers[i] = builders[i].buildMatcher(p.root)
 	}
 	p.weighPrefixes(builders, documents)
 	for i := range parts {
@@ -72,11 +72,11 @@ func Run(ctx context.Context, parts []*Part, r index.Request, o Options) (*Found
 			return nil, err
 		}
 		builders[i] = nil
-		if err := b.release(); err != nil {
+		if err := b.releaseCursors(); err != nil {
 			return nil, err
 		}
 	}
-	return s.finish(parts), nil
+	return s.finishSearch(parts), nil
 }
 
 // weighPrefixes sets the weights of prefixes by how many documents have them.
@@ -84,15 +84,15 @@ func (p *plan) weighPrefixes(builders []*builder, documents int) {
 	for _, w := range p.prefixes {
 		count := 0
 		for _, b := range builders {
-			count += b.prefix(w).cost()
+			count += b.prefixMatcher(w).estimatedCost()
 		}
 		w.idf = bm25.IDF(count, documents)
 	}
 }
 
-// statistics returns the number of documents and the average lengths; deleted
+// corpusStatistics returns the number of documents and the average lengths; deleted
 // ones count until they are merged away.
-func statistics(parts []*Part) (documents int, a bm25.Averages) {
+func corpusStatistics(parts []*Part) (documents int, a bm25.Averages) {
 	for _, p := range parts {
 		t := p.Segment.Totals()
 		a.Title += float64(t.Title)
@@ -137,7 +137,7 @@ func (s *searcher) searchPart(ctx context.Context, number int, b *builder, m mat
 	}
 	docs := uint32(b.segment.Len())
 	windows := 0
-	for doc := m.next(0); doc < docs; {
+	for doc := m.nextCandidate(0); doc < docs; {
 		if windows++; windows%checkEvery == 0 {
 			if err := ctx.Err(); err != nil {
 				return fmt.Errorf("search: %w", err)
@@ -148,14 +148,14 @@ func (s *searcher) searchPart(ctx context.Context, number int, b *builder, m mat
 		if ps.phrase != nil {
 			ps.phrase.fillCandidates(base, &w)
 		} else {
-			m.fill(base, &w)
+			m.fillWindow(base, &w)
 		}
 		ps.removeDead(base, &w)
-		ps.collect(base, &w)
+		ps.collectWindow(base, &w)
 		if base+windowSize >= docs {
 			break
 		}
-		doc = m.next(base + windowSize)
+		doc = m.nextCandidate(base + windowSize)
 	}
 	return nil
 }
@@ -171,50 +171,50 @@ func (ps *partSearch) removeDead(base uint32, w *window) {
 	}
 }
 
-// collect counts the matches of a window and keeps the best.
-func (ps *partSearch) collect(base uint32, w *window) {
+// collectWindow counts the matches of a window and keeps the best.
+func (ps *partSearch) collectWindow(base uint32, w *window) {
 	if ps.phrase != nil {
 		ps.collectPhrase(base, w)
 		return
 	}
-	ps.found.Total += w.count()
+	ps.found.Total += w.countBits()
 	if ps.facets != nil {
-		ps.facets.add(ps.part, base, w)
+		ps.facets.addWindow(ps.part, base, w)
 	}
 	switch {
 	case ps.best.k == 0:
 	case ps.scoring == nil:
 		forEachBit(base, w, func(doc uint32) {
-			ps.best.add(ps.number, doc, float64(ps.part.Segment.Date(doc)), ps.part.Segment.ID)
+			ps.best.offerDocument(ps.number, doc, float64(ps.part.Segment.Date(doc)), ps.part.Segment.ID)
 		})
 	default:
-		forEachBit(base, w, ps.consider)
+		forEachBit(base, w, ps.considerMatch)
 	}
 }
 
-// consider scores a match if it can be among the best.
-func (ps *partSearch) consider(doc uint32) {
+// considerMatch scores a match if it can be among the best.
+func (ps *partSearch) considerMatch(doc uint32) {
 	if ps.canEnter(doc) {
-		ps.score(doc)
+		ps.scoreMatch(doc)
 	}
 }
 
 // canEnter reports whether the bound of a document reaches the worst result.
 func (ps *partSearch) canEnter(doc uint32) bool {
 	ps.scoring.lookAt(doc)
-	return ps.options.Plain || ps.scoring.total >= ps.best.worst()
+	return ps.options.Plain || ps.scoring.total >= ps.best.worstScore()
 }
 
-func (ps *partSearch) score(doc uint32) {
-	worst := ps.best.worst()
+func (ps *partSearch) scoreMatch(doc uint32) {
+	worst := ps.best.worstScore()
 	if ps.options.Plain {
 		worst = math.Inf(-1)
 	}
-	text := ps.scoring.text(doc, worst)
+	text := ps.scoring.textScore(doc, worst)
 	if text*ps.scoring.maximum*boundSlack < worst {
 		return
 	}
-	ps.best.add(ps.number, doc, text*ps.scoring.boost(doc), ps.part.Segment.ID)
+	ps.best.offerDocument(ps.number, doc, text*ps.scoring.boostFactor(doc), ps.part.Segment.ID)
 }
 
 // A phrase that many documents have is not looked for in all of them: what a
@@ -231,7 +231,7 @@ type sample struct {
 	verified, passed, sampled, matched int
 }
 
-func (s *sample) estimate() int {
+func (s *sample) estimatedTotal() int {
 	if s.sampled == 0 {
 		return 0
 	}
@@ -253,7 +253,7 @@ func (ps *partSearch) collectPhrase(base uint32, w *window) {
 			isSample = true
 		}
 		s.verified++
-		if !ps.phrase.verify(doc) {
+		if !ps.phrase.verifyPhrase(doc) {
 			w[(doc-base)/64] &^= 1 << (doc % 64)
 			return
 		}
@@ -261,22 +261,22 @@ func (ps *partSearch) collectPhrase(base uint32, w *window) {
 			s.matched++
 		}
 		if canEnter {
-			ps.score(doc)
+			ps.scoreMatch(doc)
 		}
 	})
-	ps.found.Total += w.count()
+	ps.found.Total += w.countBits()
 	if ps.facets != nil {
-		ps.facets.add(ps.part, base, w)
+		ps.facets.addWindow(ps.part, base, w)
 	}
 }
 
-// finish puts the answer together.
-func (s *searcher) finish(parts []*Part) *Found {
+// finishSearch puts the answer together.
+func (s *searcher) finishSearch(parts []*Part) *Found {
 	if s.phrases.passed > 0 {
-		s.found.Total += s.phrases.estimate()
+		s.found.Total += s.phrases.estimatedTotal()
 		s.found.Estimated = true
 	}
-	for _, r := range s.best.sorted() {
+	for _, r := range s.best.sortedResults() {
 		h := Hit{Part: parts[r.part], Doc: r.doc, ID: r.id}
 		if !s.request.ByDate {
 			h.Score = r.score
@@ -284,7 +284,7 @@ func (s *searcher) finish(parts []*Part) *Found {
 		s.found.Hits = append(s.found.Hits, h)
 	}
 	if s.facets != nil && s.found.Total <= facetLimit && s.phrases.passed == 0 {
-		s.found.Facets = s.facets.counts()
+		s.found.Facets = s.facets.topCounts()
 	}
 	return &s.found
 }

@@ -15,8 +15,10 @@ type result struct {
 	id    string
 }
 
-// better orders by score, then by identifier, which no merge changes.
-func better(a, b result) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id)) }
+// compareResults orders by score, then by identifier, which no merge changes.
+func compareResults(a, b result) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.id, b.id))
+}
 
 // topK keeps the k best results, the worst of them first.
 type topK struct {
@@ -25,37 +27,37 @@ type topK struct {
 }
 
 func (t *topK) Len() int           { return len(t.items) }
-func (t *topK) Less(i, j int) bool { return better(t.items[i], t.items[j]) > 0 }
+func (t *topK) Less(i, j int) bool { return compareResults(t.items[i], t.items[j]) > 0 }
 func (t *topK) Swap(i, j int)      { t.items[i], t.items[j] = t.items[j], t.items[i] }
 func (t *topK) Push(x any)         { t.items = append(t.items, x.(result)) }
 func (t *topK) Pop() any           { panic("results are replaced, not taken") }
 
-// worst is the score that a document must reach, minus infinity while there is
+// worstScore is the score that a document must reach, minus infinity while there is
 // room.
-func (t *topK) worst() float64 {
+func (t *topK) worstScore() float64 {
 	if len(t.items) < t.k || t.k == 0 {
 		return math.Inf(-1)
 	}
 	return t.items[0].score
 }
 
-// add offers a document whose score reaches worst.
-func (t *topK) add(part int, doc uint32, score float64, id func(uint32) string) {
+// offerDocument offers a document whose score reaches worst.
+func (t *topK) offerDocument(part int, doc uint32, score float64, id func(uint32) string) {
 	switch {
-	case t.k == 0 || score < t.worst():
+	case t.k == 0 || score < t.worstScore():
 	case len(t.items) < t.k:
 		heap.Push(t, result{part, doc, score, id(doc)})
 	default:
 		r := result{part, doc, score, id(doc)}
-		if better(r, t.items[0]) < 0 {
+		if compareResults(r, t.items[0]) < 0 {
 			t.items[0] = r
 			heap.Fix(t, 0)
 		}
 	}
 }
 
-// sorted returns the results, the best first.
-func (t *topK) sorted() []result {
-	slices.SortFunc(t.items, better)
+// sortedResults returns the results, the best first.
+func (t *topK) sortedResults() []result {
+	slices.SortFunc(t.items, compareResults)
 	return t.items
 }
