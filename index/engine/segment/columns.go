@@ -43,7 +43,7 @@ type idHash struct {
 
 func hashID(id string) uint64 { return xxh3.HashString(id) }
 
-func (c *columns) add(d Document) {
+func (c *columns) addDocument(d Document) {
 	doc := uint32(len(c.lengths))
 	c.ids = append(c.ids, d.ID...)
 	c.offsets = binary.LittleEndian.AppendUint32(c.offsets, uint32(len(c.ids)))
@@ -59,12 +59,12 @@ func (c *columns) add(d Document) {
 	c.sizes = binary.LittleEndian.AppendUint64(c.sizes, uint64(d.Size))
 	c.popularity = append(c.popularity, d.Popularity)
 	for i, v := range []string{d.Host, d.Type, d.Lang, d.Kind} {
-		c.keywords[i].add(v)
+		c.keywords[i].addKeyword(v)
 	}
 }
 
-// sections gives each section of the columns with its bytes.
-func (c *columns) sections() iter.Seq2[Kind, []byte] {
+// eachSection gives each section of the columns with its bytes.
+func (c *columns) eachSection() iter.Seq2[Kind, []byte] {
 	return func(yield func(Kind, []byte) bool) {
 		var lengths, hashes, docs []byte
 		for _, l := range c.lengths {
@@ -77,8 +77,8 @@ func (c *columns) sections() iter.Seq2[Kind, []byte] {
 		}
 		_ = yield(IDs, c.ids) && yield(IDOffsets, c.offsets) && yield(IDHashes, hashes) && yield(IDDocuments, docs) &&
 			yield(LengthColumn, lengths) && yield(EndColumn, c.ends) && yield(DateColumn, c.dates) && yield(SizeColumn, c.sizes) &&
-			yield(PopularityColumn, c.popularity) && yield(HostColumn, c.keywords[0].bytes()) && yield(TypeColumn, c.keywords[1].bytes()) &&
-			yield(LangColumn, c.keywords[2].bytes()) && yield(KindColumn, c.keywords[3].bytes())
+			yield(PopularityColumn, c.popularity) && yield(HostColumn, c.keywords[0].encodeColumn()) && yield(TypeColumn, c.keywords[1].encodeColumn()) &&
+			yield(LangColumn, c.keywords[2].encodeColumn()) && yield(KindColumn, c.keywords[3].encodeColumn())
 	}
 }
 
@@ -89,7 +89,7 @@ type keywordColumn struct {
 	ords   []uint32
 }
 
-func (k *keywordColumn) add(v string) {
+func (k *keywordColumn) addKeyword(v string) {
 	n, ok := k.number[v]
 	if !ok {
 		if k.number == nil {
@@ -102,7 +102,7 @@ func (k *keywordColumn) add(v string) {
 	k.ords = append(k.ords, n)
 }
 
-func (k *keywordColumn) bytes() []byte {
+func (k *keywordColumn) encodeColumn() []byte {
 	width := 4
 	switch n := len(k.values); {
 	case n <= 1<<8:

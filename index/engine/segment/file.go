@@ -45,11 +45,11 @@ func OpenFile(path string, schema Schema) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("segment: %w", err)
 	}
-	return mapFile(path, f, schema)
+	return mapSegmentFile(path, f, schema)
 }
 
-// mapFile maps f and closes it.
-func mapFile(path string, f *os.File, schema Schema) (_ *File, err error) {
+// mapSegmentFile maps f and closes it.
+func mapSegmentFile(path string, f *os.File, schema Schema) (_ *File, err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	st, err := f.Stat()
 	if err != nil {
@@ -64,14 +64,14 @@ func mapFile(path string, f *os.File, schema Schema) (_ *File, err error) {
 	}
 	s := &File{path: path, file: b}
 	s.users.Store(1)
-	if err := s.open(schema); err != nil {
+	if err := s.openFile(schema); err != nil {
 		return nil, errors.Join(fmt.Errorf("segment %s: %w", path, err), unix.Munmap(b))
 	}
 	return s, nil
 }
 
-// open reads the trailer and opens the dictionary.
-func (s *File) open(schema Schema) (err error) {
+// openFile reads the trailer and opens the dictionary.
+func (s *File) openFile(schema Schema) (err error) {
 	if s.trailer, s.table, err = readTrailer(s.file); err != nil {
 		return err
 	}
@@ -81,13 +81,13 @@ func (s *File) open(schema Schema) (err error) {
 	if err := s.CheckSection(TermIndex); err != nil {
 		return err
 	}
-	s.lists = s.padded(Lists)
+	s.lists = s.paddedSection(Lists)
 	s.terms, err = dictionary.New(s.Section(Terms), s.Section(TermIndex))
 	return err
 }
 
-// find returns the entry of a section, nil if there is none.
-func (s *File) find(k Kind) *section {
+// findSection returns the entry of a section, nil if there is none.
+func (s *File) findSection(k Kind) *section {
 	for i := range s.table {
 		if s.table[i].kind == k {
 			return &s.table[i]
@@ -98,15 +98,15 @@ func (s *File) find(k Kind) *section {
 
 // Section returns the bytes of a section, nil if there is none.
 func (s *File) Section(k Kind) []byte {
-	if e := s.find(k); e != nil {
+	if e := s.findSection(k); e != nil {
 		return s.file[e.offset : e.offset+e.length : e.offset+e.length]
 	}
 	return nil
 }
 
-// padded returns a section with the zeros behind it.
-func (s *File) padded(k Kind) []byte {
-	if e := s.find(k); e != nil {
+// paddedSection returns a section with the zeros behind it.
+func (s *File) paddedSection(k Kind) []byte {
+	if e := s.findSection(k); e != nil {
 		return s.file[e.offset : e.offset+e.length+padding]
 	}
 	return nil
@@ -114,7 +114,7 @@ func (s *File) padded(k Kind) []byte {
 
 // CheckSection compares the checksum of a section.
 func (s *File) CheckSection(k Kind) error {
-	e := s.find(k)
+	e := s.findSection(k)
 	if e == nil || xxh3.Hash(s.Section(k)) != e.sum {
 		return fmt.Errorf("section %d: checksum: %w", k, ErrDamaged)
 	}

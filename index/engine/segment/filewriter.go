@@ -126,7 +126,7 @@ func (w *FileWriter) finishFile(t trailer) (*File, error) {
 	if err := w.writeEnd(t); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
-	return mapFile(w.path, w.file, w.schema)
+	return mapSegmentFile(w.path, w.file, w.schema)
 }
 
 func (w *FileWriter) writeEnd(t trailer) error {
@@ -138,11 +138,11 @@ func (w *FileWriter) writeEnd(t trailer) error {
 	}
 	var tail []byte
 	for _, s := range w.table {
-		tail = s.append(tail)
+		tail = s.appendSection(tail)
 	}
 	t.version, t.sections, t.schema = Version, uint32(len(w.table)), w.schema
 	t.size = w.offset + uint64(len(tail)) + trailerSize
-	tail = t.append(tail)
+	tail = t.appendTrailer(tail)
 	tail = appendSum(tail)
 	if err := w.Write(tail); err != nil {
 		return err

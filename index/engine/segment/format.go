@@ -67,7 +67,7 @@ type section struct {
 	sum            uint64
 }
 
-func (s section) append(dst []byte) []byte {
+func (s section) appendSection(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(s.kind))
 	dst = binary.LittleEndian.AppendUint32(dst, 0)
 	dst = binary.LittleEndian.AppendUint64(dst, s.offset)
@@ -97,10 +97,10 @@ type trailer struct {
 	sum       uint64 // of the section table and the trailer before it
 }
 
-// append writes version, documents, sections, schema (4 each), totals of title,
+// appendTrailer writes version, documents, sections, schema (4 each), totals of title,
 // URL and body (8 each), reference averages (float32, 4 each), zero (4), size of
 // the file (8) and the checksum (8).
-func (t *trailer) append(dst []byte) []byte {
+func (t *trailer) appendTrailer(dst []byte) []byte {
 	for _, v := range []uint32{t.version, t.docs, t.sections, uint32(t.schema)} {
 		dst = binary.LittleEndian.AppendUint32(dst, v)
 	}

@@ -29,20 +29,20 @@ func Open(path string) (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openSegment(f)
+	return openColumns(f)
 }
 
-// openSegment takes the columns of f and closes it if they are damaged.
-func openSegment(f *File) (*Segment, error) {
+// openColumns takes the columns of f and closes it if they are damaged.
+func openColumns(f *File) (*Segment, error) {
 	s := &Segment{File: f}
-	if err := s.open(); err != nil {
+	if err := s.openSections(); err != nil {
 		return nil, errors.Join(fmt.Errorf("segment %s: %w", f.path, err), f.Close())
 	}
 	return s, nil
 }
 
-// open takes the sections.
-func (s *Segment) open() (err error) {
+// openSections takes the sections.
+func (s *Segment) openSections() (err error) {
 	docs := int(s.trailer.docs)
 	fixed := func(k Kind, size int) []byte {
 		b := s.Section(k)
@@ -142,7 +142,7 @@ func (s *Segment) Keyword(k Kind) *Keyword { return s.keywords[k] }
 
 // Text returns the stored text of a document.
 func (s *Segment) Text(doc uint32) (Text, error) {
-	t, err := s.texts.text(doc)
+	t, err := s.texts.textOf(doc)
 	if err != nil {
 		return t, fmt.Errorf("segment %s: document %d: %w", s.path, doc, err)
 	}

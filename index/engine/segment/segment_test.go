@@ -202,11 +202,11 @@ func FuzzSections(f *testing.F) {
 			section := b[e.offset : e.offset+e.length]
 			copy(section[int(at)%len(section):], change)
 			e.sum = xxh3.Hash(section)
-			copy(b[tail+i*entrySize:], e.append(nil))
+			copy(b[tail+i*entrySize:], e.appendSection(nil))
 		}
 		copy(b[len(b)-8:], appendSum(slices.Clone(b[tail : len(b)-8]))[len(b)-8-tail:])
 		s := &Segment{File: &File{file: b}}
-		if s.File.open(Pages) != nil || s.open() != nil {
+		if s.File.openFile(Pages) != nil || s.openSections() != nil {
 			return
 		}
 		_ = s.Verify()
@@ -241,9 +241,9 @@ func FuzzOpen(f *testing.F) {
 		b := slices.Clone(whole)
 		b[int(at)%len(b)] ^= change
 		s := &Segment{File: &File{file: b}}
-		err := s.File.open(Pages)
+		err := s.File.openFile(Pages)
 		if err == nil {
-			err = s.open()
+			err = s.openSections()
 		}
 		if err == nil {
 			err = s.Verify()

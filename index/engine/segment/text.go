@@ -47,8 +47,8 @@ type textWriter struct {
 	first, next uint32 // documents
 }
 
-// add returns a block when one is full.
-func (w *textWriter) add(t Text) []byte {
+// addTextRecord returns a block when one is full.
+func (w *textWriter) addTextRecord(t Text) []byte {
 	r := binary.AppendUvarint(w.record[:0], uint64(len(t.Title)))
 	r = binary.AppendUvarint(r, uint64(len(t.Same)))
 	r = append(append(append(r, t.Title...), t.Same...), t.Body...)
@@ -59,11 +59,11 @@ func (w *textWriter) add(t Text) []byte {
 	if len(w.raw) < textBlock {
 		return nil
 	}
-	return w.rest()
+	return w.lastTextBlock()
 }
 
-// rest returns the last block, nil if it is empty.
-func (w *textWriter) rest() []byte {
+// lastTextBlock returns the last block, nil if it is empty.
+func (w *textWriter) lastTextBlock() []byte {
 	if len(w.raw) == 0 {
 		return nil
 	}
@@ -72,8 +72,8 @@ func (w *textWriter) rest() []byte {
 	return w.packed
 }
 
-// note adds the block that is written at offset to the index.
-func (w *textWriter) note(offset uint64) {
+// noteTextBlock adds the block that is written at offset to the index.
+func (w *textWriter) noteTextBlock(offset uint64) {
 	w.index = binary.LittleEndian.AppendUint32(w.index, w.first)
 	w.index = binary.LittleEndian.AppendUint64(w.index, offset)
 	w.first = w.next
@@ -86,12 +86,12 @@ type texts struct {
 	blocks, index []byte
 }
 
-func (t *texts) count() int            { return len(t.index) / textEntry }
+func (t *texts) textBlockCount() int   { return len(t.index) / textEntry }
 func (t *texts) firstDoc(k int) uint32 { return binary.LittleEndian.Uint32(t.index[k*textEntry:]) }
 
 // blockOf returns the block that a document is in.
 func (t *texts) blockOf(doc uint32) int {
-	low, high := 0, t.count()
+	low, high := 0, t.textBlockCount()
 	for low < high { // the first block that begins behind doc
 		if mid := (low + high) / 2; t.firstDoc(mid) <= doc {
 			low = mid + 1
@@ -102,23 +102,23 @@ func (t *texts) blockOf(doc uint32) int {
 	return low - 1
 }
 
-// packed returns the compressed bytes of block k.
-func (t *texts) packed(k int) ([]byte, error) {
+// packedBlock returns the compressed bytes of block k.
+func (t *texts) packedBlock(k int) ([]byte, error) {
 	offset := func(k int) uint64 {
-		if k == t.count() {
+		if k == t.textBlockCount() {
 			return uint64(len(t.blocks))
 		}
 		return binary.LittleEndian.Uint64(t.index[k*textEntry+4:])
 	}
-	if k < 0 || k >= t.count() || offset(k) > offset(k+1) || offset(k+1) > uint64(len(t.blocks)) {
+	if k < 0 || k >= t.textBlockCount() || offset(k) > offset(k+1) || offset(k+1) > uint64(len(t.blocks)) {
 		return nil, fmt.Errorf("stored texts: %w", ErrDamaged)
 	}
 	return t.blocks[offset(k):offset(k+1)], nil
 }
 
-// unpack appends block k to dst.
-func (t *texts) unpack(dst []byte, k int) ([]byte, error) {
-	b, err := t.packed(k)
+// unpackBlock appends block k to dst.
+func (t *texts) unpackBlock(dst []byte, k int) ([]byte, error) {
+	b, err := t.packedBlock(k)
 	if err != nil {
 		return nil, err
 	}
@@ -131,12 +131,12 @@ func (t *texts) unpack(dst []byte, k int) ([]byte, error) {
 
 var textBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// text returns the text of a document.
-func (t *texts) text(doc uint32) (Text, error) {
+// textOf returns the text of a document.
+func (t *texts) textOf(doc uint32) (Text, error) {
 	k := t.blockOf(doc)
 	buf := textBuffers.Get().(*[]byte)
 	defer textBuffers.Put(buf)
-	raw, err := t.unpack((*buf)[:0], k)
+	raw, err := t.unpackBlock((*buf)[:0], k)
 	if err != nil {
 		return Text{}, err
 	}
@@ -158,9 +158,9 @@ func (t *texts) text(doc uint32) (Text, error) {
 func (s *Segment) ForEachText(f func(doc uint32, t Text) error) error {
 	var raw []byte
 	doc := uint32(0)
-	for k := range s.texts.count() {
+	for k := range s.texts.textBlockCount() {
 		var err error
-		if raw, err = s.texts.unpack(raw[:0], k); err != nil {
+		if raw, err = s.texts.unpackBlock(raw[:0], k); err != nil {
 			return fmt.Errorf("segment %s: %w", s.path, err)
 		}
 		for rest := raw; len(rest) > 0; doc++ {

@@ -34,31 +34,31 @@ func Create(path string, reference bm25.Averages, limit func(bytes int)) (*Write
 
 // AddText appends the stored text of the next document.
 func (w *Writer) AddText(t Text) error {
-	if block := w.texts.add(t); block != nil {
+	if block := w.texts.addTextRecord(t); block != nil {
 		return w.writeTexts(block)
 	}
 	return nil
 }
 
 func (w *Writer) writeTexts(block []byte) error {
-	w.texts.note(w.sectionOffset())
+	w.texts.noteTextBlock(w.sectionOffset())
 	return w.Write(block)
 }
 
 // CopyTexts appends the stored texts of another segment as they are packed.
 func (w *Writer) CopyTexts(s *Segment) error {
-	if block := w.texts.rest(); block != nil {
+	if block := w.texts.lastTextBlock(); block != nil {
 		if err := w.writeTexts(block); err != nil {
 			return err
 		}
 	}
-	for k := range s.texts.count() {
-		block, err := s.texts.packed(k)
+	for k := range s.texts.textBlockCount() {
+		block, err := s.texts.packedBlock(k)
 		if err != nil {
 			return fmt.Errorf("segment %s: %w", s.path, err)
 		}
 		end := s.trailer.docs
-		if k+1 < s.texts.count() {
+		if k+1 < s.texts.textBlockCount() {
 			end = s.texts.firstDoc(k + 1)
 		}
 		w.texts.next += end - s.texts.firstDoc(k)
@@ -70,14 +70,14 @@ func (w *Writer) CopyTexts(s *Segment) error {
 }
 
 // AddDocument appends the columns of the next document.
-func (w *Writer) AddDocument(d Document) { w.columns.add(d) }
+func (w *Writer) AddDocument(d Document) { w.columns.addDocument(d) }
 
 // Documents is the number of documents so far.
 func (w *Writer) Documents() int { return len(w.columns.lengths) }
 
 // BeginTerms ends the texts and the columns.
 func (w *Writer) BeginTerms() error {
-	if block := w.texts.rest(); block != nil {
+	if block := w.texts.lastTextBlock(); block != nil {
 		if err := w.writeTexts(block); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (w *Writer) BeginTerms() error {
 	if err := w.WriteSection(TextIndex, w.texts.index); err != nil {
 		return err
 	}
-	for k, b := range w.columns.sections() {
+	for k, b := range w.columns.eachSection() {
 		if err := w.WriteSection(k, b); err != nil {
 			return err
 		}
@@ -103,5 +103,5 @@ func (w *Writer) Finish() (*Segment, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openSegment(f)
+	return openColumns(f)
 }
