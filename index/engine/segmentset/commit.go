@@ -27,7 +27,7 @@ func (s *Set[S, P]) commitLoop(ctx context.Context) {
 		if s.Usable() != nil {
 			return
 		}
-		if err := s.commit(ctx); err != nil && ctx.Err() == nil {
+		if err := s.commitApplied(ctx); err != nil && ctx.Err() == nil {
 			s.config.Log.Error("index: commit; tried again", "err", err)
 		}
 	}
@@ -43,9 +43,9 @@ type saved[S Segment, P Part] struct {
 	mustSync  bool
 }
 
-// commit makes durable what was applied. Searches and Apply go on during its
+// commitApplied makes durable what was applied. Searches and Apply go on during its
 // syncs.
-func (s *Set[S, P]) commit(ctx context.Context) error {
+func (s *Set[S, P]) commitApplied(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,24 +62,24 @@ func (s *Set[S, P]) commit(ctx context.Context) error {
 	if bytes.Equal(content, s.committed) {
 		return nil
 	}
-	s.reach("prepared")
+	s.reachStage("prepared")
 	for i := range all {
 		if err := s.saveSegment(&all[i]); err != nil {
 			return err
 		}
 	}
-	s.reach("synced")
+	s.reachStage("synced")
 	if err := errors.Join(manifest.SyncDir(s.dir), manifest.Write(s.dir, m)); err != nil {
 		return err
 	}
-	s.reach("written")
+	s.reachStage("written")
 	s.committed = content
 	s.durable.Store(m)
 	return s.endCommit(all, obsolete)
 }
 
-// reach tells tests how far a commit or a merge is.
-func (s *Set[S, P]) reach(stage string) {
+// reachStage tells tests how far a commit or a merge is.
+func (s *Set[S, P]) reachStage(stage string) {
 	if f := s.TestHook.Load(); f != nil {
 		(*f)(stage)
 	}
@@ -96,7 +96,7 @@ func (s *Set[S, P]) prepareCommit() (*manifest.Manifest, []saved[S, P], []*Held[
 	for _, h := range s.segments {
 		one := saved[S, P]{held: h, version: h.version, stateFile: h.stateFile, mustSync: !h.isSynced}
 		if h.version != h.savedVersion {
-			one.state, one.oldState, one.stateFile = h.State.encode(), h.stateFile, s.fileName(manifest.StateExt)
+			one.state, one.oldState, one.stateFile = h.State.encodeState(), h.stateFile, s.fileName(manifest.StateExt)
 		}
 		all = append(all, one)
 	}
@@ -154,7 +154,7 @@ func (s *Set[S, P]) Commit(ctx context.Context) error {
 	if err := s.Usable(); err != nil {
 		return err
 	}
-	return s.commit(ctx)
+	return s.commitApplied(ctx)
 }
 
 // LockCommits keeps commits from beginning until UnlockCommits: no file is removed

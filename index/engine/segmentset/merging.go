@@ -55,8 +55,8 @@ func (s *Set[S, P]) mergeLoop(ctx context.Context) {
 	}
 }
 
-// tier is the size class of a segment.
-func tier[S Segment, P Part](h *Held[S, P]) int {
+// sizeTier is the size class of a segment.
+func sizeTier[S Segment, P Part](h *Held[S, P]) int {
 	t := 0
 	for size := h.Segment.Size(); size > smallest; size /= mergeFactor {
 		t++
@@ -68,7 +68,7 @@ func tier[S Segment, P Part](h *Held[S, P]) int {
 func (s *Set[S, P]) pickMerge(all []*Held[S, P]) []*Held[S, P] {
 	tiers := map[int][]*Held[S, P]{}
 	for _, h := range all {
-		tiers[tier(h)] = append(tiers[tier(h)], h)
+		tiers[sizeTier(h)] = append(tiers[sizeTier(h)], h)
 	}
 	for t := 0; t <= 16; t++ { // the small ones first
 		if same := tiers[t]; len(same) >= mergeFactor {
@@ -119,14 +119,14 @@ func (s *Set[S, P]) MergeOnce(ctx context.Context, pick func([]*Held[S, P]) []*H
 	}
 	s.mu.Unlock()
 	defer s.endMerge(sources)
-	fresh, mappings, err := s.schema.Merge(ctx, path, parts, s.limiter(ctx))
+	fresh, mappings, err := s.schema.Merge(ctx, path, parts, s.writeLimiter(ctx))
 	if err != nil {
 		if errors.Is(err, ErrDamaged) {
 			s.Refuse(err)
 		}
 		return true, fmt.Errorf("index %s: merge: %w", s.dir, err)
 	}
-	s.reach("merged")
+	s.reachStage("merged")
 	s.installMerge(fresh, sources, func(i int, merged *State) (dead []uint32, isChanged bool) {
 		if h := sources[i]; h.version != versions[i] {
 			return h.State.changesSince(states[i], mappings[i], merged)
@@ -150,8 +150,8 @@ func (s *Set[S, P]) endMerge(sources []*Held[S, P]) {
 	}
 }
 
-// limiter returns a function that waits until a merge may write so many bytes.
-func (s *Set[S, P]) limiter(ctx context.Context) func(bytes int) {
+// writeLimiter returns a function that waits until a merge may write so many bytes.
+func (s *Set[S, P]) writeLimiter(ctx context.Context) func(bytes int) {
 	limiter := rate.NewLimiter(rate.Limit(s.config.MergeBytes), s.config.MergeBytes)
 	return func(n int) {
 		for ; n > 0; n -= s.config.MergeBytes {
@@ -185,10 +185,10 @@ func (s *Set[S, P]) installMerge(fresh S, sources []*Held[S, P], changes func(so
 	s.segments = slices.DeleteFunc(s.segments, func(h *Held[S, P]) bool { return slices.Contains(sources, h) })
 	s.segments = slices.Insert(s.segments, min(max(at, 0), len(s.segments)), merged)
 	for _, h := range sources {
-		s.retire(h)
+		s.retireSegment(h)
 	}
 	s.dropEmpty()
-	s.publish()
+	s.publishSegments()
 }
 
 // changesSince returns which documents of a merged segment were deleted since the
@@ -250,7 +250,7 @@ func (s *Set[S, P]) Compact(ctx context.Context) error {
 		busy := s.merging
 		s.mu.Unlock()
 		if !busy {
-			return s.commit(ctx)
+			return s.commitApplied(ctx)
 		}
 		select {
 		case <-ctx.Done():

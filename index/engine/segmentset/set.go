@@ -177,9 +177,9 @@ func Open[S Segment, P Part](dir string, schema Schema[S, P], c Config) (_ *Set[
 		return nil, fmt.Errorf("index %s: %w: it was found before: %s", dir, ErrDamaged, why)
 	}
 	if err := s.openFiles(); err != nil {
-		return nil, fmt.Errorf("index %s: %w", dir, explain(err))
+		return nil, fmt.Errorf("index %s: %w", dir, explainFileError(err))
 	}
-	s.publish()
+	s.publishSegments()
 	return s, nil
 }
 
@@ -200,8 +200,8 @@ func (s *Set[S, P]) Start() {
 	s.WantMerge()
 }
 
-// explain turns errors of files into those of the set.
-func explain(err error) error {
+// explainFileError turns errors of files into those of the set.
+func explainFileError(err error) error {
 	switch {
 	case errors.Is(err, segment.ErrVersion), errors.Is(err, manifest.ErrVersion):
 		return fmt.Errorf("%w: %w", ErrVersion, err)
@@ -265,7 +265,7 @@ func (s *Set[S, P]) openFiles() error {
 	}
 	total := int64(0)
 	for _, named := range m.Segments {
-		if err := s.openSegment(named); err != nil {
+		if err := s.openManifestSegment(named); err != nil {
 			return err
 		}
 		total += named.Size
@@ -282,7 +282,7 @@ func (s *Set[S, P]) openFiles() error {
 	return m.RemoveOthers(s.dir)
 }
 
-func (s *Set[S, P]) openSegment(m manifest.Segment) error {
+func (s *Set[S, P]) openManifestSegment(m manifest.Segment) error {
 	path := filepath.Join(s.dir, m.File)
 	opened, err := s.schema.Open(path)
 	if err != nil {
@@ -317,7 +317,7 @@ func (s *Set[S, P]) VerifyAll(ctx context.Context) {
 				return nil
 			}
 			if err := segment.Verify(); err != nil {
-				return explain(err)
+				return explainFileError(err)
 			}
 		}
 		return nil
@@ -380,7 +380,7 @@ func (s *Set[S, P]) Close() error {
 	s.background.Wait()
 	var err error
 	if s.Usable() == nil {
-		err = s.commit(context.Background())
+		err = s.commitApplied(context.Background())
 	}
 	s.setSnapshot(nil)
 	return errors.Join(err, s.closeFiles())

@@ -41,8 +41,8 @@ func (s *Set[S, P]) Acquire() *Snapshot[S, P] {
 	return s.current
 }
 
-// publish makes the segments of the index visible as they are now. The lock is held.
-func (s *Set[S, P]) publish() {
+// publishSegments makes the segments of the index visible as they are now. The lock is held.
+func (s *Set[S, P]) publishSegments() {
 	snap := &Snapshot[S, P]{}
 	snap.users.Store(1)
 	for _, h := range s.segments {

@@ -38,8 +38,8 @@ func (s State) WithDead(docs []uint32) State {
 	return State{s.Docs, dead, s.Bytes}
 }
 
-// encode returns the file of a state.
-func (s State) encode() []byte {
+// encodeState returns the file of a state.
+func (s State) encodeState() []byte {
 	out := append([]byte(stateMagic), make([]byte, 8)...)
 	binary.LittleEndian.PutUint64(out[8:], uint64(s.Docs))
 	for i := range (s.Docs + 63) / 64 {

@@ -55,7 +55,7 @@ func (s *Set[S, P]) Add(fresh S) {
 // in which all documents are deleted. The lock is held.
 func (s *Set[S, P]) Publish() {
 	s.dropEmpty()
-	s.publish()
+	s.publishSegments()
 	s.WantMerge()
 }
 
@@ -65,14 +65,14 @@ func (s *Set[S, P]) dropEmpty() {
 		if h.Part.Live() > 0 {
 			return false
 		}
-		s.retire(h)
+		s.retireSegment(h)
 		return true
 	})
 }
 
-// retire lets the next commit remove the files of a segment. One that lost all
+// retireSegment lets the next commit remove the files of a segment. One that lost all
 // its documents during a merge is retired twice. The lock is held.
-func (s *Set[S, P]) retire(h *Held[S, P]) {
+func (s *Set[S, P]) retireSegment(h *Held[S, P]) {
 	if !h.isRetired {
 		h.isRetired = true
 		s.obsolete = append(s.obsolete, h)
