@@ -113,18 +113,18 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Engine, error) {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	if e.pack {
-		e.lean(ctx)
+		e.storeTextsApart(ctx)
 	}
-	if e.search, err = searching(ctx, pool, c.Patience); err != nil {
+	if e.search, err = searchPool(ctx, pool, c.Patience); err != nil {
 		return nil, fmt.Errorf("index: %w", err)
 	}
 	return e, nil
 }
 
-// lean has texts and vectors stored beside the table's rows and not in them, as
+// storeTextsApart has texts and vectors stored beside the table's rows and not in them, as
 // far as PostgreSQL can be told: a search reads the rows of all that matches, and
 // finds some twenty in the space of two. Rows written before stay as they are.
-func (e *Engine) lean(ctx context.Context) {
+func (e *Engine) storeTextsApart(ctx context.Context) {
 	const told = "select exists (select 1 from pg_class where oid = 'documents'::regclass and 'toast_tuple_target=256' = any(reloptions))"
 	var done bool
 	if err := e.pool.QueryRow(ctx, told).Scan(&done); err != nil || done {
@@ -140,12 +140,12 @@ const searchers = 8
 // server ends it even if this process is gone.
 const searchTime = 10 * time.Second
 
-// searching makes connections whose planner is told to read indexes and not the
+// searchPool makes connections whose planner is told to read indexes and not the
 // whole table. It thinks a table cheap to read whole, since it does not count
 // the vectors that are stored beside it, and an index dear to which much was
 // added lately: searches were 200 times slower for it. An engine that does not
 // know the option plans by itself.
-func searching(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgxpool.Pool, error) {
+func searchPool(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) (*pgxpool.Pool, error) {
 	c := pool.Config()
 	c.MaxConns = searchers
 	c.ConnConfig.RuntimeParams["statement_timeout"] = strconv.FormatInt(searchTime.Milliseconds(), 10)
@@ -162,7 +162,7 @@ func searching(ctx context.Context, pool *pgxpool.Pool, patience time.Duration) 
 
 // Close implements index.Engine.
 func (e *Engine) Close() error {
-	e.stop()
+	e.stopTidying()
 	e.search.Close()
 	if e.own {
 		e.pool.Close()
@@ -183,7 +183,7 @@ func keyOf(id string) (host, url int64) {
 
 // Cursor implements index.Engine.
 func (e *Engine) Cursor(ctx context.Context) (cursor []byte, err error) {
-	err = e.query(ctx, func() error {
+	err = e.retryQuery(ctx, func() error {
 		var others bool
 		err := e.pool.QueryRow(ctx, "select (select cursor from index_cursors where lane = $1), exists (select 1 from index_cursors)", e.config.Lane).Scan(&cursor, &others)
 		if err == nil && cursor == nil && others {
@@ -197,14 +197,14 @@ func (e *Engine) Cursor(ctx context.Context) (cursor []byte, err error) {
 	return cursor, nil
 }
 
-// query tries again what only reads.
-func (e *Engine) query(ctx context.Context, f func() error) error {
+// retryQuery tries again what only reads.
+func (e *Engine) retryQuery(ctx context.Context, f func() error) error {
 	return postgres.Retry(ctx, e.config.Patience, f)
 }
 
 const document = "id, kind, type, hostname, lang, title, body, date, size, popularity, same"
 
-func scan(r pgx.Row) (*index.Document, error) {
+func scanDocument(r pgx.Row) (*index.Document, error) {
 	var d index.Document
 	var date int64
 	err := r.Scan(&d.ID, &d.Kind, &d.Type, &d.Host, &d.Lang, &d.Title, &d.Body, &date, &d.Size, &d.Popularity, &d.Same)
@@ -215,8 +215,8 @@ func scan(r pgx.Row) (*index.Document, error) {
 // Document implements index.Engine.
 func (e *Engine) Document(ctx context.Context, id string) (d *index.Document, err error) {
 	host, url := keyOf(id)
-	err = e.query(ctx, func() (err error) {
-		d, err = scan(e.pool.QueryRow(ctx, "select "+document+" from documents where host = $1 and url = $2 and removed = 0", host, url))
+	err = e.retryQuery(ctx, func() (err error) {
+		d, err = scanDocument(e.pool.QueryRow(ctx, "select "+document+" from documents where host = $1 and url = $2 and removed = 0", host, url))
 		return err
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -237,7 +237,7 @@ func (e *Engine) IDs(ctx context.Context, f func(id string) error) error {
 	for {
 		var ids []string
 		h, u := host, url
-		err := e.query(ctx, func() error {
+		err := e.retryQuery(ctx, func() error {
 			rows, err := e.pool.Query(ctx, "select host, url, id from documents where (host, url) > ($1, $2) and removed = 0 order by host, url limit $3", host, url, idSlice)
 			if err != nil {
 				return err
@@ -272,7 +272,7 @@ insert into index_tally (id, n) select $1, coalesce(sum(n), 0)::bigint from old`
 
 // Stats implements index.Engine.
 func (e *Engine) Stats(ctx context.Context) (s index.Stats, err error) {
-	err = e.query(ctx, func() error {
+	err = e.retryQuery(ctx, func() error {
 		var n, parts int64
 		if err := e.pool.QueryRow(ctx, "select coalesce(sum(n), 0)::bigint, count(*) from index_tally").Scan(&n, &parts); err != nil {
 			return err

@@ -32,57 +32,57 @@ type part struct {
 	sql   string // or a condition
 }
 
-func (c *condition) arg(v any) string {
+func (c *condition) addArg(v any) string {
 	c.args = append(c.args, v)
 	return fmt.Sprintf("$%d", len(c.args))
 }
 
-// where makes the condition of a whole query.
-func (c *condition) where(n query.Node) string { return c.sql(c.node(n, false)) }
+// whereClause makes the condition of a whole query.
+func (c *condition) whereClause(n query.Node) string { return c.partSQL(c.nodeCondition(n, false)) }
 
-func (c *condition) sql(p part) string {
+func (c *condition) partSQL(p part) string {
 	if p.words != "" {
-		return "words @@ " + c.arg(p.words) + "::tsquery"
+		return "words @@ " + c.addArg(p.words) + "::tsquery"
 	}
 	return p.sql
 }
 
-func (c *condition) node(n query.Node, not bool) part {
+func (c *condition) nodeCondition(n query.Node, not bool) part {
 	switch n := n.(type) {
 	case query.And:
 		if len(n) == 0 {
 			return part{sql: always}
 		}
-		return c.all(n, not, " & ", " and ")
+		return c.joinConditions(n, not, " & ", " and ")
 	case query.Or:
 		if len(n) == 0 {
 			return part{sql: nothing}
 		}
-		return c.all(n, not, " | ", " or ")
+		return c.joinConditions(n, not, " | ", " or ")
 	case query.Not:
-		p := c.node(n.Node, !not)
+		p := c.nodeCondition(n.Node, !not)
 		if p.words != "" {
 			return part{words: "!" + p.words}
 		}
 		return part{sql: "not (" + p.sql + ")"}
 	case query.Term:
-		return c.term(n, not)
+		return c.termCondition(n, not)
 	case query.Phrase:
-		return c.phrase(n.Field, analysis.Analyzer{}.Tokens(nil, text(n.Text)), not)
+		return c.phraseCondition(n.Field, analysis.Analyzer{}.Tokens(nil, databaseText(n.Text)), not)
 	case query.Filter:
-		return filter(n)
+		return filterCondition(n)
 	case query.Range:
-		return c.numeric(n)
+		return c.rangeCondition(n)
 	}
 	return part{sql: always}
 }
 
-// all joins nodes: those over words into one tsquery, that and the others into
+// joinConditions joins nodes: those over words into one tsquery, that and the others into
 // a condition.
-func (c *condition) all(nodes []query.Node, not bool, word, sql string) part {
+func (c *condition) joinConditions(nodes []query.Node, not bool, word, sql string) part {
 	var words, conditions []string
 	for _, n := range nodes {
-		p := c.node(n, not)
+		p := c.nodeCondition(n, not)
 		switch {
 		case p.words != "":
 			words = append(words, p.words)
@@ -102,14 +102,14 @@ func (c *condition) all(nodes []query.Node, not bool, word, sql string) part {
 		if len(conditions) == 0 {
 			return w
 		}
-		conditions = append(conditions, c.sql(w))
+		conditions = append(conditions, c.partSQL(w))
 	}
 	return part{sql: "(" + strings.Join(conditions, sql) + ")"}
 }
 
-// weight is the mark of a field in a tsquery; ok is false for a field that web
+// fieldMark is the mark of a field in a tsquery; ok is false for a field that web
 // pages do not have.
-func weight(field string) (mark string, ok bool) {
+func fieldMark(field string) (mark string, ok bool) {
 	switch field {
 	case "":
 		return "", true
@@ -121,17 +121,17 @@ func weight(field string) (mark string, ok bool) {
 	return "", false
 }
 
-// term looks for a word as itself and as its stem in each language. A text that
+// termCondition looks for a word as itself and as its stem in each language. A text that
 // is several words is a phrase.
-func (c *condition) term(n query.Term, not bool) part {
-	toks := analysis.Analyzer{}.Tokens(nil, text(n.Text))
+func (c *condition) termCondition(n query.Term, not bool) part {
+	toks := analysis.Analyzer{}.Tokens(nil, databaseText(n.Text))
 	if len(toks) == 0 {
 		return part{sql: always} // only punctuation: no condition
 	}
 	if len(toks) > 1 {
-		return c.phrase(n.Field, toks, not)
+		return c.phraseCondition(n.Field, toks, not)
 	}
-	mark, ok := weight(n.Field)
+	mark, ok := fieldMark(n.Field)
 	if !ok {
 		return part{sql: nothing}
 	}
@@ -140,50 +140,50 @@ func (c *condition) term(n query.Term, not bool) part {
 	}
 	forms := []string{toks[0].Word}
 	for _, l := range c.languages {
-		if s := analysis.For(l).Stem(text(n.Text)); !n.Prefix && !slices.Contains(forms, s) {
+		if s := analysis.For(l).Stem(databaseText(n.Text)); !n.Prefix && !slices.Contains(forms, s) {
 			forms = append(forms, s)
 		}
 	}
 	lexemes := make([]string, len(forms))
 	for i, f := range forms {
-		lexemes[i] = lexeme(f, mark)
+		lexemes[i] = quotedLexeme(f, mark)
 	}
-	return c.scored("("+strings.Join(lexemes, " | ")+")", not)
+	return c.noteScored("("+strings.Join(lexemes, " | ")+")", not)
 }
 
-func (c *condition) phrase(field string, toks []analysis.Token, not bool) part {
+func (c *condition) phraseCondition(field string, toks []analysis.Token, not bool) part {
 	if len(toks) == 0 {
 		return part{sql: always}
 	}
-	mark, ok := weight(field)
+	mark, ok := fieldMark(field)
 	if !ok {
 		return part{sql: nothing}
 	}
 	words := make([]string, len(toks))
 	for i, t := range toks {
-		words[i] = lexeme(t.Word, mark)
+		words[i] = quotedLexeme(t.Word, mark)
 	}
-	return c.scored("("+strings.Join(words, " <-> ")+")", not)
+	return c.noteScored("("+strings.Join(words, " <-> ")+")", not)
 }
 
-// scored notes a query of words for the score.
-func (c *condition) scored(q string, not bool) part {
+// noteScored notes a query of words for the score.
+func (c *condition) noteScored(q string, not bool) part {
 	if !not && !slices.Contains(c.terms, q) {
 		c.terms = append(c.terms, q)
 	}
 	return part{words: q}
 }
 
-func lexeme(word, mark string) string {
+func quotedLexeme(word, mark string) string {
 	var b strings.Builder
-	quote(&b, word)
+	quoteLexeme(&b, word)
 	if mark != "" {
 		b.WriteString(":" + mark)
 	}
 	return b.String()
 }
 
-func filter(n query.Filter) part {
+func filterCondition(n query.Filter) part {
 	field := n.Field
 	switch field {
 	case "host", "type", "lang", "kind":
@@ -197,10 +197,10 @@ func filter(n query.Filter) part {
 	default:
 		return part{sql: nothing}
 	}
-	return part{words: lexeme(filterLexeme(field, text(n.Value)), "")}
+	return part{words: quotedLexeme(filterLexeme(field, databaseText(n.Value)), "")}
 }
 
-func (c *condition) numeric(n query.Range) part {
+func (c *condition) rangeCondition(n query.Range) part {
 	if n.Field != "date" && n.Field != "size" {
 		return part{sql: nothing}
 	}
@@ -209,10 +209,10 @@ func (c *condition) numeric(n query.Range) part {
 	}
 	var both []string
 	if !math.IsInf(n.Min, -1) {
-		both = append(both, n.Field+" >= "+c.arg(whole(math.Ceil(n.Min))))
+		both = append(both, n.Field+" >= "+c.addArg(nearestInt64(math.Ceil(n.Min))))
 	}
 	if !math.IsInf(n.Max, 1) {
-		both = append(both, n.Field+" <= "+c.arg(whole(math.Floor(n.Max))))
+		both = append(both, n.Field+" <= "+c.addArg(nearestInt64(math.Floor(n.Max))))
 	}
 	if len(both) == 0 {
 		return part{sql: always}
@@ -220,8 +220,8 @@ func (c *condition) numeric(n query.Range) part {
 	return part{sql: "(" + strings.Join(both, " and ") + ")"}
 }
 
-// whole is the nearest integer that a column holds.
-func whole(v float64) int64 {
+// nearestInt64 is the nearest integer that a column holds.
+func nearestInt64(v float64) int64 {
 	if v >= math.MaxInt64 {
 		return math.MaxInt64
 	}

@@ -27,17 +27,17 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 		return nil, err
 	}
 	c := &condition{languages: e.config.Languages}
-	where := c.where(r.Query)
+	where := c.whereClause(r.Query)
 	out := &index.Results{}
 	var hits []index.Scored
-	err := e.query(ctx, func() (err error) {
-		out.Total, hits, out.Facets, err = e.rank(ctx, r, where, c)
+	err := e.retryQuery(ctx, func() (err error) {
+		out.Total, hits, out.Facets, err = e.rankMatches(ctx, r, where, c)
 		return err
 	})
 	var docs map[string]*index.Document
 	if err == nil {
-		err = e.query(ctx, func() (err error) {
-			docs, err = e.load(ctx, hits[:min(len(hits), index.Spare(r.Offset+r.Limit))])
+		err = e.retryQuery(ctx, func() (err error) {
+			docs, err = e.loadDocuments(ctx, hits[:min(len(hits), index.Spare(r.Offset+r.Limit))])
 			return err
 		})
 	}
@@ -54,14 +54,14 @@ func (e *Engine) Search(ctx context.Context, r index.Request) (*index.Results, e
 	return out, ctx.Err()
 }
 
-// rank returns how many documents match, the best of them and, where they are
+// rankMatches returns how many documents match, the best of them and, where they are
 // asked for and the matches not too many, the facets. It is one statement, so that
 // matches are looked for once and all is of one moment.
-func (e *Engine) rank(ctx context.Context, r index.Request, where string, c *condition) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
+func (e *Engine) rankMatches(ctx context.Context, r index.Request, where string, c *condition) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
 	score := "1.0"
 	args := c.args
 	if terms := c.terms[:min(len(c.terms), maxTerms)]; len(terms) > 0 && !r.ByDate {
-		weights, err := e.idf(ctx, terms)
+		weights, err := e.inverseFrequencies(ctx, terms)
 		if err != nil {
 			return 0, nil, nil, err
 		}
@@ -99,15 +99,15 @@ union all (select 0, '%s', %s, 0, count(*) from m, size where %s <> '' and size.
 				f[0], f[1], f[1], index.MaxFaceted, f[1], f[1], index.FacetSize)
 		}
 	}
-	return e.collect(ctx, statement, args)
+	return e.collectRanking(ctx, statement, args)
 }
 
 // titleUnit is what a word outside the title counts beside one in it.
 const titleUnit = 1. / index.TitleWeight
 
-// collect reads the lines of a ranking: those of documents have no field, and the
+// collectRanking reads the lines of a ranking: those of documents have no field, and the
 // number of their place.
-func (e *Engine) collect(ctx context.Context, statement string, args []any) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
+func (e *Engine) collectRanking(ctx context.Context, statement string, args []any) (total int, hits []index.Scored, facets map[string][]index.Count, err error) {
 	rows, err := e.search.Query(ctx, statement, args...)
 	if err != nil {
 		return 0, nil, nil, err
@@ -141,8 +141,8 @@ func (e *Engine) collect(ctx context.Context, statement string, args []any) (tot
 	return total, hits, facets, err
 }
 
-// load fetches documents at once.
-func (e *Engine) load(ctx context.Context, hits []index.Scored) (map[string]*index.Document, error) {
+// loadDocuments fetches documents at once.
+func (e *Engine) loadDocuments(ctx context.Context, hits []index.Scored) (map[string]*index.Document, error) {
 	var hosts, urls []int64
 	for _, h := range hits {
 		host, url := keyOf(h.ID)
@@ -153,7 +153,7 @@ func (e *Engine) load(ctx context.Context, hits []index.Scored) (map[string]*ind
 		return nil, err
 	}
 	out := make(map[string]*index.Document, len(hits))
-	docs, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (*index.Document, error) { return scan(r) })
+	docs, err := pgx.CollectRows(rows, func(r pgx.CollectableRow) (*index.Document, error) { return scanDocument(r) })
 	for _, d := range docs {
 		out[d.ID] = d
 	}
@@ -181,19 +181,19 @@ const (
 
 func newFrequencies() *frequencies { return &frequencies{words: map[string]frequency{}} }
 
-// idf weighs words by their rarity, as BM25 does: ln(1 + (N - n + 1/2)/(n + 1/2)).
-func (e *Engine) idf(ctx context.Context, terms []string) ([]float64, error) {
+// inverseFrequencies weighs words by their rarity, as BM25 does: ln(1 + (N - n + 1/2)/(n + 1/2)).
+func (e *Engine) inverseFrequencies(ctx context.Context, terms []string) ([]float64, error) {
 	out := make([]float64, len(terms))
 	if len(terms) == 1 { // it changes no order
 		out[0] = 1
 		return out, nil
 	}
-	s, err := e.documents(ctx)
+	s, err := e.documentCount(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for i, t := range terms {
-		n, err := e.count(ctx, t)
+		n, err := e.cachedFrequency(ctx, t)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (e *Engine) idf(ctx context.Context, terms []string) ([]float64, error) {
 	return out, nil
 }
 
-func (e *Engine) documents(ctx context.Context) (n int64, err error) {
+func (e *Engine) documentCount(ctx context.Context) (n int64, err error) {
 	return n, e.search.QueryRow(ctx, "select coalesce(sum(n), 0)::bigint from index_tally").Scan(&n)
 }
 
@@ -212,7 +212,7 @@ func (e *Engine) documents(ctx context.Context) (n int64, err error) {
 // the vector of every document.
 var countWord = fmt.Sprintf("with m as materialized (select 1 from documents where words @@ $1::tsquery) select count(*) from (select 1 from m limit %d) t", maxCounted)
 
-func (e *Engine) count(ctx context.Context, term string) (int64, error) {
+func (e *Engine) cachedFrequency(ctx context.Context, term string) (int64, error) {
 	f := e.common
 	now := time.Now()
 	f.mu.Lock()

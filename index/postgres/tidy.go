@@ -24,8 +24,8 @@ const (
 	tidyAfter = time.Second
 )
 
-// added notes that documents were added, and tidies if there are enough.
-func (e *Engine) added(ctx context.Context, n int) {
+// noteAdded notes that documents were added, and tidies if there are enough.
+func (e *Engine) noteAdded(ctx context.Context, n int) {
 	if n == 0 {
 		return
 	}
@@ -35,17 +35,17 @@ func (e *Engine) added(ctx context.Context, n int) {
 	if t.pending >= tidyMost {
 		t.pending = 0
 		t.mu.Unlock()
-		e.clean(ctx)
+		e.cleanPendingList(ctx)
 		return
 	}
 	defer t.mu.Unlock()
 	if t.timer == nil && !t.closed {
-		t.timer = time.AfterFunc(tidyAfter, e.late)
+		t.timer = time.AfterFunc(tidyAfter, e.tidyLate)
 	}
 }
 
-// late tidies what lies there for a while.
-func (e *Engine) late() {
+// tidyLate tidies what lies there for a while.
+func (e *Engine) tidyLate() {
 	t := &e.tidy
 	t.mu.Lock()
 	t.timer = nil
@@ -59,17 +59,17 @@ func (e *Engine) late() {
 	defer t.work.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	e.clean(ctx)
+	e.cleanPendingList(ctx)
 }
 
-// clean sorts the list into the index. Engines without such a list do not know
+// cleanPendingList sorts the list into the index. Engines without such a list do not know
 // the function, and a list that stays is sorted in by the server, sometime.
-func (e *Engine) clean(ctx context.Context) {
+func (e *Engine) cleanPendingList(ctx context.Context) {
 	_, _ = e.pool.Exec(ctx, "select gin_clean_pending_list('documents_words')")
 }
 
-// stop tidies what is left and waits for what is under way.
-func (e *Engine) stop() {
+// stopTidying tidies what is left and waits for what is under way.
+func (e *Engine) stopTidying() {
 	t := &e.tidy
 	t.mu.Lock()
 	left := t.pending
@@ -81,7 +81,7 @@ func (e *Engine) stop() {
 	if left > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		e.clean(ctx)
+		e.cleanPendingList(ctx)
 	}
 	t.work.Wait()
 }

@@ -39,8 +39,8 @@ type place struct {
 	part byte
 }
 
-// vector writes a document's words as the text of a tsvector.
-func (e *Engine) vector(d *index.Document) string {
+// documentVector writes a document's words as the text of a tsvector.
+func (e *Engine) documentVector(d *index.Document) string {
 	lang := d.Lang
 	if lang == "" { // too short to tell: the first language is the likeliest
 		lang = e.config.Languages[0]
@@ -51,18 +51,18 @@ func (e *Engine) vector(d *index.Document) string {
 		base := last
 		for _, t := range a.Tokens(nil, text) {
 			p := place{min(base+t.Pos, lastPlace), part}
-			add(words, t.Word, p)
+			addPlaceOf(words, t.Word, p)
 			if t.Stem != "" {
-				add(words, t.Stem, p)
+				addPlaceOf(words, t.Stem, p)
 			}
 			last = base + t.Pos
 		}
 		last += gap
 	}
 	a := analysis.For(lang)
-	part(text(d.Title), a, titlePart)
+	part(databaseText(d.Title), a, titlePart)
 	part(index.NameOf(d.ID), analysis.Analyzer{}, namePart)
-	part(text(d.Body), a, bodyPart)
+	part(databaseText(d.Body), a, bodyPart)
 	sorted := make([]places, 0, len(words))
 	for w, at := range words {
 		sorted = append(sorted, places{w, at})
@@ -72,13 +72,13 @@ func (e *Engine) vector(d *index.Document) string {
 		return cmp.Or(cmp.Compare(a.at[0].pos, b.at[0].pos), cmp.Compare(a.lexeme, b.lexeme))
 	})
 	var b strings.Builder
-	for _, h := range index.Domains(text(d.Host)) {
-		quote(&b, filterLexeme("host", h))
+	for _, h := range index.Domains(databaseText(d.Host)) {
+		quoteLexeme(&b, filterLexeme("host", h))
 		b.WriteByte(' ')
 	}
 	for _, f := range [][2]string{{"type", d.Type}, {"lang", d.Lang}, {"kind", d.Kind}} {
 		if f[1] != "" {
-			quote(&b, filterLexeme(f[0], text(f[1])))
+			quoteLexeme(&b, filterLexeme(f[0], databaseText(f[1])))
 			b.WriteByte(' ')
 		}
 	}
@@ -86,20 +86,20 @@ func (e *Engine) vector(d *index.Document) string {
 		if b.Len() > maxVector {
 			break
 		}
-		w.write(&b)
+		w.writeLexeme(&b)
 	}
 	return b.String()
 }
 
-func add(words map[string][]place, lexeme string, p place) {
+func addPlaceOf(words map[string][]place, lexeme string, p place) {
 	at := words[lexeme]
 	if len(at) < maxPlaces && (len(at) == 0 || at[len(at)-1] != p) {
 		words[lexeme] = append(at, p)
 	}
 }
 
-func (w *places) write(b *strings.Builder) {
-	quote(b, w.lexeme)
+func (w *places) writeLexeme(b *strings.Builder) {
+	quoteLexeme(b, w.lexeme)
 	for i, p := range w.at {
 		if i == 0 {
 			b.WriteByte(':')
@@ -118,8 +118,8 @@ func (w *places) write(b *strings.Builder) {
 // one, begins with an equals sign.
 func filterLexeme(field, value string) string { return "=" + field + "=" + value }
 
-// quote writes a lexeme as tsvector and tsquery read it.
-func quote(b *strings.Builder, lexeme string) {
+// quoteLexeme writes a lexeme as tsvector and tsquery read it.
+func quoteLexeme(b *strings.Builder, lexeme string) {
 	b.WriteByte('\'')
 	for i := range len(lexeme) {
 		if c := lexeme[i]; c == '\'' || c == '\\' {

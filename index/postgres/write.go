@@ -16,15 +16,15 @@ import (
 	"github.com/freshet/freshet/store/postgres"
 )
 
-// text makes a string one that the database takes.
-func text(s string) string {
+// databaseText makes a string one that the database takes.
+func databaseText(s string) string {
 	if strings.IndexByte(s, 0) >= 0 {
 		s = strings.ReplaceAll(s, "\x00", " ")
 	}
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-func clamp(v float64) float64 {
+func clampUnit(v float64) float64 {
 	if !(v > 0) { // NaN, too
 		return 0
 	}
@@ -33,7 +33,7 @@ func clamp(v float64) float64 {
 
 type key struct{ host, url int64 }
 
-func (k key) compare(o key) int {
+func (k key) compareKeys(o key) int {
 	return cmp.Or(cmp.Compare(k.host, o.host), cmp.Compare(k.url, o.url))
 }
 
@@ -46,21 +46,21 @@ type entry struct {
 	removed int64 // since when, in milliseconds since 1970; 0 for a document to be written
 }
 
-// entries checks the documents of a batch, keeps the last of each ID and finds its
+// batchEntries checks the documents of a batch, keeps the last of each ID and finds its
 // words. They are sorted by key, so that transactions lock in one order.
-func (e *Engine) entries(b index.Batch, now time.Time) ([]entry, error) {
+func (e *Engine) batchEntries(b index.Batch, now time.Time) ([]entry, error) {
 	last := make(map[key]entry, len(b.Put)+len(b.Delete))
 	for _, id := range b.Delete {
 		host, url := keyOf(id)
 		k := key{host, url}
-		last[k] = entry{key: k, Document: &index.Document{ID: text(id), Date: time.Unix(0, 0)}, version: b.Versions[id], removed: now.UnixMilli()}
+		last[k] = entry{key: k, Document: &index.Document{ID: databaseText(id), Date: time.Unix(0, 0)}, version: b.Versions[id], removed: now.UnixMilli()}
 	}
 	for i := range b.Put {
 		d := &b.Put[i]
 		if d.ID == "" {
 			return nil, errors.New("a document needs an ID")
 		}
-		if text(d.ID) != d.ID {
+		if databaseText(d.ID) != d.ID {
 			return nil, fmt.Errorf("%q is no ID: it is not UTF-8 without zeros", d.ID)
 		}
 		host, url := keyOf(d.ID)
@@ -70,29 +70,29 @@ func (e *Engine) entries(b index.Batch, now time.Time) ([]entry, error) {
 	out := make([]entry, 0, len(last))
 	for _, x := range last {
 		if x.removed == 0 {
-			x.words = e.vector(x.Document)
+			x.words = e.documentVector(x.Document)
 		}
 		out = append(out, x)
 	}
-	slices.SortFunc(out, func(a, b entry) int { return a.compare(b.key) })
+	slices.SortFunc(out, func(a, b entry) int { return a.compareKeys(b.key) })
 	return out, nil
 }
 
-// columns are entries as the statements take them.
-func columns(all []entry) []any {
+// entryColumns are entries as the statements take them.
+func entryColumns(all []entry) []any {
 	return []any{
-		column(all, func(e *entry) int64 { return e.host }), column(all, func(e *entry) int64 { return e.url }), column(all, func(e *entry) string { return e.ID }),
-		column(all, func(e *entry) string { return text(e.Kind) }), column(all, func(e *entry) string { return text(e.Type) }),
-		column(all, func(e *entry) string { return text(e.Host) }), column(all, func(e *entry) string { return text(e.Lang) }),
-		column(all, func(e *entry) string { return text(e.Title) }), column(all, func(e *entry) string { return text(e.Body) }),
-		column(all, func(e *entry) int64 { return e.Date.Unix() }), column(all, func(e *entry) int64 { return e.Size }),
-		column(all, func(e *entry) float64 { return clamp(e.Popularity) }), column(all, func(e *entry) string { return text(e.Same) }),
-		column(all, func(e *entry) string { return e.words }), column(all, func(e *entry) int64 { return e.version }), column(all, func(e *entry) int64 { return e.removed }),
+		entryColumn(all, func(e *entry) int64 { return e.host }), entryColumn(all, func(e *entry) int64 { return e.url }), entryColumn(all, func(e *entry) string { return e.ID }),
+		entryColumn(all, func(e *entry) string { return databaseText(e.Kind) }), entryColumn(all, func(e *entry) string { return databaseText(e.Type) }),
+		entryColumn(all, func(e *entry) string { return databaseText(e.Host) }), entryColumn(all, func(e *entry) string { return databaseText(e.Lang) }),
+		entryColumn(all, func(e *entry) string { return databaseText(e.Title) }), entryColumn(all, func(e *entry) string { return databaseText(e.Body) }),
+		entryColumn(all, func(e *entry) int64 { return e.Date.Unix() }), entryColumn(all, func(e *entry) int64 { return e.Size }),
+		entryColumn(all, func(e *entry) float64 { return clampUnit(e.Popularity) }), entryColumn(all, func(e *entry) string { return databaseText(e.Same) }),
+		entryColumn(all, func(e *entry) string { return e.words }), entryColumn(all, func(e *entry) int64 { return e.version }), entryColumn(all, func(e *entry) int64 { return e.removed }),
 	}
 }
 
-// column makes an array of one field of some entries.
-func column[R, V any](rows []R, f func(*R) V) []V {
+// entryColumn makes an array of one field of some entries.
+func entryColumn[R, V any](rows []R, f func(*R) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {
 		out[i] = f(&rows[i])
@@ -127,17 +127,17 @@ func (e *Engine) Apply(ctx context.Context, b index.Batch) error {
 	e.apply.Lock()
 	defer e.apply.Unlock()
 	now := time.Now()
-	all, err := e.entries(b, now)
+	all, err := e.batchEntries(b, now)
 	if err != nil {
 		return fmt.Errorf("index: %w", err)
 	}
 	err = postgres.Retry(ctx, e.config.Patience, func() error {
-		return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.write(ctx, tx, all, b.Cursor) })
+		return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return e.writeEntries(ctx, tx, all, b.Cursor) })
 	})
 	if err != nil {
 		return fmt.Errorf("index: write %d documents: %w", len(b.Put), err)
 	}
-	e.added(ctx, len(b.Put))
+	e.noteAdded(ctx, len(b.Put))
 	if now.Sub(e.forgotten) > forgetEvery {
 		e.forgotten = now
 		return e.forgetRemoved(ctx, now.Add(-removedKept))
@@ -156,7 +156,7 @@ const (
 func (e *Engine) forgetRemoved(ctx context.Context, before time.Time) error {
 	for {
 		var n int64
-		err := e.query(ctx, func() error {
+		err := e.retryQuery(ctx, func() error {
 			tag, err := e.pool.Exec(ctx, forgetRemoved, before.UnixMilli())
 			n = tag.RowsAffected()
 			return err
@@ -170,9 +170,9 @@ func (e *Engine) forgetRemoved(ctx context.Context, before time.Time) error {
 	}
 }
 
-// write is one transaction for the whole batch. A row that another node inserted
+// writeEntries is one transaction for the whole batch. A row that another node inserted
 // meanwhile is met in a further round.
-func (e *Engine) write(ctx context.Context, tx pgx.Tx, all []entry, cursor []byte) error {
+func (e *Engine) writeEntries(ctx context.Context, tx pgx.Tx, all []entry, cursor []byte) error {
 	if e.pack && len(all) > 0 { // LZ4 costs the server less than its own way; tidy sorts words in
 		var q pgx.Batch
 		q.Queue("set local default_toast_compression = 'lz4'")
@@ -221,26 +221,26 @@ func (e *Engine) writeRound(ctx context.Context, tx pgx.Tx, all []entry) (met []
 			added--
 		default:
 			replaces = append(replaces, x)
-			added += old.live(-1) + x.live(1)
+			added += old.liveCount(-1) + x.liveCount(1)
 		}
 	}
 	if len(removals) > 0 {
-		if _, err := tx.Exec(ctx, remove, column(removals, func(x *entry) int64 { return x.host }), column(removals, func(x *entry) int64 { return x.url })); err != nil {
+		if _, err := tx.Exec(ctx, remove, entryColumn(removals, func(x *entry) int64 { return x.host }), entryColumn(removals, func(x *entry) int64 { return x.url })); err != nil {
 			return nil, 0, err
 		}
 	}
 	if len(replaces) > 0 {
-		if _, err := tx.Exec(ctx, replace, columns(replaces)...); err != nil {
+		if _, err := tx.Exec(ctx, replace, entryColumns(replaces)...); err != nil {
 			return nil, 0, err
 		}
 	}
 	if len(inserts) == 0 {
 		return nil, added, nil
 	}
-	inserted, err := keys(tx.Query(ctx, insert, columns(inserts)...))
+	inserted, err := scanKeys(tx.Query(ctx, insert, entryColumns(inserts)...))
 	for _, x := range inserts {
 		if inserted[x.key] {
-			added += x.live(1)
+			added += x.liveCount(1)
 		} else {
 			met = append(met, x)
 		}
@@ -248,8 +248,8 @@ func (e *Engine) writeRound(ctx context.Context, tx pgx.Tx, all []entry) (met []
 	return met, added, err
 }
 
-// live is n for a document, 0 for what is left of a removed one.
-func (x entry) live(n int64) int64 {
+// liveCount is n for a document, 0 for what is left of a removed one.
+func (x entry) liveCount(n int64) int64 {
 	if x.removed > 0 {
 		return 0
 	}
@@ -260,7 +260,7 @@ func (x entry) live(n int64) int64 {
 // returns their versions: batches of several nodes wait for each other instead of
 // failing together.
 func lockRows(ctx context.Context, tx pgx.Tx, all []entry) (map[key]entry, error) {
-	rows, err := tx.Query(ctx, lockThem, column(all, func(x *entry) int64 { return x.host }), column(all, func(x *entry) int64 { return x.url }))
+	rows, err := tx.Query(ctx, lockThem, entryColumn(all, func(x *entry) int64 { return x.host }), entryColumn(all, func(x *entry) int64 { return x.url }))
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func lockRows(ctx context.Context, tx pgx.Tx, all []entry) (map[key]entry, error
 	return there, err
 }
 
-func keys(rows pgx.Rows, err error) (map[key]bool, error) {
+func scanKeys(rows pgx.Rows, err error) (map[key]bool, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -290,12 +290,12 @@ func (e *Engine) Rerank(ctx context.Context, pages []index.Popular, least float6
 	lines := make([]line, len(pages))
 	for i, p := range pages {
 		lines[i].host, lines[i].url = keyOf(p.ID)
-		lines[i].popularity = clamp(p.Popularity)
+		lines[i].popularity = clampUnit(p.Popularity)
 	}
-	slices.SortFunc(lines, func(a, b line) int { return a.compare(b.key) })
-	hosts, urls := column(lines, func(l *line) int64 { return l.host }), column(lines, func(l *line) int64 { return l.url })
-	err := e.query(ctx, func() error {
-		_, err := e.pool.Exec(ctx, rerank, hosts, urls, column(lines, func(l *line) float64 { return l.popularity }), least)
+	slices.SortFunc(lines, func(a, b line) int { return a.compareKeys(b.key) })
+	hosts, urls := entryColumn(lines, func(l *line) int64 { return l.host }), entryColumn(lines, func(l *line) int64 { return l.url })
+	err := e.retryQuery(ctx, func() error {
+		_, err := e.pool.Exec(ctx, rerank, hosts, urls, entryColumn(lines, func(l *line) float64 { return l.popularity }), least)
 		return err
 	})
 	if err != nil {
