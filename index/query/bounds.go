@@ -38,7 +38,7 @@ func ParseBounded(s string, now time.Time) (Node, error) {
 		return nil, tooMuch("the query has %d bytes: at most %d are allowed", len(s), MaxBytes)
 	}
 	depth, deepest := 0, 0
-	for _, t := range lex(s) {
+	for _, t := range lexQuery(s) {
 		switch t.kind {
 		case opening:
 			depth++

@@ -26,8 +26,8 @@ type token struct {
 	prefix bool
 }
 
-// lex cuts a query into tokens; every string has some.
-func lex(s string) []token {
+// lexQuery cuts a query into tokens; every string has some.
+func lexQuery(s string) []token {
 	var out []token
 	for {
 		s = strings.TrimLeftFunc(s, unicode.IsSpace)

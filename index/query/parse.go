@@ -17,16 +17,16 @@ type parser struct {
 // maxDepth bounds the nesting of parentheses; deeper ones are ignored.
 const maxDepth = 100
 
-func (p *parser) end() bool   { return p.pos >= len(p.lex) }
-func (p *parser) peek() token { return p.lex[p.pos] }
-func (p *parser) next() token { p.pos++; return p.lex[p.pos-1] }
+func (p *parser) atEnd() bool      { return p.pos >= len(p.lex) }
+func (p *parser) peekToken() token { return p.lex[p.pos] }
+func (p *parser) takeToken() token { p.pos++; return p.lex[p.pos-1] }
 
-// or reads alternatives: and {OR and}.
-func (p *parser) or() Node {
-	alt := Or{p.and()}
-	for !p.end() && p.peek().kind == either {
-		p.next()
-		alt = append(alt, p.and())
+// parseAlternatives reads alternatives: and {OR and}.
+func (p *parser) parseAlternatives() Node {
+	alt := Or{p.parseConjunction()}
+	for !p.atEnd() && p.peekToken().kind == either {
+		p.takeToken()
+		alt = append(alt, p.parseConjunction())
 	}
 	if len(alt) == 1 {
 		return alt[0]
@@ -34,48 +34,48 @@ func (p *parser) or() Node {
 	return alt
 }
 
-// and reads nodes up to an OR, a closing parenthesis or the end.
-func (p *parser) and() Node {
+// parseConjunction reads nodes up to an OR, a closing parenthesis or the end.
+func (p *parser) parseConjunction() Node {
 	var all And
-	for !p.end() {
-		switch t := p.peek(); t.kind {
+	for !p.atEnd() {
+		switch t := p.peekToken(); t.kind {
 		case either, closing:
 			return all
 		case opening:
-			p.next()
-			all = append(all, negate(t.not, p.group()))
+			p.takeToken()
+			all = append(all, negateIf(t.not, p.parseGroup()))
 		default:
-			p.next()
-			if n := p.leaf(t); n != nil {
-				all = append(all, negate(t.not, n))
+			p.takeToken()
+			if n := p.parseLeaf(t); n != nil {
+				all = append(all, negateIf(t.not, n))
 			}
 		}
 	}
 	return all
 }
 
-func (p *parser) group() Node {
+func (p *parser) parseGroup() Node {
 	if p.depth >= maxDepth {
 		return And(nil)
 	}
 	p.depth++
-	n := p.or()
+	n := p.parseAlternatives()
 	p.depth--
-	if !p.end() && p.peek().kind == closing {
-		p.next()
+	if !p.atEnd() && p.peekToken().kind == closing {
+		p.takeToken()
 	}
 	return n
 }
 
-func negate(not bool, n Node) Node {
+func negateIf(not bool, n Node) Node {
 	if not {
 		return Not{n}
 	}
 	return n
 }
 
-// leaf makes a node of a word token.
-func (p *parser) leaf(t token) Node {
+// parseLeaf makes a node of a word token.
+func (p *parser) parseLeaf(t token) Node {
 	if f := keywordFields[t.field]; f != "" {
 		return Filter{f, strings.ToLower(t.text)}
 	}
@@ -101,45 +101,45 @@ func parseRange(field, s string, now time.Time) (Range, bool) {
 	switch {
 	case dots:
 		if low != "" {
-			if r.Min, _, ok = value(field, low, now); !ok {
+			if r.Min, _, ok = parseRangeEnd(field, low, now); !ok {
 				return r, false
 			}
 		}
 		if high != "" {
-			if _, r.Max, ok = value(field, high, now); !ok {
+			if _, r.Max, ok = parseRangeEnd(field, high, now); !ok {
 				return r, false
 			}
 		}
 		return r, low != "" || high != ""
 	case strings.HasPrefix(s, ">"):
-		r.Min, _, ok = value(field, strings.TrimPrefix(s[1:], "="), now)
+		r.Min, _, ok = parseRangeEnd(field, strings.TrimPrefix(s[1:], "="), now)
 	case strings.HasPrefix(s, "<"):
-		_, r.Max, ok = value(field, strings.TrimPrefix(s[1:], "="), now)
+		_, r.Max, ok = parseRangeEnd(field, strings.TrimPrefix(s[1:], "="), now)
 	default:
-		r.Min, r.Max, ok = value(field, s, now)
+		r.Min, r.Max, ok = parseRangeEnd(field, s, now)
 	}
 	return r, ok
 }
 
-// value reads one end of a range and returns the span that it names: a day
+// parseRangeEnd reads one end of a range and returns the span that it names: a day
 // has a first and a last second, a number is a point.
-func value(field, s string, now time.Time) (low, high float64, ok bool) {
+func parseRangeEnd(field, s string, now time.Time) (low, high float64, ok bool) {
 	switch field {
 	case "date":
-		return date(s, now)
+		return parseDateSpan(s, now)
 	case "size":
-		v, ok := number(s, map[string]float64{"b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "t": 1 << 40, "tb": 1 << 40})
+		v, ok := parseUnitNumber(s, map[string]float64{"b": 1, "k": 1 << 10, "kb": 1 << 10, "m": 1 << 20, "mb": 1 << 20, "g": 1 << 30, "gb": 1 << 30, "t": 1 << 40, "tb": 1 << 40})
 		return v, v, ok
 	case "duration":
-		v, ok := number(s, map[string]float64{"s": 1, "m": 60, "min": 60, "h": 3600})
+		v, ok := parseUnitNumber(s, map[string]float64{"s": 1, "m": 60, "min": 60, "h": 3600})
 		return v, v, ok
 	}
-	v, ok := number(s, nil)
+	v, ok := parseUnitNumber(s, nil)
 	return v, v, ok
 }
 
-// number reads a number that is not negative, with a unit.
-func number(s string, units map[string]float64) (float64, bool) {
+// parseUnitNumber reads a number that is not negative, with a unit.
+func parseUnitNumber(s string, units map[string]float64) (float64, bool) {
 	s = strings.ToLower(s)
 	digits := strings.TrimRight(s, "abcdefghijklmnopqrstuvwxyz")
 	scale := 1.0
@@ -156,9 +156,9 @@ func number(s string, units map[string]float64) (float64, bool) {
 	return v * scale, true
 }
 
-// date reads 2024, 2024-05, 2024-05-03, a full RFC 3339 time, or an age: 12h,
+// parseDateSpan reads 2024, 2024-05, 2024-05-03, a full RFC 3339 time, or an age: 12h,
 // 7d, 2w, 6mo, 1y before now.
-func date(s string, now time.Time) (low, high float64, ok bool) {
+func parseDateSpan(s string, now time.Time) (low, high float64, ok bool) {
 	layouts := []struct {
 		form                string
 		years, months, days int
@@ -171,7 +171,7 @@ func date(s string, now time.Time) (low, high float64, ok bool) {
 	if t, err := time.Parse(time.RFC3339, strings.ToUpper(s)); err == nil {
 		return float64(t.Unix()), float64(t.Unix()), true
 	}
-	age, ok := number(s, map[string]float64{"h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400})
+	age, ok := parseUnitNumber(s, map[string]float64{"h": 3600, "d": 86400, "w": 7 * 86400, "mo": 30 * 86400, "y": 365 * 86400})
 	if !ok || strings.TrimRight(s, "0123456789.") != s { // an age has a unit
 		return 0, 0, false
 	}

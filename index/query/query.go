@@ -79,21 +79,21 @@ var (
 // Parse reads a query. Relative dates ("date:7d") are counted back from now.
 // The tree is simplified; an empty query is And(nil).
 func Parse(s string, now time.Time) Node {
-	p := parser{lex: lex(strings.ToValidUTF8(s, "\uFFFD")), now: now}
+	p := parser{lex: lexQuery(strings.ToValidUTF8(s, "\uFFFD")), now: now}
 	var all And
-	for !p.end() {
-		all = append(all, p.or())
-		if !p.end() && p.peek().kind == closing { // a parenthesis nobody opened
-			p.next()
+	for !p.atEnd() {
+		all = append(all, p.parseAlternatives())
+		if !p.atEnd() && p.peekToken().kind == closing { // a parenthesis nobody opened
+			p.takeToken()
 		}
 	}
 	return Simplify(all)
 }
 
-func (n And) String() string { return join(n, " ") }
-func (n Or) String() string  { return join(n, " OR ") }
+func (n And) String() string { return joinNodes(n, " ") }
+func (n Or) String() string  { return joinNodes(n, " OR ") }
 
-func join(nodes []Node, sep string) string {
+func joinNodes(nodes []Node, sep string) string {
 	parts := make([]string, len(nodes))
 	for i, n := range nodes {
 		parts[i] = n.String()
@@ -119,28 +119,28 @@ func (n Not) String() string {
 
 func (n Term) String() string {
 	s := n.Text
-	if t := lex(s); len(t) != 1 || t[0] != (token{kind: word, text: s}) || s[0] == '-' || s[0] == '+' {
+	if t := lexQuery(s); len(t) != 1 || t[0] != (token{kind: word, text: s}) || s[0] == '-' || s[0] == '+' {
 		s = `"` + s + `"`
 	}
 	if n.Prefix {
 		s += "*"
 	}
-	return prefixed(n.Field, s)
+	return prefixField(n.Field, s)
 }
 
-func (n Phrase) String() string { return prefixed(n.Field, `"`+n.Text+`"`) }
+func (n Phrase) String() string { return prefixField(n.Field, `"`+n.Text+`"`) }
 func (n Filter) String() string {
-	if t := lex(n.Value); len(t) != 1 || t[0].text != n.Value || t[0].quoted || t[0].field != "" {
+	if t := lexQuery(n.Value); len(t) != 1 || t[0].text != n.Value || t[0].quoted || t[0].field != "" {
 		return n.Field + `:"` + n.Value + `"`
 	}
 	return n.Field + ":" + n.Value
 }
 
 func (n Range) String() string {
-	return n.Field + ":" + n.end(n.Min) + ".." + n.end(n.Max)
+	return n.Field + ":" + n.formatEnd(n.Min) + ".." + n.formatEnd(n.Max)
 }
 
-func (n Range) end(v float64) string {
+func (n Range) formatEnd(v float64) string {
 	switch {
 	case math.IsInf(v, 0):
 		return ""
@@ -150,7 +150,7 @@ func (n Range) end(v float64) string {
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
 
-func prefixed(field, s string) string {
+func prefixField(field, s string) string {
 	if field == "" {
 		return s
 	}
@@ -162,14 +162,14 @@ func prefixed(field, s string) string {
 func Simplify(n Node) Node {
 	switch n := n.(type) {
 	case And:
-		return flat(n, func(c Node) []Node {
+		return flattenNodes(n, func(c Node) []Node {
 			if a, ok := c.(And); ok {
 				return a
 			}
 			return nil
 		}, func(nodes []Node) Node { return And(nodes) })
 	case Or:
-		return flat(n, func(c Node) []Node {
+		return flattenNodes(n, func(c Node) []Node {
 			if o, ok := c.(Or); ok {
 				return o
 			}
@@ -188,9 +188,9 @@ func Simplify(n Node) Node {
 	return n
 }
 
-// flat simplifies the children, takes those of the same kind apart, and leaves
+// flattenNodes simplifies the children, takes those of the same kind apart, and leaves
 // out the empty and the repeated.
-func flat(nodes []Node, same func(Node) []Node, pack func([]Node) Node) Node {
+func flattenNodes(nodes []Node, same func(Node) []Node, pack func([]Node) Node) Node {
 	var out []Node
 	seen := map[string]bool{}
 	for _, c := range nodes {
@@ -226,21 +226,21 @@ func Empty(n Node) bool {
 
 // Walk calls f for n and everything below it; not tells whether an odd number
 // of negations stands above.
-func Walk(n Node, f func(n Node, not bool)) { walk(n, false, f) }
+func Walk(n Node, f func(n Node, not bool)) { walkNodes(n, false, f) }
 
-func walk(n Node, not bool, f func(Node, bool)) {
+func walkNodes(n Node, not bool, f func(Node, bool)) {
 	f(n, not)
 	switch n := n.(type) {
 	case And:
 		for _, c := range n {
-			walk(c, not, f)
+			walkNodes(c, not, f)
 		}
 	case Or:
 		for _, c := range n {
-			walk(c, not, f)
+			walkNodes(c, not, f)
 		}
 	case Not:
-		walk(n.Node, !not, f)
+		walkNodes(n.Node, !not, f)
 	}
 }
 
