@@ -38,8 +38,8 @@ func Run(t *testing.T, newIndex func(t *testing.T) Opener) {
 	}
 }
 
-// library is a small collection in three languages.
-func library() []index.Document {
+// sampleLibrary is a small collection in three languages.
+func sampleLibrary() []index.Document {
 	day := func(n int) time.Time { return now.AddDate(0, 0, -n) }
 	return []index.Document{
 		{ID: "http://a.example/runs", Host: "a.example", Kind: "web", Type: "html", Lang: "en", Title: "Running in the rain", Body: "She runs every day through the old town.", Date: day(1), Size: 1000},
@@ -53,7 +53,7 @@ func library() []index.Document {
 func testFind(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
 	tests := []struct{ q, want string }{
 		{"run", "runs walk"},
 		{"RUNNING", "runs walk"},
@@ -92,7 +92,7 @@ func testFind(t *testing.T, open Opener) {
 		{"-(run OR lake)", "zasis.pdf лиса"},
 	}
 	for _, tt := range tests {
-		res := search(t, e, tt.q)
+		res := mustSearch(t, e, tt.q)
 		var got []string
 		for _, h := range res.Hits {
 			got = append(got, h.ID[strings.LastIndexByte(h.ID, '/')+1:])
@@ -108,7 +108,7 @@ func testFind(t *testing.T, open Opener) {
 			t.Errorf("%q: total %d of %d", tt.q, res.Total, len(got))
 		}
 	}
-	hit := search(t, e, "žąsies").Hits[0]
+	hit := mustSearch(t, e, "žąsies").Hits[0]
 	if got := hit.Snippet.String(); got != "Didelės **žąsys** plaukia ežere prie namų." {
 		t.Errorf("snippet %q", got)
 	}
@@ -122,7 +122,7 @@ func testRank(t *testing.T, open Opener) {
 	doc := func(id, title, body string, pop float64, age int) index.Document {
 		return index.Document{ID: id, Host: "h", Kind: "web", Lang: "en", Title: title, Body: body, Popularity: pop, Date: now.AddDate(0, 0, -age)}
 	}
-	apply(t, e, index.Batch{Put: []index.Document{
+	mustApply(t, e, index.Batch{Put: []index.Document{
 		doc("http://h/body", "something else", "whale song", 0, 1),
 		doc("http://h/title", "whale words", "a song", 0, 1),
 		doc("http://h/known", "other", "harbour lights", .9, 1),
@@ -131,16 +131,16 @@ func testRank(t *testing.T, open Opener) {
 		doc("http://h/fresh", "other", "winter storm", 0, 1),
 	}})
 	for q, want := range map[string]string{"whale": "title", "harbour": "known", "winter": "fresh"} {
-		res := search(t, e, q)
+		res := mustSearch(t, e, q)
 		if len(res.Hits) != 2 || res.Hits[0].ID != "http://h/"+want {
-			t.Errorf("%q: %v", q, ids(res))
+			t.Errorf("%q: %v", q, hitIDs(res))
 			continue
 		}
 		if res.Hits[0].Score <= res.Hits[1].Score {
 			t.Errorf("%q: scores %g, %g", q, res.Hits[0].Score, res.Hits[1].Score)
 		}
 	}
-	r := request("winter")
+	r := newRequest("winter")
 	r.ByDate = true
 	r.Query = query.Parse("", now)
 	res, err := e.Search(context.Background(), r)
@@ -161,10 +161,10 @@ func testCopies(t *testing.T, open Opener) {
 		docs = append(docs, index.Document{ID: id, Host: id[7:9], Kind: "web", Title: "mirror", Body: "the same text", Same: "d1", Date: now})
 	}
 	docs = append(docs, index.Document{ID: "http://o/y", Host: "o", Kind: "web", Title: "another mirror", Body: "different", Date: now.AddDate(-2, 0, 0)})
-	apply(t, e, index.Batch{Put: docs})
-	res := search(t, e, "mirror")
+	mustApply(t, e, index.Batch{Put: docs})
+	res := mustSearch(t, e, "mirror")
 	if len(res.Hits) != 2 {
-		t.Fatalf("hits %v", ids(res))
+		t.Fatalf("hits %v", hitIDs(res))
 	}
 	for _, h := range res.Hits {
 		if want := map[string]int{"d1": 2, "": 0}[h.Same]; len(h.Copies) != want {
@@ -176,8 +176,8 @@ func testCopies(t *testing.T, open Opener) {
 func testFacets(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
-	r := request("")
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
+	r := newRequest("")
 	r.Facets = true
 	res, err := e.Search(context.Background(), r)
 	if err != nil {
@@ -196,13 +196,13 @@ func testFacets(t *testing.T, open Opener) {
 // A put replaces, a delete removes, and both survive a restart.
 func testReplace(t *testing.T, open Opener) {
 	e := open(t)
-	docs := library()
-	apply(t, e, index.Batch{Put: docs})
+	docs := sampleLibrary()
+	mustApply(t, e, index.Batch{Put: docs})
 	docs[0].Body, docs[0].Title = "now about sailing", "Sailing"
-	apply(t, e, index.Batch{Put: docs[:1], Delete: []string{docs[1].ID, "http://never/was"}})
+	mustApply(t, e, index.Batch{Put: docs[:1], Delete: []string{docs[1].ID, "http://never/was"}})
 	check := func(when string) {
 		for q, want := range map[string]int{"sailing": 1, "rain": 0, "walk": 0, "": 4} {
-			if got := search(t, e, q).Total; got != want {
+			if got := mustSearch(t, e, q).Total; got != want {
 				t.Errorf("%s: %q finds %d, want %d", when, q, got, want)
 			}
 		}
@@ -231,8 +231,8 @@ func testCursor(t *testing.T, open Opener) {
 	if c, err := e.Cursor(ctx); err != nil || len(c) != 0 {
 		t.Errorf("new index: cursor %q, %v", c, err)
 	}
-	apply(t, e, index.Batch{Put: library()[:1], Cursor: []byte("17")})
-	apply(t, e, index.Batch{Put: library()[1:2]})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()[:1], Cursor: []byte("17")})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()[1:2]})
 	closeEngine(t, e)
 	e = open(t)
 	defer closeEngine(t, e)
@@ -241,14 +241,14 @@ func testCursor(t *testing.T, open Opener) {
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := e.Apply(cancelled, index.Batch{Put: library()[3:], Cursor: []byte("18")}); err == nil {
+	if err := e.Apply(cancelled, index.Batch{Put: sampleLibrary()[3:], Cursor: []byte("18")}); err == nil {
 		t.Error("a cancelled batch was taken")
 	}
-	if err := e.Apply(ctx, index.Batch{Put: []index.Document{library()[3], {Title: "no ID"}}, Cursor: []byte("19")}); err == nil {
+	if err := e.Apply(ctx, index.Batch{Put: []index.Document{sampleLibrary()[3], {Title: "no ID"}}, Cursor: []byte("19")}); err == nil {
 		t.Error("a document without ID was taken")
 	}
-	if c, _ := e.Cursor(ctx); string(c) != "17" || search(t, e, "").Total != 2 {
-		t.Errorf("a failed batch left cursor %q and %d documents", c, search(t, e, "").Total)
+	if c, _ := e.Cursor(ctx); string(c) != "17" || mustSearch(t, e, "").Total != 2 {
+		t.Errorf("a failed batch left cursor %q and %d documents", c, mustSearch(t, e, "").Total)
 	}
 }
 
@@ -268,9 +268,9 @@ func testIDs(t *testing.T, open Opener) {
 	if got := list(); len(got) != 0 {
 		t.Errorf("a new index lists %v", got)
 	}
-	docs := library()
-	apply(t, e, index.Batch{Put: docs})
-	apply(t, e, index.Batch{Put: docs[:1], Delete: []string{docs[1].ID}}) // one is written again
+	docs := sampleLibrary()
+	mustApply(t, e, index.Batch{Put: docs})
+	mustApply(t, e, index.Batch{Put: docs[:1], Delete: []string{docs[1].ID}}) // one is written again
 	want := []string{docs[0].ID, docs[2].ID, docs[3].ID, docs[4].ID}
 	slices.Sort(want)
 	if got := list(); !slices.Equal(got, want) {
@@ -299,10 +299,10 @@ func testIDs(t *testing.T, open Opener) {
 func testPages(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
 	seen := map[string]bool{}
 	for offset := 0; offset < 6; offset += 2 {
-		r := request("")
+		r := newRequest("")
 		r.Offset, r.Limit = offset, 2
 		res, err := e.Search(context.Background(), r)
 		if err != nil {
@@ -324,7 +324,7 @@ func testPages(t *testing.T, open Opener) {
 func testBounds(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
 	for _, r := range []index.Request{
 		{Limit: -1, Offset: -5}, {Limit: 1 << 30}, {Offset: 1 << 30, Limit: 1}, {Limit: 0},
 	} {
@@ -335,7 +335,7 @@ func testBounds(t *testing.T, open Opener) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := e.Search(ctx, request("run")); err == nil {
+	if _, err := e.Search(ctx, newRequest("run")); err == nil {
 		t.Error("a cancelled search answered")
 	}
 }
@@ -344,13 +344,13 @@ func testBounds(t *testing.T, open Opener) {
 func testFiltersAlone(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
 	for q, want := range map[string]int{
 		"size:>1kb": 3, "date:7d": 2, "date:..2025-12-31": 1, "type:pdf host:b.example": 1, "lang:ru": 1, "type:pdf OR type:html": 5, "kind:web": 5,
 		"size:>1kb date:7d -type:html": 1, "-type:pdf": 4, "-run size:>1": 3, "size:..900 OR lang:lt": 2, "artist:x OR type:pdf": 1, "title:nowhere OR size:>50kb": 1,
 		"online:true": 5, "(type:pdf OR lang:en) size:>1": 4, "!!! size:>1kb": 3, "size:>1tb": 0,
 	} {
-		res := search(t, e, q)
+		res := mustSearch(t, e, q)
 		if res.Total != want || len(res.Hits) != want {
 			t.Errorf("%q finds %d, shows %d, want %d", q, res.Total, len(res.Hits), want)
 		}
@@ -360,7 +360,7 @@ func testFiltersAlone(t *testing.T, open Opener) {
 			}
 		}
 	}
-	r := request("type:html")
+	r := newRequest("type:html")
 	r.Kind = "web"
 	if res, err := e.Search(context.Background(), r); err != nil || len(res.Hits) != 4 || math.IsNaN(res.Hits[0].Score) {
 		t.Errorf("with a kind: %+v, %v", res, err)
@@ -371,7 +371,7 @@ func testFiltersAlone(t *testing.T, open Opener) {
 func testHostileQueries(t *testing.T, open Opener) {
 	e := open(t)
 	defer closeEngine(t, e)
-	apply(t, e, index.Batch{Put: library()})
+	mustApply(t, e, index.Batch{Put: sampleLibrary()})
 	for _, q := range []string{
 		strings.Repeat("a OR b", 1) + " OR a* OR b* OR c* OR d* OR e* OR f* OR g* OR h* OR i*",
 		strings.TrimSuffix(strings.Repeat("x-", 2000), "-"),
@@ -384,7 +384,7 @@ func testHostileQueries(t *testing.T, open Opener) {
 		}(),
 	} {
 		var bounds *query.BoundsError
-		if _, err := e.Search(context.Background(), request(q)); !errors.As(err, &bounds) {
+		if _, err := e.Search(context.Background(), newRequest(q)); !errors.As(err, &bounds) {
 			t.Errorf("%.40q: error %v, want a BoundsError", q, err)
 		}
 	}
@@ -402,29 +402,29 @@ func testManyExpansions(t *testing.T, open Opener) {
 		}
 		docs = append(docs, index.Document{ID: fmt.Sprintf("http://h/%d", i), Host: "h", Kind: "web", Title: "page", Body: b.String() + "zzcommon", Date: now})
 	}
-	apply(t, e, index.Batch{Put: docs})
-	if res := search(t, e, "zz*"); res.Total != 30 {
+	mustApply(t, e, index.Batch{Put: docs})
+	if res := mustSearch(t, e, "zz*"); res.Total != 30 {
 		t.Errorf("zz* finds %d, want 30", res.Total)
 	}
-	if res := search(t, e, "zz7x9* -zz3*"); res.Total != 1 {
+	if res := mustSearch(t, e, "zz7x9* -zz3*"); res.Total != 1 {
 		t.Errorf("zz7x9* -zz3* finds %d, want 1", res.Total)
 	}
 }
 
-func request(q string) index.Request {
+func newRequest(q string) index.Request {
 	return index.Request{Query: query.Parse(q, now), Limit: 20, Now: now}
 }
 
-func search(t *testing.T, e index.Engine, q string) *index.Results {
+func mustSearch(t *testing.T, e index.Engine, q string) *index.Results {
 	t.Helper()
-	res, err := e.Search(context.Background(), request(q))
+	res, err := e.Search(context.Background(), newRequest(q))
 	if err != nil {
 		t.Fatalf("search %q: %v", q, err)
 	}
 	return res
 }
 
-func apply(t *testing.T, e index.Engine, b index.Batch) {
+func mustApply(t *testing.T, e index.Engine, b index.Batch) {
 	t.Helper()
 	if err := e.Apply(context.Background(), b); err != nil {
 		t.Fatal(err)
@@ -438,7 +438,7 @@ func closeEngine(t *testing.T, e index.Engine) {
 	}
 }
 
-func ids(r *index.Results) []string {
+func hitIDs(r *index.Results) []string {
 	var out []string
 	for _, h := range r.Hits {
 		out = append(out, h.ID)
