@@ -44,12 +44,12 @@ func (g *Guard) Check() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if now := time.Now(); now.Sub(g.last) >= time.Second {
-		g.last, g.err = now, g.ask()
+		g.last, g.err = now, g.checkSpace()
 	}
 	return g.err
 }
 
-func (g *Guard) ask() error {
+func (g *Guard) checkSpace() error {
 	free, err := Free(g.dir)
 	if err != nil {
 		return fmt.Errorf("free space of %s: %w", g.dir, err)
