@@ -36,23 +36,23 @@ func (h *Heap) Pop() Entry {
 	e := *h
 	top, last := e[0], e[len(e)-1]
 	if *h = e[:len(e)-1]; len(*h) > 0 {
-		h.sink(0, last)
+		h.siftFrom(0, last)
 	}
 	return top
 }
 
 // Replace puts x in place of the earliest entry of a heap that is not empty.
-func (h Heap) Replace(x Entry) { h.sink(0, x) }
+func (h Heap) Replace(x Entry) { h.siftFrom(0, x) }
 
 // Order makes a heap of entries that stand in any order.
 func (h Heap) Order() {
 	for i := (len(h) - 2) / 4; i >= 0 && len(h) > 1; i-- {
-		h.sink(i, h[i])
+		h.siftFrom(i, h[i])
 	}
 }
 
-// sink puts x at i or below.
-func (h Heap) sink(i int, x Entry) {
+// siftFrom puts x at i or below.
+func (h Heap) siftFrom(i int, x Entry) {
 	for {
 		first := 4*i + 1
 		if first >= len(h) {
