@@ -29,7 +29,7 @@ func Lengths[W ~uint32 | ~uint64](weights []W, limit int) []uint8 {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(weights[a], weights[b]), a-b) })
-	single := rows(weights, order, max(limit, bits.Len(uint(n-1))))
+	single := packageRows(weights, order, max(limit, bits.Len(uint(n-1))))
 	// The lightest 2n-2 things of the last row make the code. The length of a word is
 	// the number of rows in which its symbol is among those taken, alone or in pairs.
 	for take, l := 2*n-2, len(single)-1; take > 0; l-- {
@@ -45,9 +45,9 @@ func Lengths[W ~uint32 | ~uint64](weights []W, limit int) []uint8 {
 	return lengths
 }
 
-// rows lists, for each length, symbols and pairs of things of the row before by
+// packageRows lists, for each length, symbols and pairs of things of the row before by
 // weight, and returns which of them are symbols.
-func rows[W ~uint32 | ~uint64](weights []W, order []int, limit int) [][]bool {
+func packageRows[W ~uint32 | ~uint64](weights []W, order []int, limit int) [][]bool {
 	n := len(order)
 	leaves := make([]uint64, n)
 	for i, k := range order {
