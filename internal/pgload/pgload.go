@@ -58,16 +58,16 @@ func Read(ctx context.Context, address string) (l Load, err error) {
 		return l, fmt.Errorf("database load: %w", err)
 	}
 	l.CPU = serverTime(pid)
-	if counted(ctx, conn) {
+	if countsStatements(ctx, conn) {
 		const calls = "select coalesce(sum(calls), 0)::bigint from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())"
 		err = conn.QueryRow(ctx, calls).Scan(&l.Statements)
 	}
 	return l, err
 }
 
-// counted reports whether the server counts statements, and makes the view that
+// countsStatements reports whether the server counts statements, and makes the view that
 // shows them.
-func counted(ctx context.Context, conn *pgx.Conn) bool {
+func countsStatements(ctx context.Context, conn *pgx.Conn) bool {
 	var loaded string
 	if err := conn.QueryRow(ctx, "show shared_preload_libraries").Scan(&loaded); err != nil || !strings.Contains(loaded, "pg_stat_statements") {
 		return false
@@ -85,7 +85,7 @@ func Profile(ctx context.Context, w io.Writer, address string, n float64) error 
 		return fmt.Errorf("database profile: %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	if !counted(ctx, conn) {
+	if !countsStatements(ctx, conn) {
 		return nil
 	}
 	rows, err := conn.Query(ctx, `
