@@ -54,7 +54,7 @@ func Run(m *testing.M, c *Lazy) int {
 // tell, unless $FRESHET_PG_FSYNC is set, for measuring. $FRESHET_PG_OPTIONS are
 // further options of the server, such as -c shared_preload_libraries=pg_stat_statements.
 func Start() (c *Cluster, err error) {
-	bin, err := programs()
+	bin, err := findPrograms()
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +68,10 @@ func Start() (c *Cluster, err error) {
 		}
 	}()
 	c = &Cluster{root: dir, dir: filepath.Join(dir, "data"), logs: filepath.Join(dir, "log"), bin: bin}
-	if err := c.choose(dir); err != nil {
+	if err := c.chooseUser(dir); err != nil {
 		return nil, err
 	}
-	if out, err := c.run("initdb", "-D", c.dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"); err != nil {
+	if out, err := c.runProgramAs("initdb", "-D", c.dir, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "-N"); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
 	for range 3 { // another may take the free port before the server does
@@ -85,8 +85,8 @@ func Start() (c *Cluster, err error) {
 	return c, err
 }
 
-// programs finds the folder of initdb.
-func programs() (string, error) {
+// findPrograms finds the folder of initdb.
+func findPrograms() (string, error) {
 	places := []string{os.Getenv("FRESHET_PG_BIN")}
 	if p, err := exec.LookPath("initdb"); err == nil {
 		places = append(places, filepath.Dir(p))
@@ -103,8 +103,8 @@ func programs() (string, error) {
 	return "", ErrMissing
 }
 
-// choose decides whom the server runs as: it refuses to be root.
-func (c *Cluster) choose(dir string) error {
+// chooseUser decides whom the server runs as: it refuses to be root.
+func (c *Cluster) chooseUser(dir string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -124,7 +124,7 @@ func (c *Cluster) choose(dir string) error {
 	return errors.New("PostgreSQL does not run as root, and there is neither a user postgres nor nobody")
 }
 
-func (c *Cluster) run(program string, args ...string) ([]byte, error) {
+func (c *Cluster) runProgramAs(program string, args ...string) ([]byte, error) {
 	cmd := exec.Command(filepath.Join(c.bin, program), args...)
 	cmd.SysProcAttr, cmd.Dir = c.sys, "/"
 	var out bytes.Buffer
@@ -145,7 +145,7 @@ func (c *Cluster) Up() error {
 	}
 	options += " " + os.Getenv("FRESHET_PG_OPTIONS")
 	// The log goes to a file: a server that kept our pipe would keep run from returning.
-	if out, err := c.run("pg_ctl", "-D", c.dir, "-l", c.logs, "-w", "-t", patience, "-o", options, "start"); err != nil {
+	if out, err := c.runProgramAs("pg_ctl", "-D", c.dir, "-l", c.logs, "-w", "-t", patience, "-o", options, "start"); err != nil {
 		log, _ := os.ReadFile(c.logs)
 		return fmt.Errorf("start PostgreSQL: %w: %s%s", err, out, log)
 	}
@@ -160,7 +160,7 @@ func (c *Cluster) Down(crash bool) error {
 	if crash {
 		mode = "immediate"
 	}
-	if out, err := c.run("pg_ctl", "-D", c.dir, "-w", "-t", patience, "-m", mode, "stop"); err != nil {
+	if out, err := c.runProgramAs("pg_ctl", "-D", c.dir, "-w", "-t", patience, "-m", mode, "stop"); err != nil {
 		return fmt.Errorf("stop PostgreSQL: %w: %s", err, out)
 	}
 	c.up = false
@@ -181,13 +181,13 @@ func (c *Cluster) Close() {
 func New(t testing.TB) *Cluster {
 	t.Helper()
 	c, err := Start()
-	excuse(t, err)
+	skipUnlessCI(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
 
-// excuse skips a test where PostgreSQL is missing, unless in CI.
-func excuse(t testing.TB, err error) {
+// skipUnlessCI skips a test where PostgreSQL is missing, unless in CI.
+func skipUnlessCI(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, ErrMissing) && os.Getenv("CI") == "" {
 		t.Skip(err)
