@@ -56,7 +56,7 @@ func (l *Line) Update(done, total int64, text string) {
 		return
 	}
 	l.last = now
-	l.print(Format(done, total, now.Sub(l.start)) + text)
+	l.printLine(Format(done, total, now.Sub(l.start)) + text)
 }
 
 // Done ends the line with a last text; it does nothing on a silent line.
@@ -66,14 +66,14 @@ func (l *Line) Done(text string) {
 	if l.w == nil {
 		return
 	}
-	l.print(text)
+	l.printLine(text)
 	if l.terminal {
 		fmt.Fprintln(l.w)
 	}
 	l.w = nil
 }
 
-func (l *Line) print(s string) {
+func (l *Line) printLine(s string) {
 	if !l.terminal {
 		fmt.Fprintln(l.w, s)
 		return
