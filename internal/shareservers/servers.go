@@ -41,8 +41,8 @@ type Server struct {
 // (see Reachable).
 type Start func(t testing.TB, root string) Server
 
-// need finds a server program. In CI it must be there.
-func need(t testing.TB, program string) string {
+// needProgram finds a server program. In CI it must be there.
+func needProgram(t testing.TB, program string) string {
 	t.Helper()
 	p, err := exec.LookPath(program)
 	if err != nil {
@@ -73,8 +73,8 @@ func FreePort(t testing.TB) string {
 	return strconv.Itoa(n)
 }
 
-// start runs a server until the test ends and waits until it listens.
-func start(t testing.TB, port, program string, args ...string) {
+// startServer runs a server until the test ends and waits until it listens.
+func startServer(t testing.TB, port, program string, args ...string) {
 	t.Helper()
 	// What it says goes to a file, and it is the first of a process group: children
 	// that outlive it would keep a pipe of ours open.
@@ -164,7 +164,7 @@ func killAll(text string) {
 
 // Samba shares root as "share", as "hidden$", and as "private" for User.
 func Samba(t testing.TB, root string) Server {
-	smbd := need(t, "smbd")
+	smbd := needProgram(t, "smbd")
 	dir, port := Reachable(t), FreePort(t)
 	var paths strings.Builder
 	for _, d := range []string{"lock", "state", "cache", "private", "pid", "ncalrpc"} {
@@ -202,40 +202,40 @@ guest ok = no
 valid users = %s
 `, port, dir, paths.String(), root, root, root, User))
 	t.Cleanup(func() { killAll(conf) }) // smbd leaves its RPC helpers behind; runs after start's
-	addUser := exec.Command(need(t, "smbpasswd"), "-c", conf, "-L", "-a", "-s", User)
+	addUser := exec.Command(needProgram(t, "smbpasswd"), "-c", conf, "-L", "-a", "-s", User)
 	addUser.Stdin = strings.NewReader(Password + "\n" + Password + "\n")
 	if out, err := addUser.CombinedOutput(); err != nil && os.Getuid() == 0 {
 		t.Fatalf("smbpasswd: %v: %s", err, out)
 	}
-	start(t, port, smbd, "--foreground", "--no-process-group", "-s", conf)
+	startServer(t, port, smbd, "--foreground", "--no-process-group", "-s", conf)
 	return Server{URL: "smb://127.0.0.1:" + port + "/share", Name: "smb"}
 }
 
 // VSFTPD serves anonymous users.
 func VSFTPD(t testing.TB, root string) Server {
-	return vsftpd(t, root, "")
+	return startVsftpd(t, root, "")
 }
 
 // FTPS serves them over TLS alone, asked for by AUTH TLS, and wants the sessions
 // of data connections to be those of the control connection.
 func FTPS(t testing.TB, root string) Server {
-	cert, roots := certificate(t)
-	s := vsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nrequire_ssl_reuse=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
+	cert, roots := loopbackCertificate(t)
+	s := startVsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nrequire_ssl_reuse=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
 	s.URL, s.Name, s.Options.Roots = "ftpes"+strings.TrimPrefix(s.URL, "ftp"), "ftpes", roots
 	return s
 }
 
 // ImplicitFTPS begins with TLS at once.
 func ImplicitFTPS(t testing.TB, root string) Server {
-	cert, roots := certificate(t)
-	s := vsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nimplicit_ssl=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
+	cert, roots := loopbackCertificate(t)
+	s := startVsftpd(t, root, fmt.Sprintf("ssl_enable=YES\nimplicit_ssl=YES\nallow_anon_ssl=YES\nforce_anon_data_ssl=YES\nforce_anon_logins_ssl=YES\nssl_ciphers=HIGH\nrsa_cert_file=%s\n", cert))
 	s.URL, s.Name, s.Options.Roots = "ftps"+strings.TrimPrefix(s.URL, "ftp"), "ftps", roots
 	return s
 }
 
-// certificate makes a key and a certificate of it for the loopback address in
+// loopbackCertificate makes a key and a certificate of it for the loopback address in
 // one file, and the pool that trusts it.
-func certificate(t testing.TB) (file string, roots *x509.CertPool) {
+func loopbackCertificate(t testing.TB) (file string, roots *x509.CertPool) {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -258,9 +258,9 @@ func certificate(t testing.TB) (file string, roots *x509.CertPool) {
 	return Write(t, filepath.Join(Reachable(t), "server.pem"), string(both)), roots
 }
 
-func vsftpd(t testing.TB, root, more string) Server {
+func startVsftpd(t testing.TB, root, more string) Server {
 	t.Helper()
-	bin := need(t, "vsftpd")
+	bin := needProgram(t, "vsftpd")
 	dir, port := Reachable(t), FreePort(t)
 	empty := filepath.Join(dir, "empty")
 	if err := os.Mkdir(empty, 0o755); err != nil {
@@ -280,13 +280,13 @@ xferlog_enable=NO
 no_anon_password=YES
 anon_world_readable_only=NO
 %s`, port, root, empty, more))
-	start(t, port, bin, conf)
+	startServer(t, port, bin, conf)
 	return Server{URL: "ftp://127.0.0.1:" + port + "/", Name: "ftp"}
 }
 
 // SSHD serves the present user by a key.
 func SSHD(t testing.TB, root string) Server {
-	bin := need(t, "sshd")
+	bin := needProgram(t, "sshd")
 	dir, port := Reachable(t), FreePort(t)
 	hostKey := filepath.Join(dir, "host")
 	if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", hostKey).CombinedOutput(); err != nil {
@@ -317,7 +317,7 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 Subsystem sftp internal-sftp
 `, port, hostKey, dir, keys))
-	start(t, port, bin, "-D", "-e", "-f", conf)
+	startServer(t, port, bin, "-D", "-e", "-f", conf)
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +334,7 @@ Subsystem sftp internal-sftp
 
 // Apache serves WebDAV, and at /index a directory index.
 func Apache(t testing.TB, root string) Server {
-	bin := need(t, "apache2")
+	bin := needProgram(t, "apache2")
 	dir, port := Reachable(t), FreePort(t)
 	conf := Write(t, filepath.Join(dir, "apache.conf"), fmt.Sprintf(`ServerRoot /usr/lib/apache2
 ServerName 127.0.0.1
@@ -367,7 +367,7 @@ Options Indexes
 IndexOptions FancyIndexing NameWidth=* Charset=UTF-8
 </Location>
 `, port, dir, dir, dir, dir, root, root, root))
-	start(t, port, bin, "-f", conf, "-DFOREGROUND")
+	startServer(t, port, bin, "-f", conf, "-DFOREGROUND")
 	return Server{URL: "webdav://127.0.0.1:" + port + "/", Name: "webdav"}
 }
 
@@ -379,7 +379,7 @@ func ApacheIndex(t testing.TB, root string) Server {
 
 // Nginx serves a directory index in a format, html or json.
 func Nginx(t testing.TB, root, format string) Server {
-	bin := need(t, "nginx")
+	bin := needProgram(t, "nginx")
 	dir, port := Reachable(t), FreePort(t)
 	conf := Write(t, filepath.Join(dir, "nginx.conf"), fmt.Sprintf(`daemon off;
 pid %[1]s/pid;
@@ -392,7 +392,7 @@ http {
  server { listen 127.0.0.1:%[2]s; charset utf-8; location / { root %[3]s; index none; autoindex on; autoindex_exact_size on; autoindex_format %[4]s; } }
 }
 `, dir, port, root, format))
-	start(t, port, bin, "-c", conf, "-p", dir)
+	startServer(t, port, bin, "-c", conf, "-p", dir)
 	return Server{URL: "http://127.0.0.1:" + port + "/", Name: "http (nginx " + format + ")"}
 }
 
