@@ -30,9 +30,9 @@ type endpoint struct {
 	client *http.Client
 }
 
-// endpoint returns the address that is given, or that of the serve on the data
+// resolveEndpoint returns the address that is given, or that of the serve on the data
 // directory, with the token that its owner can read.
-func (r *Remote) endpoint(g *Globals) (*endpoint, error) {
+func (r *Remote) resolveEndpoint(g *Globals) (*endpoint, error) {
 	if r.Address != "" {
 		address := r.Address
 		if !strings.Contains(address, "://") {
@@ -74,7 +74,7 @@ func localClient(address string) *http.Client {
 
 // LoginLink returns an address that logs one browser in to a running serve.
 func (r *Remote) LoginLink(ctx context.Context, g *Globals) (string, error) {
-	at, err := r.endpoint(g)
+	at, err := r.resolveEndpoint(g)
 	if err != nil {
 		return "", err
 	}
@@ -87,7 +87,7 @@ func (r *Remote) LoginLink(ctx context.Context, g *Globals) (string, error) {
 
 // Call sends a request and decodes the JSON answer into out.
 func (r *Remote) Call(ctx context.Context, g *Globals, method, path string, in, out any) error {
-	at, err := r.endpoint(g)
+	at, err := r.resolveEndpoint(g)
 	if err != nil {
 		return err
 	}
