@@ -18,6 +18,7 @@ import (
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/archive/bucket"
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/internal/pgtest"
 	"github.com/freshet/freshet/store"
@@ -106,7 +107,7 @@ func visitAndDie(t *testing.T, p *Parts) {
 	if _, err := p.Store.Commit(ctx, l, b); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Shared.Join(ctx, postgres.Membership{Instance: "x", TTL: time.Hour}); err != nil {
+	if _, err := p.Cluster.Join(ctx, cluster.Membership{TTL: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -114,7 +115,7 @@ func visitAndDie(t *testing.T, p *Parts) {
 // setDead lets the last sign of life of a node be that long ago.
 func setDead(t *testing.T, p *Parts, name string, since time.Duration) {
 	t.Helper()
-	tag, err := p.Shared.Pool().Exec(context.Background(), "update nodes set until = $2 where name = $1", name, time.Now().Add(-since).UnixMilli())
+	tag, err := p.Store.(*postgres.Store).Pool().Exec(context.Background(), "update nodes set until = $2 where name = $1", name, time.Now().Add(-since).UnixMilli())
 	if err != nil || tag.RowsAffected() != 1 {
 		t.Fatalf("%d nodes changed: %v", tag.RowsAffected(), err)
 	}

@@ -65,7 +65,7 @@ func (n *Node) crawl(ctx context.Context, o CrawlOptions) (*CrawlReport, error) 
 		return nil, err
 	}
 	rc := n.robotConfig(plan)
-	rc.Limit = AgentLimit(n.member, nil)
+	rc.Limit = n.member.AllowedAgents
 	rc.Once, rc.MaxPages, rc.OnPage = true, o.MaxPages, o.OnPage
 	n.startRobot(rc)
 	// ctx ends at the first interrupt; the work goes on until it is drained.
@@ -76,9 +76,6 @@ func (n *Node) crawl(ctx context.Context, o CrawlOptions) (*CrawlReport, error) 
 		if !drain {
 			abort()
 		}
-	}
-	if n.orders != nil {
-		n.orders()
 	}
 	defer context.AfterFunc(ctx, n.robot.Drain)()
 	defer n.keepMembership(ctx)()
@@ -102,12 +99,9 @@ func (n *Node) warnOfRendering() {
 	}
 }
 
-// keepMembership keeps the process in the registry of its database until the returned
+// keepMembership keeps the process in the registry of its cluster until the returned
 // function is called. A process that may not be there stops working.
 func (n *Node) keepMembership(ctx context.Context) (leave func()) {
-	if n.member == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // draining takes its time
 	ended := make(chan struct{})
 	go func() {

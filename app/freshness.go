@@ -23,7 +23,7 @@ func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
 	}
 	plan, n.scheduler, err = freshness.NewPlanner(freshness.SchedulerConfig{
 		Policy: c.Policy, Budget: c.Budget, BudgetBytes: float64(c.BudgetBytes) / 86400, MinRevisit: c.MinRevisit, Store: n.parts.Store, Start: n.started, Log: n.log,
-		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.member != nil, Rates: n.options.Rates,
+		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.parts.Cluster.IsShared(), Rates: n.options.Rates,
 	})
 	if err != nil {
 		return nil, err
@@ -38,15 +38,12 @@ func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
 // share a database and serve, each host has one that does (rendezvous hashing). A
 // process that only crawls has no console, and no plans.
 func (n *Node) plansHost(host string) bool {
-	if n.member == nil {
-		return true
-	}
 	score := func(name string) uint64 {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(name + "\x00" + host))
 		return h.Sum64()
 	}
-	own := score(n.parts.id.Name)
+	own := score(n.parts.Cluster.Name())
 	for _, o := range n.member.Others() {
 		if o.Address != "" && score(o.Name) > own {
 			return false

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
@@ -22,7 +23,6 @@ import (
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/signal"
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/postgres"
 	"github.com/freshet/freshet/throttle"
 	"github.com/freshet/freshet/weburl"
 )
@@ -40,8 +40,7 @@ type Node struct {
 	seeds  []store.Found // their addresses
 
 	parts   *Parts
-	member  *postgres.Member // nil without a database
-	orders  func()           // of all nodes, from before there was a robot
+	member  cluster.Member
 	endRun  func(drain bool) // ends Crawl or Serve
 	robot   *crawl.Robot
 	ready   atomic.Pointer[crawl.Robot] // robot, for who may ask before there is one
@@ -193,7 +192,7 @@ func (n *Node) openParts(ctx context.Context, withIndex bool) (err error) {
 	if withIndex {
 		n.indexer, err = feed.New(ctx, feed.Config{
 			Store: n.parts.Store, Read: n.parts.Body, Handover: &n.handover, PDF: n.parts.PDF, Flush: n.parts.Archive.Flush, Engine: n.parts.Engine, Log: n.log, Keep: n.config.Retain.Changes, Space: n.parts.Space.Check,
-			Services: &feed.Services{Dir: n.options.Dir}, OneDatabase: n.parts.Shared != nil,
+			Services: &feed.Services{Dir: n.options.Dir}, OneDatabase: n.parts.Cluster.IsShared(),
 		})
 		if err != nil {
 			return err
@@ -217,6 +216,9 @@ func (n *Node) robotConfig(plan freshness.Planner) crawl.Config {
 func (n *Node) startRobot(rc crawl.Config) {
 	n.robot = crawl.New(rc)
 	n.ready.Store(n.robot)
+	if n.member.Orders().Paused {
+		n.robot.Pause()
+	}
 }
 
 // close closes what is open.

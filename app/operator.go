@@ -41,7 +41,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	defer n.mu.Unlock()
 	s := &console.Status{
 		State: r.State, Node: n.config.Node, Started: n.started, Now: time.Now(),
-		Agents: console.AgentCount{Fetch: len(r.Agents), FetchLimit: r.Limit},
+		Agents: console.AgentCount{Fetch: len(r.Agents)},
 		Pages:  st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts, HostsWaiting: max(0, st.Due-int64(st.Leases)),
 		Fetches: r.Answers, PagesPerSecond: r.Rate, Unchanged: r.Unchanged, Bytes: r.Bytes, Errors: r.Errors, Skipped: r.SkippedTexts(),
 		Indexed: int64(ix.Documents), IndexQueue: lag, IndexError: n.indexer.Problem(), IndexExcluded: n.indexer.Excluded(),
@@ -62,8 +62,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	case n.render != nil && n.config.Render.NoSandbox && n.config.Render.Remote == "":
 		s.Warnings = append(s.Warnings, "Chromium runs without its sandbox (render.no_sandbox): run freshet as a user without that key, or set render.mode: off")
 	}
-	n.others(s)
-	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
+	n.addOtherNodes(s)
 	for _, t := range r.Traps {
 		s.Traps = append(s.Traps, console.Trap{Kind: string(t.Kind), Count: t.Count, Example: t.Example})
 	}
@@ -95,12 +94,13 @@ func (n *Node) SetAgents(ctx context.Context, fetch, render *int) error {
 			n.render.Pool.SetTabs(*render)
 		}
 	}
-	if fetch != nil && n.member != nil {
-		return n.member.SetLimit(ctx, *fetch)
+	if fetch == nil {
+		return nil
 	}
-	if fetch != nil {
-		n.robot.SetAgents(*fetch)
+	if err := n.parts.Cluster.SetAgentLimit(ctx, *fetch); err != nil {
+		return err
 	}
+	n.robot.Wake()
 	return nil
 }
 
@@ -154,23 +154,19 @@ func (n *Node) addShare(ctx context.Context, s console.Source) error {
 	return nil
 }
 
-// Pause implements console.Operator: of all nodes on a database.
+// Pause implements console.Operator, for all nodes of the cluster.
 func (n *Node) Pause(ctx context.Context) error {
-	if n.member != nil {
-		if err := n.parts.Shared.Pause(ctx, true); err != nil {
-			return err
-		}
+	if err := n.parts.Cluster.Pause(ctx, true); err != nil {
+		return err
 	}
 	n.robot.Pause()
 	return nil
 }
 
-// Resume implements console.Operator: of all nodes on a database.
+// Resume implements console.Operator, for all nodes of the cluster.
 func (n *Node) Resume(ctx context.Context) error {
-	if n.member != nil {
-		if err := n.parts.Shared.Pause(ctx, false); err != nil {
-			return err
-		}
+	if err := n.parts.Cluster.Pause(ctx, false); err != nil {
+		return err
 	}
 	n.robot.Resume()
 	return nil

@@ -14,6 +14,9 @@ import (
 
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/archive/bucket"
+	"github.com/freshet/freshet/cluster"
+	clusterpg "github.com/freshet/freshet/cluster/postgres"
+	"github.com/freshet/freshet/cluster/single"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/index"
@@ -39,10 +42,11 @@ type Parts struct {
 	IndexReset error
 	Space      *diskspace.Guard
 	PDF        *pdftext.Pool   // reads PDF documents, for all robots of the process
-	Shared     *postgres.Store // the Store, where it is a database of many processes
+	Cluster    cluster.Cluster // of the processes that work on Store
 
-	id     *Identity      // with Shared
-	bucket *bucket.Bucket // nil without one
+	openIndex func(context.Context, *config.Config) (index.Engine, error)
+	id        *cluster.Identity // nil where the store itself locks the data directory
+	bucket    *bucket.Bucket    // nil without one
 }
 
 // OpenParts opens the parts in a data directory, making what is missing. With a
@@ -59,7 +63,11 @@ func OpenParts(ctx context.Context, dir string, c *config.Config, withIndex bool
 	if err := p.Space.Check(); err != nil {
 		return nil, err
 	}
-	prefix, err := p.openStore(ctx, c)
+	openStore := p.openStore
+	if c.Database != "" {
+		openStore = p.openSharedStore
+	}
+	prefix, err := openStore(ctx, c)
 	if err != nil {
 		return nil, errors.Join(explain(err), p.Close())
 	}
@@ -80,25 +88,28 @@ func OpenParts(ctx context.Context, dir string, c *config.Config, withIndex bool
 	return p, nil
 }
 
-// openStore opens the embedded store or the shared one, and returns how names
-// of archive files begin.
-func (p *Parts) openStore(ctx context.Context, c *config.Config) (prefix string, err error) {
-	if c.Database == "" {
-		s, err := local.Open(filepath.Join(p.Dir, "store"), local.Config{Fatal: fatal, Hosts: c.Crawl.HostsInMemory})
-		if err == nil {
-			p.Store = s
-		}
-		return "", err
-	}
-	if p.id, err = identify(p.Dir, c.Node); err != nil {
-		return "", err
-	}
-	p.Shared, err = postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents), Gather: gather, Idle: idle(c.Lease)})
+// openStore opens the embedded store, and returns how names of archive files begin.
+func (p *Parts) openStore(_ context.Context, c *config.Config) (prefix string, err error) {
+	s, err := local.Open(filepath.Join(p.Dir, "store"), local.Config{Fatal: fatal, Hosts: c.Crawl.HostsInMemory})
 	if err != nil {
 		return "", err
 	}
-	p.Store = p.Shared
-	return p.id.filePrefix(), nil
+	p.Store, p.Cluster, p.openIndex = s, single.New(c.Node, s), p.openOwnIndex
+	return "", nil
+}
+
+// openSharedStore is openStore for the store that many processes share.
+func (p *Parts) openSharedStore(ctx context.Context, c *config.Config) (prefix string, err error) {
+	if p.id, err = cluster.Identify(p.Dir, c.Node); err != nil {
+		return "", err
+	}
+	s, err := postgres.Open(ctx, c.Database, postgres.Config{Node: p.id.Name, Connections: connections(c.Crawl.Agents), Gather: gather, Idle: idle(c.Lease)})
+	if err != nil {
+		return "", err
+	}
+	p.Store, p.Cluster = s, clusterpg.New(s, clusterpg.Config{Run: p.id.Run, PreviousRuns: append([]string{p.id.ID}, p.id.PreviousRuns...)})
+	p.openIndex = func(ctx context.Context, c *config.Config) (index.Engine, error) { return p.openSharedIndex(ctx, c, s) }
+	return p.id.FilePrefix(), nil
 }
 
 // gather is for how long writes of agents are gathered: short beside the rest of
@@ -119,18 +130,21 @@ func connections(agents int) int { return min(6+agents/4, 40) }
 // beginning is the cursor in front of the first change.
 var beginning = make([]byte, 8)
 
-func (p *Parts) openIndex(ctx context.Context, c *config.Config) (index.Engine, error) {
-	if p.Shared == nil {
-		e, err := OpenIndex(p.Dir, c)
-		if errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrVersion) {
-			p.IndexReset = fmt.Errorf("the index is built again from the store: %w", err)
-			if err := engine.Reset(indexDir(p.Dir)); err != nil {
-				return nil, err
-			}
-			e, err = OpenIndex(p.Dir, c)
+// openOwnIndex opens the text index of the data directory.
+func (p *Parts) openOwnIndex(_ context.Context, c *config.Config) (index.Engine, error) {
+	e, err := OpenIndex(p.Dir, c)
+	if errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrVersion) {
+		p.IndexReset = fmt.Errorf("the index is built again from the store: %w", err)
+		if err := engine.Reset(indexDir(p.Dir)); err != nil {
+			return nil, err
 		}
-		return e, err
+		e, err = OpenIndex(p.Dir, c)
 	}
+	return e, err
+}
+
+// openSharedIndex opens the text index in the database of the store.
+func (p *Parts) openSharedIndex(ctx context.Context, c *config.Config, s *postgres.Store) (index.Engine, error) {
 	// A node with bodies and without a cursor is no new one: the database was
 	// restored, or the data directory comes from elsewhere. Its bodies are indexed
 	// from the records.
@@ -138,20 +152,11 @@ func (p *Parts) openIndex(ctx context.Context, c *config.Config) (index.Engine, 
 	if !archive.IsEmpty(p.ArchiveDir) {
 		join = nil
 	}
-	e, err := pgindex.New(ctx, p.Shared.Pool(), pgindex.Config{Lane: p.id.Name, Join: join, Languages: c.Index.Languages})
+	e, err := pgindex.New(ctx, s.Pool(), pgindex.Config{Lane: s.Node(), Join: join, Languages: c.Index.Languages})
 	if err != nil {
 		return nil, err
 	}
 	return e, nil
-}
-
-// Name is what the process is called in the store: name, where the store is its
-// own, else its name among those that share it.
-func (p *Parts) Name(name string) string {
-	if p.id != nil {
-		return p.id.Name
-	}
-	return name
 }
 
 // Body reads the body of a page back. In a database of many nodes it may be in
@@ -166,7 +171,7 @@ func (p *Parts) Body(at archive.Position) (*archive.Exchange, error) {
 			x, err = there, bucketErr
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) && p.Shared != nil && !strings.HasPrefix(at.File, p.id.filePrefix()) {
+	if errors.Is(err, fs.ErrNotExist) && p.Cluster.IsShared() && !strings.HasPrefix(at.File, p.id.FilePrefix()) {
 		return nil, fmt.Errorf("%w: %w", feed.ErrElsewhere, err)
 	}
 	return x, err
@@ -235,11 +240,12 @@ const (
 
 // Adopt lets this node index what dead nodes fetched.
 func (p *Parts) Adopt(ctx context.Context) error {
-	if p.Shared == nil {
+	shared, ok := p.Store.(store.Adopter)
+	if !ok {
 		return nil
 	}
 	there := map[string]bool{}
-	_, err := p.Shared.Adopt(ctx, adoptAfter, maxAdopted, func(page *store.Page) bool {
+	_, err := shared.Adopt(ctx, adoptAfter, maxAdopted, func(page *store.Page) bool {
 		if !page.Held() || page.NoIndex || page.Body.IsZero() {
 			return true // it only leaves the index
 		}
@@ -251,7 +257,7 @@ func (p *Parts) Adopt(ctx context.Context) error {
 		return has
 	})
 	if err == nil {
-		_, err = p.Shared.Adopt(ctx, lostAfter, maxAdopted, func(*store.Page) bool { return true })
+		_, err = shared.Adopt(ctx, lostAfter, maxAdopted, func(*store.Page) bool { return true })
 	}
 	return err
 }
@@ -277,7 +283,7 @@ func (p *Parts) Close() error {
 		errs = append(errs, p.Engine.Close())
 	}
 	if p.id != nil {
-		errs = append(errs, p.id.lock.Close())
+		errs = append(errs, p.id.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -31,7 +31,7 @@ func NewClient(c *config.Config, permit func(host, port string) bool, dial func(
 func (p *Parts) CrawlConfig(c *config.Config, client *fetch.Client, r *render.Renderer, log *slog.Logger) crawl.Config {
 	k := &c.Crawl
 	rc := crawl.Config{
-		Store: p.Store, Fetch: client, Archive: p.Archive, Log: log, Node: p.Name(c.Node), Token: c.Agent.Name, Agents: k.Agents, Lease: c.Lease,
+		Store: p.Store, Fetch: client, Archive: p.Archive, Log: log, Node: p.Cluster.Name(), Token: c.Agent.Name, Agents: k.Agents, Lease: c.Lease,
 		Types: k.Types, Canon: weburl.DefaultCanon, Traps: trap.Limits(k.Traps), Noise: k.Noise,
 		Delay: config.DefaultDelay, DelayPopular: k.DelayPopular, DelayFactor: k.DelayFactor, MaxDelay: k.MaxDelay, PerAddress: k.PerAddress, Connections: k.Connections,
 		MinRevisit: k.MinRevisit, MaxRevisit: k.MaxRevisit, MaxFailedAge: k.MaxFailedAge, HostBytesDay: int64(k.HostBytesDay),
@@ -41,7 +41,7 @@ func (p *Parts) CrawlConfig(c *config.Config, client *fetch.Client, r *render.Re
 	if k.Delay != nil {
 		rc.Delay, rc.DelayGiven = *k.Delay, true
 	}
-	p.Share(&rc)
+	limitRobot(&rc, p.Cluster)
 	return rc
 }
 

@@ -61,7 +61,7 @@ func (n *Node) prepareServe(ctx context.Context) error {
 		return err
 	}
 	n.newThrottle(n.config)
-	if err := n.join(ctx, n.config, n.beat); err != nil {
+	if err := n.join(ctx, n.config, n.followOtherNodes); err != nil {
 		return err
 	}
 	plan, err := n.newPlanner(n.config.Crawl)
@@ -69,8 +69,8 @@ func (n *Node) prepareServe(ctx context.Context) error {
 		return err
 	}
 	rc := n.robotConfig(plan)
-	rc.Limit = AgentLimit(n.member, n.agentLimit)
-	if n.parts.Shared != nil {
+	rc.Limit = n.agentLimit
+	if n.parts.Cluster.IsShared() { // sources may be added at other nodes
 		rc.Sources = n.readSources
 	}
 	n.startRobot(rc)
@@ -159,12 +159,7 @@ func (n *Node) runServices(ctx context.Context, ready func(address string)) erro
 	start("robot", n.robot.Run)
 	start("indexer", n.indexer.Run)
 	start("bodies", n.parts.Send)
-	if n.member != nil {
-		if n.orders != nil {
-			n.orders()
-		}
-		start("registry", n.member.Run)
-	}
+	start("registry", n.member.Run)
 	start("throttle", n.watchLag)
 	start("freshness", n.estimator.Run)
 	start("sources", n.sweepSources)

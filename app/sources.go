@@ -1,19 +1,128 @@
 package app
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/crawl"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
+
+// sourcesKey is the setting with the sources that were added while nodes ran.
+const sourcesKey = "sources"
+
+func (n *Node) savedSources(ctx context.Context) (out []console.Source, err error) {
+	return out, n.setting(ctx, sourcesKey, &out)
+}
+
+// setting reads a setting that is kept as JSON; without one v stays as it is.
+func (n *Node) setting(ctx context.Context, key string, v any) error {
+	b, err := n.parts.Store.Get(ctx, key)
+	if err != nil || len(b) == 0 {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("setting %s: %w", key, err)
+	}
+	return nil
+}
+
+// updateSetting changes a setting that is kept as JSON; no concurrent change, here or at
+// other nodes, is lost. change may be called again.
+func updateSetting[T any](ctx context.Context, c cluster.Cluster, key string, change func(v *T) error) error {
+	return c.UpdateSetting(ctx, key, func(b []byte) ([]byte, error) {
+		var v T
+		if len(b) > 0 {
+			if err := json.Unmarshal(b, &v); err != nil {
+				return nil, err
+			}
+		}
+		if err := change(&v); err != nil {
+			return nil, err
+		}
+		return json.Marshal(v)
+	})
+}
+
+// saveSource keeps a source for the next start, and for the other nodes.
+func (n *Node) saveSource(ctx context.Context, s console.Source) error {
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	return updateSetting(ctx, n.parts.Cluster, sourcesKey, func(saved *[]console.Source) error {
+		if !slices.ContainsFunc(*saved, func(o console.Source) bool { return o.URL == s.URL }) {
+			*saved = append(*saved, s)
+		}
+		return nil
+	})
+}
+
+// readSources takes up sources that were added before the start or at other
+// nodes.
+func (n *Node) readSources(ctx context.Context) error {
+	n.reading.Lock()
+	defer n.reading.Unlock()
+	saved, err := n.savedSources(ctx)
+	if err != nil {
+		return err
+	}
+	if err := n.readRemoved(ctx); err != nil {
+		return err
+	}
+	for _, s := range saved {
+		n.mu.Lock()
+		known := slices.ContainsFunc(n.sources, func(o console.Source) bool { return o.URL == s.URL })
+		n.mu.Unlock()
+		if known {
+			continue
+		}
+		if err := n.takeSource(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeSource lets the robot follow the links of a web site.
+func (n *Node) takeSource(s console.Source) error {
+	u, err := weburl.Parse(s.URL)
+	if err != nil {
+		return err
+	}
+	if err := n.checkContact(u, false); err != nil {
+		return err
+	}
+	sc, err := scopeOf(s)
+	if err != nil {
+		return err
+	}
+	s.Added = true
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, o := range n.sources {
+		switch {
+		case o.URL != s.URL:
+		case cmp.Or(o.Scope, "host") == cmp.Or(s.Scope, "host") && o.Depth == s.Depth:
+			return nil // added twice
+		default:
+			return fmt.Errorf("%s is a source already, with the scope %s and depth %d: take it back first", s.URL, cmp.Or(o.Scope, "host"), o.Depth)
+		}
+	}
+	sc.Private = n.options.AllowPrivate
+	n.ready.Load().AddScope(sc)
+	n.sources = append(n.sources, s)
+	delete(n.gone, s.URL)
+	return nil
+}
 
 // removedKey is the setting with the sources that were taken back, by which a
 // later start and the other nodes know what to do with their pages.
@@ -59,14 +168,14 @@ func (n *Node) removeSource(ctx context.Context, url string, keep bool) error {
 	entry := removedSource{Source: saved[i], At: time.Now().UTC(), Keep: keep}
 	// In this order: what a crash leaves undone between the two is that the source
 	// is in both, and then it is still a source.
-	err = rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+	err = updateSetting(ctx, n.parts.Cluster, removedKey, func(removed *[]removedSource) error {
 		*removed = append(slices.DeleteFunc(*removed, func(r removedSource) bool { return r.URL == url }), entry)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return rewrite(ctx, n, sourcesKey, func(saved *[]console.Source) error {
+	return updateSetting(ctx, n.parts.Cluster, sourcesKey, func(saved *[]console.Source) error {
 		*saved = slices.DeleteFunc(*saved, func(s console.Source) bool { return s.URL == url })
 		return nil
 	})
@@ -152,7 +261,7 @@ func (n *Node) takeUpAgain(ctx context.Context, s console.Source) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
 	known := false
-	err := rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+	err := updateSetting(ctx, n.parts.Cluster, removedKey, func(removed *[]removedSource) error {
 		i := slices.IndexFunc(*removed, func(r removedSource) bool { return r.URL == s.URL })
 		if known = i >= 0; known {
 			(*removed)[i] = removedSource{Source: s, At: time.Now().UTC(), Again: true}
@@ -254,7 +363,7 @@ const sweepBatch = 500
 func (n *Node) swept(ctx context.Context, done removedSource, settled bool) error {
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	return rewrite(ctx, n, removedKey, func(removed *[]removedSource) error {
+	return updateSetting(ctx, n.parts.Cluster, removedKey, func(removed *[]removedSource) error {
 		i := slices.IndexFunc(*removed, done.same)
 		switch {
 		case i < 0:

@@ -33,9 +33,9 @@ const (
 // asked last.
 type throttleLag struct{ pages atomic.Int64 }
 
-// agentLimit returns how many agents the throttle allows. The robot calls it
+// throttleLimit returns how many agents the throttle allows. The robot calls it
 // with its lock held, so it only reads what watchLag has stored.
-func (n *Node) agentLimit() int {
+func (n *Node) throttleLimit() int {
 	if agents, limited := n.throttle.Active(int(n.lag.pages.Load())); limited {
 		return agents
 	}
@@ -68,9 +68,9 @@ func (n *Node) refreshLag(ctx context.Context) {
 	if err != nil {
 		return // the indexer and the robot report a store that fails
 	}
-	before := n.agentLimit()
+	before := n.throttleLimit()
 	n.lag.pages.Store(lag)
-	if n.agentLimit() != before {
+	if n.throttleLimit() != before {
 		n.robot.Wake()
 	}
 }

@@ -15,7 +15,7 @@ import (
 func TestAgentLimitAsksNobody(t *testing.T) {
 	t.Parallel()
 	n := &Node{throttle: &throttle.Controller{}} // without an indexer: asking it would panic
-	if got := n.agentLimit(); got != unlimitedAgents {
+	if got := n.throttleLimit(); got != unlimitedAgents {
 		t.Errorf("without a policy: %d, want %d", got, unlimitedAgents)
 	}
 	if err := n.throttle.Set([]int{10}, []int{1, 8}); err != nil {
@@ -23,7 +23,7 @@ func TestAgentLimitAsksNobody(t *testing.T) {
 	}
 	for lag, want := range map[int64]int{0: 8, 10: 8, 11: 1} {
 		n.lag.pages.Store(lag)
-		if got := n.agentLimit(); got != want {
+		if got := n.throttleLimit(); got != want {
 			t.Errorf("lag %d: %d agents, want %d", lag, got, want)
 		}
 	}
@@ -35,7 +35,7 @@ func TestWrongThrottleIsIgnored(t *testing.T) {
 	var log strings.Builder
 	n := &Node{log: slog.New(slog.NewTextHandler(&log, nil))}
 	n.newThrottle(&config.Config{Throttle: config.Throttle{Thresholds: []int{5, 1}, Modes: []int{1, 2, 3}}})
-	if got := n.agentLimit(); got != unlimitedAgents {
+	if got := n.throttleLimit(); got != unlimitedAgents {
 		t.Errorf("%d agents, want %d", got, unlimitedAgents)
 	}
 	if !strings.Contains(log.String(), "throttle.thresholds[1]: 1 is below the value before it, 5") {

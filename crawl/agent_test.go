@@ -328,6 +328,9 @@ func TestAgentsLimitUnderFire(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var agents atomic.Int64
+	agents.Store(greatest)
+	c.Limit = func() int { return int(agents.Load()) }
 	robot := New(c)
 	done := make(chan error, 1)
 	go func() { done <- robot.Run(context.Background()) }()
@@ -343,7 +346,8 @@ func TestAgentsLimitUnderFire(t *testing.T) {
 				case 1, 2:
 					robot.Resume()
 				default:
-					robot.SetAgents(draw.IntN(greatest + 1))
+					agents.Store(int64(draw.IntN(greatest + 1)))
+					robot.Wake()
 				}
 				if n := len(robot.Status().Agents); n > greatest {
 					t.Errorf("%d agents live", n)
@@ -356,7 +360,7 @@ func TestAgentsLimitUnderFire(t *testing.T) {
 	if most.Load() > greatest || doubled.Load() {
 		t.Errorf("%d requests at once, limit %d; two on one host: %v", most.Load(), greatest, doubled.Load())
 	}
-	robot.SetAgents(greatest)
+	agents.Store(greatest)
 	robot.Resume()
 	before := robot.Status().Answers
 	for deadline := time.Now().Add(2 * time.Minute); robot.Status().Answers == before && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

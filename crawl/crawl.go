@@ -119,7 +119,8 @@ type Config struct {
 	// Space, if not nil, says why nothing more may be written (a full disk). With
 	// Once that ends the run with its error; else the robot waits until it is nil.
 	Space func() error
-	// Limit, if not nil, bounds the agents further (the throttle).
+	// Limit returns how many agents may live now; default Agents. Wake lets the robot ask
+	// again.
 	Limit func() int
 	// Sources, if not nil, is called before a page is visited that is of no source:
 	// where several processes share a store, one may have been added at another. It
@@ -149,7 +150,6 @@ type Robot struct {
 	gather   gather
 
 	mu      sync.Mutex
-	limit   int
 	live    map[int]*Agent
 	next    int
 	resting int // agents that only wait for another host
@@ -211,6 +211,10 @@ func New(c Config) *Robot {
 	if c.PerAddress == 0 {
 		c.PerAddress = 4
 	}
+	if c.Limit == nil {
+		agents := c.Agents
+		c.Limit = func() int { return agents }
+	}
 	if c.Plan == nil {
 		c.Plan = freshness.HalfChange{}
 	}
@@ -224,7 +228,7 @@ func New(c Config) *Robot {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Traps = c.Traps.WithDefaults()
-	r := &Robot{config: c, limit: c.Agents, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
+	r := &Robot{config: c, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
 	r.sources.config = &r.config
 	hosts, _ := c.Store.(store.HostReader)
 	r.requests = politeness.NewClient(politeness.Config{
@@ -304,7 +308,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 		}
 		return idle, nil
 	}
-	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.allowed() && r.writing < maxWriting && (!full || r.renders.hasResults(""))
+	room := !r.paused && len(r.live)-min(r.resting, maxResting) < r.config.Limit() && r.writing < maxWriting && (!full || r.renders.hasResults(""))
 	idle := len(r.live)+r.writing == 0
 	r.mu.Unlock()
 	if err := r.space(); err != nil {
@@ -361,14 +365,6 @@ func (r *Robot) fail(err error) {
 	if r.failed == nil {
 		r.failed = fmt.Errorf("crawl: %w", err)
 	}
-}
-
-// allowed is how many agents may live now. The caller holds mu.
-func (r *Robot) allowed() int {
-	if r.config.Limit != nil {
-		return min(r.limit, r.config.Limit())
-	}
-	return r.limit
 }
 
 // full reports whether MaxPages are fetched. The caller holds mu.
@@ -470,7 +466,7 @@ func (r *Robot) note(id, queue int, delay time.Duration) bool {
 	defer r.mu.Unlock()
 	a := r.live[id]
 	a.Last, a.Queue, a.Delay = time.Now(), queue, delay
-	return !r.paused && !r.drain && !r.full() && len(r.live)-min(r.resting, maxResting) <= r.allowed() && r.space() == nil
+	return !r.paused && !r.drain && !r.full() && len(r.live)-min(r.resting, maxResting) <= r.config.Limit() && r.space() == nil
 }
 
 // space is why nothing more may be written, or nil.
@@ -503,15 +499,6 @@ func (r *Robot) unreserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pages--
-}
-
-// SetAgents changes how many agents may work from now on. Agents beyond the
-// number finish their page, commit and end.
-func (r *Robot) SetAgents(n int) {
-	r.mu.Lock()
-	r.limit = max(0, n)
-	r.mu.Unlock()
-	r.Wake()
 }
 
 // Pause lets agents finish their page and starts no more; Resume goes on.

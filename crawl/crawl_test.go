@@ -427,7 +427,7 @@ func TestAgentsLimit(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	c := r.config
-	c.Store, c.Archive, c.Agents = r.store, r.archive, 3
+	c.Store, c.Archive, c.Agents = r.store, r.archive, 12
 	for range 12 {
 		srv := httptest.NewServer(handler)
 		servers = append(servers, srv)
@@ -441,11 +441,15 @@ func TestAgentsLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	var agents atomic.Int64
+	agents.Store(3)
+	c.Limit = func() int { return int(agents.Load()) }
 	robot := New(c)
 	done := make(chan error, 1)
 	go func() { done <- robot.Run(ctx) }()
 	for _, limit := range []int{3, 9, 1, 6, 0, 12, 2} {
-		robot.SetAgents(limit)
+		agents.Store(int64(limit))
+		robot.Wake()
 		deadline := time.Now().Add(2 * time.Minute)
 		for len(robot.Status().Agents) > limit && time.Now().Before(deadline) {
 			time.Sleep(time.Millisecond)

@@ -55,7 +55,6 @@ const maxMessage = 200
 type Status struct {
 	State     string // running, paused, draining
 	Started   time.Time
-	Limit     int
 	Agents    []Agent
 	Answers   int64 // requests answered
 	Pages     int64 // of them with content
@@ -85,7 +84,7 @@ func (s *Status) SkippedTexts() map[string]int64 {
 // Status returns how things stand.
 func (r *Robot) Status() Status {
 	r.mu.Lock()
-	s := Status{State: "running", Started: r.started, Limit: r.limit}
+	s := Status{State: "running", Started: r.started}
 	switch {
 	case r.drain:
 		s.State = "draining"

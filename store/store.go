@@ -327,6 +327,14 @@ type Postponer interface {
 	Postpone(ctx context.Context, l *Lease, next time.Time) error
 }
 
+// Adopter is a Store whose feed of changes is divided among the processes that share it.
+type Adopter interface {
+	// Adopt takes up to n changes of processes that have been dead for the grace over into
+	// this process's feed, those for which readable reports that the page can be read here,
+	// and returns how many. A process that comes back finds the others.
+	Adopt(ctx context.Context, grace time.Duration, n int, readable func(*Page) bool) (adopted int, err error)
+}
+
 // Knower is a Store that can tell of many URLs from memory that they are known.
 type Knower interface {
 	// Known tells of each key whether its URL is known for certain; known is as

@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/app"
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/internal/command"
-	"github.com/freshet/freshet/store/postgres"
 )
 
 // openCmd prints a link for a browser.
@@ -155,7 +155,7 @@ func (c *agentsSetCmd) Run(ctx context.Context, g *command.Globals) error {
 		if c.Render >= 0 {
 			return command.Usagef("agents set --render: each node has its own; give its --address")
 		}
-		if err := c.with(ctx, func(s *postgres.Store) error { return s.SetLimit(ctx, c.Fetch) }); err != nil {
+		if err := c.tell(ctx, func(all cluster.Cluster) error { return all.SetAgentLimit(ctx, c.Fetch) }); err != nil {
 			return fmt.Errorf("agents: %w", err)
 		}
 		a, err := c.agents(ctx)
@@ -230,7 +230,7 @@ type pauseCmd struct{ nodesRemote }
 // Run pauses the robots.
 func (c *pauseCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
-		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, true) })
+		return c.tell(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, true) })
 	}
 	return c.Call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
 }
@@ -240,7 +240,7 @@ type resumeCmd struct{ nodesRemote }
 // Run lets the robots go on.
 func (c *resumeCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
-		return c.with(ctx, func(s *postgres.Store) error { return s.Pause(ctx, false) })
+		return c.tell(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, false) })
 	}
 	return c.Call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
 }
@@ -253,7 +253,7 @@ type stopCmd struct {
 // Run ends a running serve.
 func (c *stopCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.shared() {
-		return c.with(ctx, func(s *postgres.Store) error { return s.Stop(ctx, c.Now) })
+		return c.tell(ctx, func(all cluster.Cluster) error { return all.Stop(ctx, c.Now) })
 	}
 	path := "/api/stop"
 	if c.Now {

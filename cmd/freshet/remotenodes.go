@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/freshet/freshet/app"
+	"github.com/freshet/freshet/cluster"
+	clusterpg "github.com/freshet/freshet/cluster/postgres"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/index"
 	pgindex "github.com/freshet/freshet/index/postgres"
@@ -35,6 +37,11 @@ func (f *nodesRemote) with(ctx context.Context, call func(*postgres.Store) error
 	return call(s)
 }
 
+// tell opens the cluster of the nodes on the database for the time of a call.
+func (f *nodesRemote) tell(ctx context.Context, call func(cluster.Cluster) error) error {
+	return f.with(ctx, func(s *postgres.Store) error { return call(clusterpg.New(s, clusterpg.Config{})) })
+}
+
 // engine opens the text index of the database.
 func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error) (err error) {
 	cfg, err := defaultConfig()
@@ -53,7 +60,7 @@ func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error)
 func (f *nodesRemote) status(ctx context.Context) (out *console.Status, err error) {
 	err = f.with(ctx, func(s *postgres.Store) error {
 		return f.engine(ctx, func(e index.Engine) error {
-			out, err = app.Fleet(ctx, s, e)
+			out, err = app.ClusterStatus(ctx, s, clusterpg.New(s, clusterpg.Config{}), e)
 			return err
 		})
 	})

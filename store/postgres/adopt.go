@@ -26,9 +26,7 @@ select host, url, $1, $5, 0 from unnest($3::bigint[], $4::bigint[]) as t (host, 
 on conflict (host, url) do update set lane = excluded.lane where inbox.lane = $2`
 )
 
-// Adopt takes up to n changes of nodes that have been dead for the grace over
-// into this node's feed, those for which mine says that the page can be read
-// here, and returns how many. A node that comes back finds the others.
+// Adopt implements store.Adopter.
 func (s *Store) Adopt(ctx context.Context, grace time.Duration, n int, mine func(*store.Page) bool) (adopted int, err error) {
 	now := time.Now()
 	rows, err := s.pool.Query(ctx, deadLanes, s.config.Node, now.Add(-grace).UnixMilli())

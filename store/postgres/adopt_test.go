@@ -35,7 +35,7 @@ func TestAdopt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := alive.Join(ctx, Membership{Instance: "x", TTL: time.Hour}); err != nil {
+	if _, err := alive.pool.Exec(ctx, "insert into nodes (name, instance, since, until, wanted, working, agents) values ('alive', '', 0, $1, 1, 0, '[]')", now.Add(time.Hour).UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
 	work(alive, "http://alive/1")

@@ -141,7 +141,7 @@ var foreign = map[string]*regexp.Regexp{
 // written, each on a line, for an engine's own parser.
 func TestDialect(t *testing.T) {
 	t.Parallel()
-	all := statements(t, ".", "../../index/postgres")
+	all := statements(t, ".", "../../index/postgres", "../../cluster/postgres")
 	if len(all) < 90 {
 		t.Errorf("only %d statements were found", len(all))
 	}

@@ -80,7 +80,6 @@ type Store struct {
 
 	commits  *together[*part]
 	renewals *together[*renewal]
-	leaving  *together[Place]
 	ahead    ahead
 
 	offset atomic.Int64 // milliseconds by which the database's clock is ahead
@@ -117,6 +116,7 @@ type place struct {
 var (
 	_ store.Store    = (*Store)(nil)
 	_ store.Finisher = (*Store)(nil)
+	_ store.Adopter  = (*Store)(nil)
 )
 
 // maxSkew is how far the clock of a node may be from the database's. Leases and
@@ -196,7 +196,6 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}, adopting: map[string][2]int64{}}
 	s.commits = newTogether(c.Gather, groupParts, groupWriters, s.writeAll)
 	s.renewals = newTogether(c.Gather, groupRenewals, 1, s.renewAll)
-	s.leaving = newTogether(c.Gather, groupRenewals, 1, s.leaveAll)
 	// A server that starts or restarts at this moment is waited for.
 	err := Retry(ctx, min(c.Patience, startPatience), func() error {
 		if err := pool.Ping(ctx); err != nil {
@@ -205,7 +204,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 		if err := migrate(ctx, pool); err != nil {
 			return err
 		}
-		if err := s.checkClock(ctx); err != nil {
+		if err := s.CheckClock(ctx); err != nil {
 			return err
 		}
 		if err := s.whole(ctx); err != nil {
@@ -247,12 +246,15 @@ func where(pool *pgxpool.Pool) string {
 	return fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)
 }
 
-// checkClock measures how far this machine's clock is from the database's, and
-// refuses a difference that nobody should have.
-func (s *Store) checkClock(ctx context.Context) error {
+// ErrClock is the error of a clock that nobody should have.
+var ErrClock = errors.New("this machine's clock and the database's are apart: set both by NTP, leases depend on it")
+
+// CheckClock measures how far this machine's clock is from the database's, for the
+// times that are written from now on. The error is ErrClock if they are too far apart.
+func (s *Store) CheckClock(ctx context.Context) error {
 	skew, took, err := s.measureClock(ctx)
 	if err == nil && skew.Abs() > maxSkew+took {
-		err = fmt.Errorf("this machine's clock and the database's are %v apart: set both by NTP, leases depend on it", skew.Abs().Round(time.Millisecond))
+		err = fmt.Errorf("%w (by %v)", ErrClock, skew.Abs().Round(time.Millisecond))
 	}
 	return err
 }
@@ -332,7 +334,6 @@ func (s *Store) Close() error {
 		s.ahead.work.Wait()
 		s.commits.done.Wait()
 		s.renewals.done.Wait()
-		s.leaving.done.Wait()
 		if ids := s.takeSettled(); len(ids) > 0 { // who finds them does no harm
 			_, _ = s.pool.Exec(ctx, deleteWake, ids)
 		}

@@ -331,27 +331,3 @@ func (s *Store) Put(ctx context.Context, name string, value []byte) error {
 	}
 	return nil
 }
-
-// Change is Get and Put in one step: of two who change a value at once none is
-// lost. f may be called again, with what the value is then.
-func (s *Store) Change(ctx context.Context, name string, f func(old []byte) ([]byte, error)) error {
-	err := s.tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", name, []byte{}); err != nil {
-			return err
-		}
-		var b []byte
-		err := tx.QueryRow(ctx, "select value from settings where name = $1 for update", name).Scan(&b)
-		if err != nil {
-			return err
-		}
-		if b, err = f(b); err != nil {
-			return err
-		}
-		_, err = tx.Exec(ctx, "update settings set value = $2 where name = $1", name, b)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("store: change %s: %w", name, err)
-	}
-	return nil
-}

@@ -1,4 +1,4 @@
-package app
+package cluster
 
 import (
 	"os"
@@ -9,7 +9,7 @@ import (
 )
 
 // A process names its predecessors in the data directory, oldest first and no more
-// than keptRuns with itself; a process in a copy of the directory is none of them.
+// than maxKeptRuns with itself; a process in a copy of the directory is none of them.
 func TestRunsOfDataDirectory(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -20,9 +20,9 @@ func TestRunsOfDataDirectory(t *testing.T) {
 		{"one predecessor", "first\n", []string{"first"}},
 		{"file without a line's end", "first\nsecond", []string{"first", "second"}},
 		{"empty lines, and ends of lines of Windows", "\r\nfirst\r\n\r\nsecond\r\n", []string{"first", "second"}},
-		{"one less than is kept", numberedRuns(keptRuns - 1), strings.Fields(numberedRuns(keptRuns - 1))},
-		{"as many as are kept", numberedRuns(keptRuns), strings.Fields(numberedRuns(keptRuns))[1:]},
-		{"many more", numberedRuns(10 * keptRuns), strings.Fields(numberedRuns(10 * keptRuns))[9*keptRuns+1:]},
+		{"one less than is kept", numberedRuns(maxKeptRuns - 1), strings.Fields(numberedRuns(maxKeptRuns - 1))},
+		{"as many as are kept", numberedRuns(maxKeptRuns), strings.Fields(numberedRuns(maxKeptRuns))[1:]},
+		{"many more", numberedRuns(10 * maxKeptRuns), strings.Fields(numberedRuns(10 * maxKeptRuns))[9*maxKeptRuns+1:]},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +32,7 @@ func TestRunsOfDataDirectory(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			runs, err := newRun(path)
+			runs, err := appendRun(path)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,17 +48,17 @@ func TestRunsOfDataDirectory(t *testing.T) {
 			if err := os.WriteFile(other, copied, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			inCopy, err := newRun(other)
+			inCopy, err := appendRun(other)
 			if err != nil {
 				t.Fatal(err)
 			}
-			next, err := newRun(path)
-			if err != nil || !slices.Contains(next, own) || slices.Contains(next, inCopy[len(inCopy)-1]) || len(next) > keptRuns {
-				t.Errorf("the next process names %q (%v), want %q among them, the process in the copy %q not, and %d at most", next, err, own, inCopy[len(inCopy)-1], keptRuns)
+			next, err := appendRun(path)
+			if err != nil || !slices.Contains(next, own) || slices.Contains(next, inCopy[len(inCopy)-1]) || len(next) > maxKeptRuns {
+				t.Errorf("the next process names %q (%v), want %q among them, the process in the copy %q not, and %d at most", next, err, own, inCopy[len(inCopy)-1], maxKeptRuns)
 			}
 		})
 	}
-	if _, err := newRun(t.TempDir()); err == nil {
+	if _, err := appendRun(t.TempDir()); err == nil {
 		t.Error("a directory in place of the file: no error")
 	}
 }
