@@ -28,6 +28,15 @@ type CrawlReport struct {
 	Store   store.Stats
 	Indexed int64 // documents in the index
 	Elapsed time.Duration
+	Browser BrowserUse
+}
+
+// BrowserUse is what rendering took.
+type BrowserUse struct {
+	Memory   int64 // bytes, at the end
+	CPU      time.Duration
+	Scripts  int64 // scripts fetched to decide whether a page is rendered
+	Examined int64 // scripts looked into for that
 }
 
 // progressInterval is how often CrawlOptions.Progress is called.
@@ -174,6 +183,11 @@ func (n *Node) crawlReport(elapsed time.Duration) (*CrawlReport, error) {
 		return nil, err
 	}
 	report := &CrawlReport{Robot: n.robot.Status(), Store: st, Elapsed: elapsed}
+	if n.render != nil {
+		use := n.render.Pool.Stats()
+		report.Browser.Memory, report.Browser.CPU = use.Memory, use.CPU
+		report.Browser.Scripts, report.Browser.Examined = n.render.Scripts()
+	}
 	if n.parts.Engine != nil {
 		ix, err := n.parts.Engine.Stats(ctx)
 		if err != nil {

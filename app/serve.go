@@ -81,36 +81,23 @@ func (n *Node) prepareServe(ctx context.Context) error {
 	if _, err := n.parts.Store.Add(ctx, n.seeds); err != nil {
 		return err
 	}
-	return n.addShares(ctx, n.config, n.options.Dir)
+	return n.addShares(ctx)
 }
 
 // addShares opens the shares and gives them to their robot.
-func (n *Node) addShares(ctx context.Context, c *config.Config, dir string) (err error) {
-	var wanted []config.Source
-	for _, s := range c.Sources {
-		if s.Share() {
-			wanted = append(wanted, s)
-		}
-	}
-	if n.shares, err = OpenShares(ctx, dir, len(wanted) > 0); err != nil || n.shares == nil {
+func (n *Node) addShares(ctx context.Context) (err error) {
+	wanted := slices.ContainsFunc(n.config.Sources, func(s config.Source) bool { return s.Share() })
+	if n.shares, err = OpenShares(ctx, n.options.Dir, wanted); err != nil || n.shares == nil {
 		return err
 	}
-	if n.files, err = newShareRobot(ctx, c, n.shares, n.parts.PDF, n.log); err != nil {
+	if n.files, err = newShareRobot(ctx, n.config, n.shares, n.parts.PDF, n.log); err != nil {
 		return err
 	}
-	for _, s := range wanted {
-		spec, err := specOf(s)
-		if err != nil {
-			return err
-		}
-		o, err := sourceOptions(s)
-		if err != nil {
-			return err
-		}
-		if _, err := n.files.AddSourceWith(ctx, spec, o); err != nil {
-			return fmt.Errorf("source: %w", err)
-		}
-		if s.HasLogin() && !s.Open && !c.Console.Private {
+	if _, err := n.addConfiguredShares(ctx); err != nil {
+		return err
+	}
+	for _, s := range n.config.Sources {
+		if s.HasLogin() && !s.Open && !n.config.Console.Private {
 			n.log.Info("searching needs a login, because a share has one; open: true on the source lifts this", "source", weburl.Redact(s.URL))
 		}
 	}

@@ -32,32 +32,39 @@ import (
 // Shares are the files of shares: their store, and the index over it in memory.
 type Shares struct {
 	Store *state.Store
-	Index *files.Index
-	Dir   string // the data directory
+	Index *files.Index // nil for a scan alone
+	Dir   string       // the data directory
 }
 
 // OpenShares opens the shares of a data directory, or returns nil where there
 // are none and none are wanted.
 func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
-	data := dir
-	dir = filepath.Join(dir, "shares")
-	if _, err := os.Stat(dir); err != nil {
-		if !wanted {
-			return nil, nil
-		}
-		if err := MakeDataDir(dir); err != nil {
-			return nil, fmt.Errorf("shares: %w", err)
-		}
+	if _, err := os.Stat(filepath.Join(dir, sharesDir)); err != nil && !wanted {
+		return nil, nil
 	}
-	s, err := state.Open(dir, state.Config{})
+	s, err := OpenShareStore(dir)
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	x := files.New()
 	if err := x.Load(ctx, s); err != nil {
 		return nil, errors.Join(fmt.Errorf("shares: load the index: %w", err), s.Close())
 	}
-	return &Shares{s, x, data}, nil
+	return &Shares{s, x, dir}, nil
+}
+
+// sharesDir is the folder of the shares in the data directory.
+const sharesDir = "shares"
+
+// OpenShareStore opens the store of shares of a data directory, making it if it is
+// missing.
+func OpenShareStore(dir string) (*state.Store, error) {
+	dir = filepath.Join(dir, sharesDir)
+	if err := MakeDataDir(dir); err != nil {
+		return nil, fmt.Errorf("shares: %w", err)
+	}
+	s, err := state.Open(dir, state.Config{})
+	return s, explain(err)
 }
 
 // newShareRobot makes the robot of the configured shares.
@@ -69,8 +76,12 @@ func newShareRobot(ctx context.Context, c *config.Config, s *Shares, pdf *pdftex
 			return nil, fmt.Errorf("share.knowledge: %w", err)
 		}
 	}
-	return share.New(ctx, s.Store, s.Index, share.Config{
-		PDF: pdf, Knowledge: known, Policy: share.Policy(c.Share.Policy),
+	var sink share.Sink
+	if s.Index != nil {
+		sink = s.Index
+	}
+	return share.New(ctx, s.Store, sink, share.Config{
+		PDF: pdf, Source: source.Options{Timeout: c.Share.Timeout}, Knowledge: known, Policy: share.Policy(c.Share.Policy),
 		Robots: c.Share.Robots, Bound: part.Bound{Time: c.Share.PartTime, Bytes: int64(c.Share.PartMemory)}, Media: c.Share.Media, ForgetAfter: c.Share.ForgetAfter, Log: log, TempDir: s.Dir,
 	})
 }
@@ -100,8 +111,8 @@ func specOf(s config.Source) (string, error) {
 }
 
 // sourceOptions are the options that a share is read with.
-func sourceOptions(s config.Source) (source.Options, error) {
-	o := source.Options{HostKeys: []byte(strings.Join(s.HostKeys, "\n")), TrustRange: s.TrustRange}
+func sourceOptions(s *config.Source, timeout time.Duration) (source.Options, error) {
+	o := source.Options{Timeout: timeout, HostKeys: []byte(strings.Join(s.HostKeys, "\n")), TrustRange: s.TrustRange}
 	if s.KeyFile != "" {
 		key, err := os.ReadFile(s.KeyFile)
 		if err != nil {

@@ -181,6 +181,7 @@ type Share struct {
 	PartTime    time.Duration `yaml:"max_part_time" doc:"Longest scan of one part."`
 	PartMemory  Bytes         `yaml:"max_part_memory" doc:"Most memory for the media of one part."`
 	Media       bool          `yaml:"media" doc:"Read tags and documents' text."`
+	Timeout     time.Duration `yaml:"timeout" doc:"Longest wait for one answer of a host."`
 	Offline     string        `yaml:"offline" doc:"Files of hosts that are off: grey or hide."`
 	ForgetAfter time.Duration `yaml:"forget_after" doc:"A host gone for so long is dropped."`
 	Knowledge   string        `yaml:"knowledge" doc:"CSV or JSON file with genres, actors, ratings."`
@@ -237,7 +238,7 @@ func Default() *Config {
 		Crawl:   Crawl{Agents: 16, Connections: 1, DelayFactor: 5, MaxDelay: time.Hour, DelayPopular: 500 * time.Millisecond, PerAddress: 4, Ordering: "breadth-first", Policy: "half-change", MinRevisit: 5 * time.Minute, MaxRevisit: 30 * 24 * time.Hour, MaxFailedAge: 30 * 24 * time.Hour, HostBytesDay: 10 << 30, MaxBody: 16 << 20, Timeout: 30 * time.Second, HostsInMemory: 1 << 16, Traps: Traps{Segments: 24, Repeats: 3, Params: 16, Years: 2, HostMax: 5_000_000, Shape: 100_000, Dated: 600, Deep: 300}},
 		Render:  Render{Mode: "auto", Agents: 2, Cost: 4, Timeout: 20 * time.Second, MaxBytes: 16 << 20, MaxMemory: 2 << 30, MaxAge: 30 * time.Minute, MaxPages: 1000},
 		PDF:     PDF{Memory: 256 << 20, Time: 20 * time.Second, Instances: 2},
-		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
+		Share:   Share{Robots: 10, Policy: "freshness", PartTime: 90 * time.Second, PartMemory: 10 << 20, Media: true, Timeout: 20 * time.Second, Offline: "grey", ForgetAfter: 60 * 24 * time.Hour},
 		Index:   Index{Languages: []string{"en", "ru", "lt"}, Popularity: 1, Freshness: .3, HalfLife: 90 * 24 * time.Hour},
 		Archive: Archive{FileSize: 1 << 30, Packing: "fast"},
 		Retain:  Retention{Changes: 90 * 24 * time.Hour},
@@ -312,6 +313,9 @@ func (c *Config) Check() error {
 	c.checkRender(fail)
 	if !slices.Contains([]string{"freshness", "likely", "loss", "sweep"}, c.Share.Policy) {
 		fail("share.policy: %q is none of freshness, likely, loss, sweep", c.Share.Policy)
+	}
+	if c.Share.PartTime <= 0 || c.Share.PartMemory < 1 || c.Share.Timeout <= 0 {
+		fail("share.max_part_time, share.max_part_memory and share.timeout are above 0")
 	}
 	if !slices.Contains([]string{"grey", "hide"}, c.Share.Offline) {
 		fail("share.offline: %q is neither grey nor hide", c.Share.Offline)

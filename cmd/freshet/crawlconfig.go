@@ -183,12 +183,13 @@ func (c *crawlCmd) check(cfg *config.Config) error {
 	return nil
 }
 
-// crawlVars adds the defaults of the configuration to the variables of help texts.
-func crawlVars(vars kong.Vars) {
+// configVars adds the defaults of the configuration to the variables of help texts.
+func configVars(vars kong.Vars) {
 	d := config.Default()
 	for key, value := range map[string]any{
 		"agents": d.Crawl.Agents, "ordering": d.Crawl.Ordering, "tabs": d.Render.Agents, "connections": d.Crawl.Connections, "timeout": d.Crawl.Timeout,
 		"max_body": d.Crawl.MaxBody, "min_free": d.MinFree, "agent_name": d.Agent.Name, "lease": d.Lease,
+		"robots": d.Share.Robots, "part_time": d.Share.PartTime, "part_memory": d.Share.PartMemory, "share_timeout": d.Share.Timeout,
 	} {
 		vars[key] = fmt.Sprint(value)
 	}

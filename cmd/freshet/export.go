@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freshet/freshet/app"
 	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/index/feed"
 	"github.com/freshet/freshet/internal/command"
@@ -289,7 +290,11 @@ func exportServices(g *command.Globals, since time.Time, t table[serviceRow]) er
 }
 
 func (c *exportCmd) files(ctx context.Context, g *command.Globals, out io.Writer) error {
-	s, err := openShares(g)
+	dir, err := g.DataDir()
+	if err != nil {
+		return err
+	}
+	s, err := app.OpenShareStore(dir)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func grammar(args []string) (part any, g *command.Globals) {
 func newParser(part any, options ...kong.Option) (*kong.Kong, error) {
 	vars := kong.Vars(cli.HelpVars())
 	vars["version"] = "freshet " + version.String()
-	crawlVars(vars)
+	configVars(vars)
 	vars["orderings"] = strings.Join(orderingNames(), ", ")
 	return kong.New(part, append([]kong.Option{
 		kong.Name("freshet"),

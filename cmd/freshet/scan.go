@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -14,21 +14,22 @@ import (
 	"github.com/freshet/freshet/internal/command"
 	"github.com/freshet/freshet/internal/progress"
 	"github.com/freshet/freshet/share"
-	"github.com/freshet/freshet/share/media"
-	"github.com/freshet/freshet/share/part"
 	"github.com/freshet/freshet/share/source"
-	"github.com/freshet/freshet/share/state"
 )
 
 // scanCmd scans shares once.
 type scanCmd struct {
-	Sources       []string      `arg:"" name:"source" help:"smb://, ftp://, ftpes:// (with TLS), sftp://, webdav(s)://, http(s):// or file:// address of a host, a list of hosts (a,b,c) or an address range (10.0.0.0/24)."`
-	Robots        int           `help:"Hosts read at once." default:"10"`
-	MaxPartTime   time.Duration `help:"Listing time that a part is cut to." default:"90s"`
-	MaxPartMemory int64         `help:"Bytes of its list of files that a part is cut to." default:"10485760"`
-	Media         bool          `help:"Read tags of media files and the text of documents." default:"true" negatable:""`
-	Knowledge     string        `help:"CSV or JSON file of what is known of titles: genre, actors, rating." type:"existingfile" placeholder:"FILE"`
-	Timeout       time.Duration `help:"Longest wait for one answer of a host." default:"20s"`
+	Sources []string `arg:"" optional:"" name:"source" help:"smb://, ftp://, ftpes:// (with TLS), sftp://, webdav(s)://, http(s):// or file:// address of a host, a list of hosts (a,b,c) or an address range (10.0.0.0/24)."`
+
+	Config string   `help:"Configuration file, as of serve: its shares are scanned once with its settings. Flags override it, and addresses given here replace its sources." placeholder:"FILE.yaml" env:"FRESHET_CONFIG"`
+	Set    []string `help:"Override a key of the configuration: --set share.max_part_time=30s (repeatable)." placeholder:"KEY=VALUE" sep:"none"`
+
+	Robots        *int           `help:"Hosts read at once (default ${robots})." placeholder:"N"`
+	MaxPartTime   *time.Duration `help:"Listing time that a part is cut to (default ${part_time})." placeholder:"D"`
+	MaxPartMemory string         `help:"Size of its list of files that a part is cut to (default ${part_memory})." placeholder:"SIZE"`
+	Media         *bool          `help:"Read tags of media files and the text of documents (default)." negatable:""`
+	Knowledge     string         `help:"CSV or JSON file of what is known of titles: genre, actors, rating." type:"existingfile" placeholder:"FILE"`
+	Timeout       *time.Duration `help:"Longest wait for one answer of a host (default ${share_timeout})." placeholder:"D"`
 }
 
 // scanSummary is what a scan prints.
@@ -51,57 +52,73 @@ type scanSummary struct {
 	Seconds      float64          `json:"seconds"`
 }
 
+// load reads the configuration and overrides it by the flags.
+func (c *scanCmd) load() (*config.Config, error) {
+	cfg, err := config.Load(c.Config, os.Environ(), c.Set)
+	if err != nil {
+		return nil, command.UsageError{Err: err}
+	}
+	cfg.Sources = slices.DeleteFunc(cfg.Sources, func(s config.Source) bool { return !s.Share() || len(c.Sources) > 0 })
+	if len(c.Sources)+len(cfg.Sources) == 0 {
+		return nil, command.Usagef("scan: no share to scan: give an address, or --config FILE with a share among its sources")
+	}
+	k := &cfg.Share
+	give(&k.Robots, c.Robots)
+	give(&k.PartTime, c.MaxPartTime)
+	give(&k.Media, c.Media)
+	give(&k.Timeout, c.Timeout)
+	name(&k.Knowledge, c.Knowledge)
+	if c.MaxPartMemory != "" {
+		if k.PartMemory, err = config.ParseBytes(c.MaxPartMemory); err != nil {
+			return nil, command.Usagef("--max-part-memory: %w", err)
+		}
+	}
+	if k.Robots < 1 {
+		return nil, command.Usagef("--robots %d: at least one is needed", k.Robots)
+	}
+	if err := cfg.Check(); err != nil {
+		return nil, command.UsageError{Err: err}
+	}
+	return cfg, nil
+}
+
 // Run scans every part of the sources' hosts once.
 func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	keepFilesPrivate()
-	if c.Robots < 1 || c.MaxPartTime <= 0 || c.MaxPartMemory < 1 {
-		return command.Usagef("scan: --robots, --max-part-time and --max-part-memory must be positive")
+	cfg, err := c.load()
+	if err != nil {
+		return err
 	}
-	start := time.Now()
-	var knowledge *media.Knowledge
-	if c.Knowledge != "" {
-		var err error
-		if knowledge, err = media.LoadKnowledge(c.Knowledge); err != nil {
-			return command.UsageError{Err: err}
+	dir := cfg.Data
+	if dir == "" || g.Data != "" {
+		if dir, err = g.DataDir(); err != nil {
+			return err
 		}
 	}
-	store, err := openShares(g)
+	node, err := app.Open(cfg, app.Options{Dir: dir, Log: g.Logger()})
 	if err != nil {
-		return err
+		return command.UsageError{Err: err}
 	}
-	defer store.Close()
-	dir, err := g.DataDir()
-	if err != nil {
-		return err
-	}
-	pdf := app.NewPDF(config.Default(), dir)
-	defer pdf.Close()
-	robot, err := share.New(ctx, store, nil, share.Config{
-		PDF:     pdf,
-		TempDir: dir,
-		Robots:  c.Robots, Bound: part.Bound{Time: c.MaxPartTime, Bytes: c.MaxPartMemory}, Media: c.Media, Knowledge: knowledge,
-		Source: source.Options{Timeout: c.Timeout},
-	})
-	if err != nil {
-		return err
-	}
-	var names []string
-	for _, s := range c.Sources {
-		n, err := robot.AddSource(ctx, s)
-		if err != nil {
-			return command.UsageError{Err: err}
+	o := app.ScanOptions{Sources: c.Sources}
+	line := progress.New(nil)
+	if !g.Quiet {
+		line = progress.New(g.Stderr)
+		o.Progress = func(n share.Counts) {
+			line.Update(0, 0, fmt.Sprintf("%d parts, %d folders, %d new, %d changed, %d removed", n.Scans, n.Listings, n.Added, n.Changed, n.Removed))
 		}
-		names = append(names, n...)
 	}
-	stop := scanProgress(ctx, g, robot)
-	counts, err := robot.Sweep(ctx, names)
-	stop()
+	report, err := node.Scan(ctx, o)
+	line.Done("")
+	var bad app.SourceError
+	if errors.As(err, &bad) {
+		return command.UsageError{Err: err}
+	}
 	if err != nil {
 		return err
 	}
-	absent(g.Stderr, robot.Status(), names)
-	sum := summarize(robot.Status(), names, counts)
-	sum.Seconds = time.Since(start).Seconds()
+	absent(g.Stderr, report.Robot, report.Hosts)
+	sum := summarize(report.Robot, report.Hosts, report.Counts)
+	sum.Seconds = report.Elapsed.Seconds()
 	if g.JSON {
 		return g.PrintJSON(sum)
 	}
@@ -122,51 +139,6 @@ func absent(w io.Writer, st share.Status, names []string) {
 				fmt.Fprintf(w, "  %s\n", h.Reason)
 			}
 		}
-	}
-}
-
-// openShares opens the store of shares in the data directory.
-func openShares(g *command.Globals) (*state.Store, error) {
-	dir, err := g.DataDir()
-	if err != nil {
-		return nil, err
-	}
-	dir = filepath.Join(dir, "shares")
-	if err := app.MakeDataDir(filepath.Dir(dir)); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
-	}
-	return state.Open(dir, state.Config{})
-}
-
-// scanProgress shows how far the robot is until the returned function is called.
-func scanProgress(ctx context.Context, g *command.Globals, r *share.Robot) func() {
-	if g.Quiet {
-		return func() {}
-	}
-	line := progress.New(g.Stderr)
-	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(200 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				n := r.Status().Counts
-				line.Update(0, 0, fmt.Sprintf("%d parts, %d folders, %d new, %d changed, %d removed", n.Scans, n.Listings, n.Added, n.Changed, n.Removed))
-			}
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-		line.Done("")
 	}
 }
 

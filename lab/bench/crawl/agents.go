@@ -8,22 +8,17 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/freshet/freshet/archive"
-	"github.com/freshet/freshet/crawl"
-	"github.com/freshet/freshet/fetch"
+	"github.com/freshet/freshet/app"
+	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/internal/pgload"
 	"github.com/freshet/freshet/internal/usage"
 	"github.com/freshet/freshet/lab/jsweb"
-	"github.com/freshet/freshet/render"
 	"github.com/freshet/freshet/store"
-	"github.com/freshet/freshet/store/local"
-	"github.com/freshet/freshet/weburl"
 )
 
 // Agents is one crawl of a web with scripts by so many fetch and render agents.
@@ -73,100 +68,66 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 		return nil, err
 	}
 	defer stop()
-	st, err := local.Open(filepath.Join(dir, "store"), local.Config{})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	warc, err := archive.Open(archive.Config{Dir: filepath.Join(dir, "warc")})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, warc.Close()) }()
-	client, err := fetch.New(fetch.Config{UserAgent: "freshet-bench", Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	cfg := a.settings()
+	node, err := app.Open(cfg, app.Options{Dir: dir, Log: a.Log, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, address)
 	}})
 	if err != nil {
 		return nil, err
 	}
-	defer client.Close()
-	config := crawl.Config{
-		Store: st, Archive: warc, Fetch: client, Log: a.Log, Agents: a.Fetch, Once: true, Canon: weburl.DefaultCanon,
-		Ordering:   crawl.Orderings()["host-balanced"](), // else few agents see few hosts in the time of a row
-		DelayGiven: true, DelayFactor: 1e-9,              // the thesis's robots did not wait either; the web has one connection a host
+	if a.Time > 0 { // the end of ctx drains
+		timed, cancel := context.WithTimeout(ctx, a.Time)
+		defer cancel()
+		ctx = timed
 	}
-	var found []store.Found
-	for _, s := range a.Web.Seeds() {
-		u, err := weburl.Parse(s)
-		if err != nil {
-			return nil, err
-		}
-		scope, err := crawl.NewScope(u, "host", 0, nil, nil)
-		if err != nil {
-			return nil, err
-		}
-		config.Scopes.Add(scope)
-		found = append(found, store.Found{URL: u, Order: 1})
-	}
-	if _, err := st.Add(ctx, found); err != nil {
-		return nil, err
-	}
-	var r *render.Renderer
-	if a.Render > 0 {
-		pool := render.NewPool(render.Config{Client: client, Path: a.Chromium, Tabs: a.Render, NoSandbox: os.Geteuid() == 0})
-		defer pool.Close()
-		if err := pool.Available(); err != nil {
-			return nil, err
-		}
-		r = &render.Renderer{Chooser: render.NewChooser(st, render.Rules{All: a.All, LinksOnly: a.LinksOnly}), Pool: pool}
-		if err := warmBrowser(ctx, pool); err != nil {
-			return nil, err
-		}
-		config.Render = r
-	}
-	robot := crawl.New(config)
-	if a.Time > 0 {
-		timer := time.AfterFunc(a.Time, robot.Drain)
-		defer timer.Stop()
-	}
-	start, cpu := time.Now(), pgload.Own()
-	var browser time.Duration
-	if r != nil {
-		browser = r.Pool.Stats().CPU
-	}
-	if err := robot.Run(ctx); err != nil {
-		return nil, err
-	}
-	row = &AgentsRow{Fetch: a.Fetch, Render: a.Render, Seconds: time.Since(start).Seconds()}
-	s := robot.Status()
-	stats, err := st.Stats(ctx)
+	cpu := pgload.Own()
+	report, err := node.Crawl(ctx, app.CrawlOptions{NoIndex: true})
 	if err != nil {
 		return nil, err
 	}
-	row.Visited, row.Found, row.Hosts, row.Rendered, row.Only, row.Bytes = s.Pages, stats.URLs, stats.Hosts, s.Rendered, s.Gained, s.Bytes
-	row.PerSecond, row.RenderedShare, row.OnlyShare = float64(row.Visited)/row.Seconds, shareOf(row.Rendered, row.Visited), shareOf(row.Only, row.Found)
-	if r != nil {
-		row.Scripts, row.Examined = r.Scripts()
-		used := r.Pool.Stats()
-		row.Memory, row.CPU = used.Memory, (used.CPU - browser).Seconds()
+	s, st := &report.Robot, &report.Store
+	row = &AgentsRow{
+		Fetch: a.Fetch, Render: a.Render, Seconds: report.Elapsed.Seconds(),
+		Visited: s.Pages, Found: st.URLs, Hosts: st.Hosts, Rendered: s.Rendered, Only: s.Gained, Bytes: s.Bytes,
+		Scripts: report.Browser.Scripts, Examined: report.Browser.Examined,
+		Memory: report.Browser.Memory + residentMemory(), CPU: report.Browser.CPU.Seconds() + pgload.Own() - cpu,
 	}
-	row.CPU += pgload.Own() - cpu
-	row.Memory += residentMemory()
-	row.Pages, row.Why = map[string]bool{}, map[string]string{}
-	return row, st.Pages(ctx, func(p *store.Page) error {
-		row.Pages[p.URL], row.Why[p.URL] = p.Rendered, p.Why
-		return nil
-	})
+	row.PerSecond, row.RenderedShare, row.OnlyShare = float64(row.Visited)/row.Seconds, shareOf(row.Rendered, row.Visited), shareOf(row.Only, row.Found)
+	return row, row.readPages(context.WithoutCancel(ctx), dir, cfg)
 }
 
-// warmBrowser starts the browser before the clock starts.
-func warmBrowser(ctx context.Context, p *render.Pool) error {
-	u, err := weburl.Parse("http://warm.test/")
+// settings are those of the crawl. The robots of the thesis did not wait either: the web
+// has one connection a host.
+func (a *Agents) settings() *config.Config {
+	c := config.Default()
+	c.Agent.Name = "freshet-bench"
+	c.Crawl.Agents, c.Crawl.Delay = a.Fetch, new(time.Duration)
+	c.Crawl.Ordering = "host-balanced" // else few agents see few hosts in the time of a row
+	c.Render.Mode, c.Render.LinksOnly = "off", a.LinksOnly
+	if a.Render > 0 {
+		c.Render.Mode, c.Render.Agents, c.Render.Chromium, c.Render.NoSandbox = "auto", a.Render, a.Chromium, os.Geteuid() == 0
+		if a.All {
+			c.Render.Mode = "all"
+		}
+	}
+	for _, s := range a.Web.Seeds() {
+		c.Sources = append(c.Sources, config.Source{URL: s, AllowPrivate: true})
+	}
+	return c
+}
+
+// readPages reads from the store which pages are known, and why they were rendered.
+func (r *AgentsRow) readPages(ctx context.Context, dir string, cfg *config.Config) (err error) {
+	parts, err := app.OpenParts(ctx, dir, cfg, false)
 	if err != nil {
 		return err
 	}
-	_, err = p.Render(ctx, &render.Page{URL: u, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<p>")})
-	return err
+	defer func() { err = errors.Join(err, parts.Close()) }()
+	r.Pages, r.Why = map[string]bool{}, map[string]string{}
+	return parts.Store.Pages(ctx, func(p *store.Page) error {
+		r.Pages[p.URL], r.Why[p.URL] = p.Rendered, p.Why
+		return nil
+	})
 }
 
 func shareOf(n, of int64) float64 {

@@ -3,6 +3,7 @@ package crawl
 import (
 	"context"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"sync"
@@ -143,4 +144,14 @@ func timeRendering(name string, usage func() time.Duration, pages []string, tabs
 	}
 	s := time.Since(start).Seconds()
 	return &Rendering{Name: name, Tabs: tabs, Pages: len(pages), Seconds: s, PerSecond: float64(len(pages)) / s, Links: links.Load(), CPU: (usage() - before).Seconds() * 1000 / float64(len(pages))}, nil
+}
+
+// warmBrowser starts the browser before the clock starts.
+func warmBrowser(ctx context.Context, p *render.Pool) error {
+	u, err := weburl.Parse("http://warm.test/")
+	if err != nil {
+		return err
+	}
+	_, err = p.Render(ctx, &render.Page{URL: u, Header: http.Header{"Content-Type": {"text/html"}}, Body: []byte("<p>")})
+	return err
 }
