@@ -40,6 +40,7 @@ type benchCrawlCmd struct {
 	Size   int      `help:"Bytes of a page." default:"12000"`
 	Robots []string `help:"Which robots run, in this order." default:"freshet,bare,colly,colly-seen,scrapy,katana"`
 	Peers  string   `help:"Folder of the peers' sources (lab/bench/peers of a checkout)." default:"lab/bench/peers" type:"path"`
+	HTTPS  bool     `name:"https" help:"Serve the site over HTTPS (HTTP/2 and HTTP/1.1); robots learn its certificate from SSL_CERT_FILE."`
 	Index  bool     `help:"freshet also indexes the pages."`
 	Keep   string   `help:"Keep freshet's data directory here." placeholder:"DIR" type:"path"`
 
@@ -61,7 +62,7 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	site, stop, err := c.serveBenchSite(ctx, self)
+	site, stop, err := c.serveBenchSite(ctx, self, work)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (c *benchCrawlCmd) Run(ctx context.Context, g *command.Globals) error {
 		results = append(results, bench.Run(ctx, name, site.Address, argv, io.Discard))
 	}
 	if g.JSON {
-		return g.PrintJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "results": results, "absent": absent})
+		return g.PrintJSON(map[string]any{"pages": c.Pages, "hosts": c.Hosts, "links": c.Links, "page_bytes": c.Size, "https": c.HTTPS, "results": results, "absent": absent})
 	}
 	if err := c.printResults(g.Stdout, results); err != nil {
 		return err
@@ -104,9 +105,19 @@ type benchSite struct {
 }
 
 // serveBenchSite starts the site as a process, so that its CPU time is not the robots'.
-func (c *benchCrawlCmd) serveBenchSite(ctx context.Context, self string) (benchSite, func(), error) {
+func (c *benchCrawlCmd) serveBenchSite(ctx context.Context, self, work string) (benchSite, func(), error) {
 	var site benchSite
-	cmd := exec.CommandContext(ctx, self, "lab", "bench", "site", "--pages", strconv.Itoa(c.Pages), "--hosts", strconv.Itoa(c.Hosts), "--links", strconv.Itoa(c.Links), "--size", strconv.Itoa(c.Size))
+	argv := []string{"lab", "bench", "site", "--pages", strconv.Itoa(c.Pages), "--hosts", strconv.Itoa(c.Hosts), "--links", strconv.Itoa(c.Links), "--size", strconv.Itoa(c.Size)}
+	if c.HTTPS {
+		cert := filepath.Join(work, "site.pem")
+		argv = append(argv, "--cert", cert)
+		// Go programs read their trusted certificates when they first need them: this
+		// process, for the site's counts, and the robots, which inherit the variable.
+		if err := os.Setenv("SSL_CERT_FILE", cert); err != nil {
+			return site, nil, err
+		}
+	}
+	cmd := exec.CommandContext(ctx, self, argv...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return site, nil, err
@@ -231,11 +242,12 @@ type benchSiteCmd struct {
 	Hosts int `default:"16"`
 	Links int `default:"32"`
 	Size  int `default:"12000"`
+	Cert  string
 }
 
 // Run serves.
 func (c *benchSiteCmd) Run(_ context.Context, g *command.Globals) error {
-	t, err := bench.Open(bench.NewSite(c.Pages, c.Hosts, c.Links, c.Size))
+	t, err := bench.Open(bench.NewSite(c.Pages, c.Hosts, c.Links, c.Size), c.Cert)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (c *benchThrottleCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.Pages < 2*tune.Least || c.Hosts < 1 || c.Hosts > 200 {
 		return command.Usagef("bench throttle: at least %d pages, 1 to 200 hosts", 2*tune.Least)
 	}
-	track, err := bench.Open(bench.NewSite(c.Pages, c.Hosts, 32, 12_000))
+	track, err := bench.Open(bench.NewSite(c.Pages, c.Hosts, 32, 12_000), "")
 	if err != nil {
 		return err
 	}

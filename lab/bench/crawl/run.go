@@ -2,6 +2,7 @@ package crawl
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,17 +35,31 @@ type Track struct {
 	done   chan struct{}
 }
 
-// Open serves the site on a free port of all loopback addresses.
-func Open(s *Site) (*Track, error) {
+// Open serves the site on a free port of all loopback addresses. If certFile is not
+// empty, it serves HTTPS (HTTP/2 and HTTP/1.1) and writes the certificate that robots
+// have to trust to that file.
+func Open(s *Site, certFile string) (*Track, error) {
 	l, err := net.Listen("tcp4", "0.0.0.0:0")
 	if err != nil {
 		return nil, fmt.Errorf("bench: %w", err)
 	}
+	server := &http.Server{Handler: onlyLoopback(s), ReadHeaderTimeout: 10 * time.Second}
+	serve := server.Serve
+	if certFile != "" {
+		cert, err := newCertificate(s.Hosts, certFile)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("bench: certificate of the site: %w", err)
+		}
+		s.HTTPS = true
+		server.TLSConfig = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
 	s.Port = l.Addr().(*net.TCPAddr).Port
-	t := &Track{Site: s, server: &http.Server{Handler: onlyLoopback(s), ReadHeaderTimeout: 10 * time.Second}, done: make(chan struct{})}
+	t := &Track{Site: s, server: server, done: make(chan struct{})}
 	go func() {
 		defer close(t.done)
-		_ = t.server.Serve(l)
+		_ = serve(l)
 	}()
 	return t, nil
 }
@@ -70,7 +85,7 @@ func (t *Track) Close() error {
 }
 
 // Address returns where /stats and /reset are.
-func (t *Track) Address() string { return fmt.Sprintf("http://127.0.0.1:%d", t.Site.Port) }
+func (t *Track) Address() string { return fmt.Sprintf("%s://127.0.0.1:%d", t.Site.scheme(), t.Site.Port) }
 
 // Run starts a robot as a process, waits for its end and tells what it cost.
 // The site must be served by another process than this one if its CPU time is

@@ -24,6 +24,7 @@ type Site struct {
 	Links int // of a page; at least 3
 	Bytes int // of a page, about
 	Port  int
+	HTTPS bool // URLs are https
 
 	mu     sync.Mutex
 	served []uint16
@@ -64,7 +65,14 @@ func NewSite(pages, hosts, links, size int) *Site {
 
 // URL returns the address of a page: host 127.0.0.1, 127.0.0.2 ...
 func (s *Site) URL(page int) string {
-	return fmt.Sprintf("http://127.0.0.%d:%d/section-%d/page-%d.html", 1+page%s.Hosts, s.Port, page%13, page)
+	return fmt.Sprintf("%s://127.0.0.%d:%d/section-%d/page-%d.html", s.scheme(), 1+page%s.Hosts, s.Port, page%13, page)
+}
+
+func (s *Site) scheme() string {
+	if s.HTTPS {
+		return "https"
+	}
+	return "http"
 }
 
 // Seeds returns the first page of every host.
