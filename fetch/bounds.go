@@ -7,28 +7,17 @@ import (
 	"time"
 )
 
-// counter counts the bytes of a body on the wire.
+// counter reads a body as it is transferred and counts its bytes.
 type counter struct {
 	r    io.Reader
 	n    atomic.Int64
-	slow atomic.Bool
+	slow atomic.Bool // it was given up because it dripped
 }
 
 func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
 	return n, err
-}
-
-// count implements source.
-func (c *counter) count() int64 { return c.n.Load() }
-
-// broken implements source.
-func (c *counter) broken() error {
-	if c.slow.Load() {
-		return errSlow
-	}
-	return nil
 }
 
 // watch ends a request whose body drips more slowly than MinRate. The timer is

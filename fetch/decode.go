@@ -36,13 +36,13 @@ func decoder(encoding string, r io.Reader) (io.Reader, error) {
 // packed is a body as it is transferred that is decoded. It keeps how that ended:
 // decoders tell it in their own words.
 type packed struct {
-	source
+	*counter
 	err error // nil while there is more
 }
 
 // Read implements io.Reader.
 func (p *packed) Read(b []byte) (int, error) {
-	n, err := p.source.Read(b)
+	n, err := p.counter.Read(b)
 	if err != nil {
 		p.err = err
 	}
@@ -53,13 +53,13 @@ func (p *packed) Read(b []byte) (int, error) {
 func (p *packed) outcome(b []byte, err error) error {
 	switch {
 	case p.err != nil && !errors.Is(p.err, io.EOF): // it did not come whole, whatever the decoder thinks
-		if why := p.broken(); why != nil {
-			return why
+		if p.slow.Load() {
+			return errSlow
 		}
-		return fmt.Errorf("body cut off after %d bytes: %w", p.count(), p.err)
+		return fmt.Errorf("body cut off after %d bytes: %w", p.n.Load(), p.err)
 	case err == nil:
 		return nil
-	case p.count() == 0: // nothing at all is nothing, however packed: redirects come so
+	case p.n.Load() == 0: // nothing at all is nothing, however packed: redirects come so
 		return nil
 	case errors.Is(err, gzip.ErrHeader) && len(b) > 0: // what follows a whole body is no concern of ours
 		return nil

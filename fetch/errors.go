@@ -69,8 +69,6 @@ func classify(ctx context.Context, err error) Kind {
 		return Bomb
 	case errors.Is(err, errEncoding):
 		return Encoding
-	case errors.Is(err, errHeader):
-		return Header
 	case errors.As(err, &dns):
 		if dns.IsTimeout {
 			return Timeout

@@ -9,10 +9,10 @@
 // carried by each request, never by the process: connections made under a permission
 // are kept apart from the others and serve only requests that carry it, too.
 //
-// A connection is kept for one host name and port. What comes on it unasked while it
-// is idle ends it; what comes after the next request was sent cannot be told from the
-// answer in HTTP/1.1, so that a server can give one of its own pages for another, as
-// it can anyhow, but never one of another host.
+// All requests go over net/http. A connection is kept for one host name and port. Bytes
+// that arrive on it while no request is under way close it. HTTP/1.1 cannot tell an
+// answer from bytes sent unasked after the next request: a server can substitute one of
+// its own pages for another, but never a page of another host.
 package fetch
 
 import (
@@ -23,9 +23,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/freshet/freshet/weburl"
 )
@@ -56,7 +59,6 @@ type Client struct {
 	config  Config
 	public  *http.Transport
 	private *http.Transport // of requests with permission for private addresses
-	wire    *wire           // nil if all requests go by http
 	dialer  *dialer
 	proxy   string // host and port of Config.Proxy
 }
@@ -71,8 +73,8 @@ type Request struct {
 	// Private permits private addresses of the URL's host: it is covered by a source
 	// that may reach them.
 	Private bool
-	// Room, if not nil, is an earlier answer that nobody needs any more: the answer
-	// is put in it, with its header and body where those of the earlier one are.
+	// Room, if not nil, is an earlier answer that nobody needs any more: Get fills it
+	// in and returns it, with the body in the memory of the earlier one.
 	Room *Response
 }
 
@@ -87,26 +89,25 @@ type Response struct {
 	Head      bool          // only the header was asked for
 	First     time.Duration // until the header was read
 	Elapsed   time.Duration
-	Remote    string // IP address of the server, "" where it is not known
-
-	values []string // room for those of Header
+	Remote    string // IP address of the server; "" behind a proxy
 }
 
-// again empties an answer and keeps its room.
-func (r *Response) again() *Response {
+// reset empties an answer and keeps the memory of its body. A nil answer is a new one.
+func (r *Response) reset() *Response {
 	if r == nil {
 		return &Response{}
 	}
-	*r = Response{Header: r.Header, Body: r.Body[:0], values: r.values}
-	if len(r.Header) > fieldsKept {
-		r.Header, r.values = nil, nil
-	}
-	clear(r.Header)
+	*r = Response{Body: r.Body[:0]}
 	return r
 }
 
-// fieldsKept is how many fields a header may have whose room is used again.
-const fieldsKept = 64
+// Bounds of connections and headers.
+const (
+	idlePerHost = 64 // the largest number of connections that a source may permit
+	idleTime    = 60 * time.Second
+	maxHeader   = 256 << 10
+	readBuffer  = 16 << 10
+)
 
 // Location returns the target of a redirect.
 func (r *Response) Location(from weburl.URL) (weburl.URL, bool) {
@@ -144,9 +145,6 @@ func New(c Config) (*Client, error) {
 		client.proxy = proxyAddress(proxy)
 	}
 	client.public, client.private = client.transport(proxy, false), client.transport(proxy, true)
-	if c.Proxy == "" && c.Dial == nil {
-		client.wire = &wire{dial: client.dialer.dial, most: c.Connections, agent: c.UserAgent, timeout: c.Timeout, patience: c.Patience, minRate: c.MinRate}
-	}
 	return client, nil
 }
 
@@ -192,69 +190,28 @@ func (c *Client) transport(proxy *url.URL, permitted bool) *http.Transport {
 func (c *Client) Close() {
 	c.public.CloseIdleConnections()
 	c.private.CloseIdleConnections()
-	if c.wire != nil {
-		c.wire.close()
-	}
 }
 
 const acceptPages = "text/html,application/xhtml+xml;q=0.9,application/xml;q=0.8,text/plain;q=0.7,*/*;q=0.5"
 
 const acceptEncoding = "gzip, br, zstd"
 
-// Get sends one request and reads the answer. Any status is an answer; the
+// Get sends one request and reads the answer. Any status from 200 on is an answer; the
 // error is an *Error for a request that got none.
 func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
-	out := r.Room.again()
+	out := r.Room.reset()
 	out.Head = r.Head
 	r.Private = r.Private || c.config.AllowPrivate
-	var err error
-	if !r.Head && c.wire.takes(r.URL) {
-		err = c.byWire(ctx, &r, out)
-	} else {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.config.Timeout)
-		defer cancel()
-		err = c.byTransport(ctx, cancel, &r, out)
-	}
-	if err != nil {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	if err := c.exchange(ctx, cancel, &r, out); err != nil {
 		return nil, &Error{URL: r.URL.String(), Kind: classify(ctx, err), Err: err}
 	}
 	return out, nil
 }
 
-// byWire is Get by a connection of our own.
-func (c *Client) byWire(ctx context.Context, r *Request, out *Response) error {
-	start := time.Now()
-	l, err := c.wire.get(ctx, r, start, out)
-	if err != nil {
-		return err
-	}
-	out.First = time.Since(start)
-	err = c.body(&l.body, l.body.length, out)
-	now := time.Now()
-	out.Elapsed = now.Sub(start)
-	c.wire.release(l, now)
-	return err
-}
-
-// byTransport is Get by http.Transport.
-func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *Request, out *Response) error {
-	h := make(http.Header, 5)
-	h.Set("User-Agent", c.config.UserAgent)
-	h.Set("Accept-Encoding", acceptEncoding)
-	if h.Set("Accept", acceptPages); r.Accept != "" {
-		h.Set("Accept", r.Accept)
-	}
-	if r.ETag != "" {
-		h.Set("If-None-Match", r.ETag)
-	}
-	if r.LastModified != "" {
-		h.Set("If-Modified-Since", r.LastModified)
-	}
-	method := http.MethodGet
-	if r.Head {
-		method = http.MethodHead
-	}
+// exchange sends the request and reads the answer to out. cancel ends ctx.
+func (c *Client) exchange(ctx context.Context, cancel context.CancelFunc, r *Request, out *Response) error {
 	transport := c.public
 	if r.Private {
 		transport = c.private
@@ -263,14 +220,22 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 		if err := checkWritten(address(r.URL), r.Private); err != nil {
 			return err
 		}
+	} else {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+			if a, ok := i.Conn.RemoteAddr().(*net.TCPAddr); ok {
+				out.Remote = a.IP.String()
+			}
+		}})
 	}
 	start := time.Now()
-	req := &http.Request{Method: method, URL: c.target(r.URL), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	res, err := transport.RoundTrip(req.WithContext(ctx))
+	res, err := transport.RoundTrip(c.newRequest(r).WithContext(ctx))
 	if err != nil {
 		return err
 	}
 	defer res.Body.Close()
+	if res.StatusCode < 200 {
+		return fmt.Errorf("the server switches protocols unasked (status %d)", res.StatusCode)
+	}
 	out.Status, out.Proto, out.Header, out.First = res.StatusCode, res.Proto, res.Header, time.Since(start)
 	if r.Head {
 		out.Elapsed = out.First
@@ -282,6 +247,29 @@ func (c *Client) byTransport(ctx context.Context, cancel context.CancelFunc, r *
 	err = c.body(counted, res.ContentLength, out)
 	out.Elapsed = time.Since(start)
 	return err
+}
+
+// newRequest returns what net/http sends for r.
+func (c *Client) newRequest(r *Request) *http.Request {
+	h := make(http.Header, 5)
+	h.Set("User-Agent", c.config.UserAgent)
+	h.Set("Accept-Encoding", acceptEncoding)
+	if h.Set("Accept", acceptPages); r.Accept != "" {
+		h.Set("Accept", r.Accept)
+	}
+	// Both are the server's own text, and net/http sends no request whose header holds
+	// control characters.
+	if r.ETag != "" && httpguts.ValidHeaderFieldValue(r.ETag) {
+		h.Set("If-None-Match", r.ETag)
+	}
+	if r.LastModified != "" && httpguts.ValidHeaderFieldValue(r.LastModified) {
+		h.Set("If-Modified-Since", r.LastModified)
+	}
+	method := http.MethodGet
+	if r.Head {
+		method = http.MethodHead
+	}
+	return &http.Request{Method: method, URL: c.target(r.URL), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 }
 
 // address returns the host and port that a URL is asked at.
@@ -310,21 +298,14 @@ func (c *Client) target(u weburl.URL) *url.URL {
 	return out
 }
 
-// source is a body as it is transferred.
-type source interface {
-	io.Reader
-	count() int64  // bytes read
-	broken() error // why it was broken off, if it was
-}
-
 // body reads and decodes the body within the bounds. length is that of the body as
 // it is transferred, negative where it is not known.
-func (c *Client) body(b source, length int64, out *Response) error {
+func (c *Client) body(b *counter, length int64, out *Response) error {
 	if out.Status == http.StatusNotModified {
 		return nil
 	}
 	encoding := out.Header.Get("Content-Encoding")
-	in := packed{source: b}
+	in := packed{counter: b}
 	r, err := decoder(encoding, &in)
 	if err == nil {
 		if length > 0 && length >= int64(cap(out.Body)) && length <= c.config.MaxBody && encoding == "" {
@@ -332,7 +313,7 @@ func (c *Client) body(b source, length int64, out *Response) error {
 		}
 		out.Body, err = readAll(r, out.Body, c.config.MaxBody+1)
 	}
-	out.Wire = b.count()
+	out.Wire = b.n.Load()
 	if int64(len(out.Body)) > c.config.MaxBody {
 		out.Body, out.Truncated = out.Body[:c.config.MaxBody], true
 		if out.Wire > 0 && c.config.MaxBody/out.Wire > 100 {

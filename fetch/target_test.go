@@ -46,7 +46,7 @@ func firstLines(t *testing.T, secure bool) string {
 }
 
 // A target is sent as the URL standard writes it, which is not always what RFC 3986
-// allows, be it by the wire of our own, by TLS, or by a proxy.
+// allows, directly, by TLS, or by a proxy.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	plain, secure := firstLines(t, false), firstLines(t, true)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"reflect"
@@ -68,6 +69,9 @@ var commandGroups = kong.ExplicitGroups([]kong.Group{
 })
 
 func main() {
+	// net/http writes bytes that servers send unasked to the standard logger, which nothing
+	// else here uses: any server could fill standard error.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

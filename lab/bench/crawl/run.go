@@ -85,7 +85,9 @@ func (t *Track) Close() error {
 }
 
 // Address returns where /stats and /reset are.
-func (t *Track) Address() string { return fmt.Sprintf("%s://127.0.0.1:%d", t.Site.scheme(), t.Site.Port) }
+func (t *Track) Address() string {
+	return fmt.Sprintf("%s://127.0.0.1:%d", t.Site.scheme(), t.Site.Port)
+}
 
 // Run starts a robot as a process, waits for its end and tells what it cost.
 // The site must be served by another process than this one if its CPU time is

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,7 +51,7 @@ func script(t *testing.T, answers ...string) (base string, connections *atomic.I
 
 func client(t *testing.T) *Client {
 	t.Helper()
-	c, err := New(Config{AllowPrivate: true, Timeout: 5 * time.Minute, UserAgent: "wire"})
+	c, err := New(Config{AllowPrivate: true, Timeout: 5 * time.Minute, UserAgent: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +61,9 @@ func client(t *testing.T) *Client {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
-// What servers do with connections, by wire and by http.Transport: the answers
-// are the same.
-func TestWire(t *testing.T) {
+// Whatever servers do with connections, answers are right and connections are used
+// again only where that is safe.
+func TestConnections(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name        string
@@ -84,42 +85,40 @@ func TestWire(t *testing.T) {
 		{"nothing", []string{""}, []string{string(Reset)}, 1},
 		{"no HTTP", []string{"SSH-2.0-OpenSSH_9.2\r\n"}, []string{string(Protocol)}, 1},
 		{"endless header", []string{"HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 60_000)}, []string{string(Header)}, 1},
+		{"switches protocols", []string{"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"}, []string{string(Protocol)}, 1},
+		{"endless informational", []string{strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n", 20_000)}, []string{string(Header)}, 1},
 		{"two lengths", []string{"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!"}, []string{string(Protocol)}, 1},
 	}
 	for _, tt := range tests {
-		for _, by := range []string{"wire", "transport"} {
-			t.Run(tt.name+" by "+by, func(t *testing.T) {
-				t.Parallel()
-				base, connections := script(t, tt.answers...)
-				c := client(t)
-				if by == "transport" {
-					c.wire = nil
-				}
-				for i, want := range tt.want {
-					res, err := c.Get(context.Background(), Request{URL: parse(t, fmt.Sprintf("%s/%d", base, i))})
-					var fe *Error
-					switch {
-					case errors.As(err, &fe):
-						if string(fe.Kind) != want {
-							t.Errorf("request %d: %v, want %s", i, err, want)
-						}
-					case string(res.Body) != want:
-						t.Errorf("request %d: %q, want %q", i, res.Body, want)
-					case by == "wire" && res.Remote != "127.0.0.1":
-						t.Errorf("remote %q", res.Remote)
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			base, connections := script(t, tt.answers...)
+			c := client(t)
+			for i, want := range tt.want {
+				res, err := c.Get(t.Context(), Request{URL: parse(t, fmt.Sprintf("%s/%d", base, i))})
+				var fe *Error
+				switch {
+				case errors.As(err, &fe):
+					if string(fe.Kind) != want {
+						t.Errorf("request %d: got %v, want %s", i, err, want)
 					}
-					time.Sleep(20 * time.Millisecond) // what the server sends or does unasked arrives
+				case string(res.Body) != want:
+					t.Errorf("request %d: got %q, want %q", i, res.Body, want)
+				case res.Remote != "127.0.0.1":
+					t.Errorf("request %d: got remote %q", i, res.Remote)
 				}
-				if n := connections.Load(); by == "wire" && n != tt.connections {
-					t.Errorf("%d connections, want %d", n, tt.connections)
-				}
-			})
-		}
+				time.Sleep(20 * time.Millisecond) // what the server sends or does unasked arrives
+			}
+			if n := connections.Load(); n != tt.connections {
+				t.Errorf("got %d connections, want %d", n, tt.connections)
+			}
+		})
 	}
 }
 
-// Who gives up gets his own reason, and the connection is not used again.
-func TestWireCanceled(t *testing.T) {
+// A request whose context ends fails with the context's reason, and its connection is not
+// used again.
+func TestCanceled(t *testing.T) {
 	t.Parallel()
 	base, connections := script(t, "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\nbegun", ok)
 	c := client(t)
@@ -138,8 +137,8 @@ func TestWireCanceled(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	if n := connections.Load(); n != 2 || c.wire.kept != 0 {
-		t.Errorf("%d connections, %d kept", n, c.wire.kept)
+	if n := connections.Load(); n != 2 {
+		t.Errorf("got %d connections, want 2", n)
 	}
 }
 
@@ -161,42 +160,8 @@ func (e ending) Err() error {
 	}
 }
 
-// No more connections are kept than allowed, none after Close, and idle ones end.
-func TestWireIdle(t *testing.T) {
-	t.Parallel()
-	srv := zoo(t)
-	c := client(t)
-	get := func() {
-		if _, err := c.Get(context.Background(), Request{URL: parse(t, srv.URL+"/plain")}); err != nil {
-			t.Error(err)
-		}
-	}
-	done := make(chan struct{})
-	for range 20 {
-		go func() { get(); done <- struct{}{} }()
-	}
-	for range 20 {
-		<-done
-	}
-	if c.wire.kept < 1 || c.wire.kept > idlePerHost {
-		t.Errorf("%d kept", c.wire.kept)
-	}
-	c.wire.expire()
-	if c.wire.kept < 1 || c.wire.sweep == nil {
-		t.Error("what was used just now is gone")
-	}
-	c.wire.shut(time.Now().Add(time.Second))
-	if c.wire.kept != 0 || len(c.wire.idle) != 0 || c.wire.sweep != nil {
-		t.Errorf("%d kept, timer %v", c.wire.kept, c.wire.sweep)
-	}
-	c.Close()
-	if get(); c.wire.kept != 0 {
-		t.Error("a connection is kept after Close")
-	}
-}
-
-// The room that a caller gives is used, nothing of the answer before is left in it,
-// and what does not fit is not cut.
+// Get uses the memory of an earlier answer, leaves nothing of that answer in it, and does
+// not cut a body that does not fit.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	srv := zoo(t)
@@ -205,10 +170,10 @@ func TestRoom(t *testing.T) {
 		room := make([]byte, n)
 		before := &Response{Body: room, Header: http.Header{"X-Old": {"x"}}, Truncated: true, Remote: "x"}
 		res, err := c.Get(context.Background(), Request{URL: parse(t, srv.URL+"/plain"), Room: before})
-		if err != nil || string(res.Body) != "hello wire" {
+		if err != nil || string(res.Body) != "hello test" {
 			t.Errorf("room %d: %v, %v", n, res, err)
 		}
-		if n > len("hello wire") && &res.Body[0] != &room[0] {
+		if n > len("hello test") && &res.Body[0] != &room[0] {
 			t.Errorf("room %d is not used", n)
 		}
 		if res != before || res.Header.Get("X-Old") != "" || res.Header.Get("Etag") == "" || res.Truncated || res.Remote != "127.0.0.1" {
@@ -217,17 +182,37 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Targets that a request line cannot hold go another way.
-func TestWireTakes(t *testing.T) {
+// The address of the server is known with TLS, too, and not behind a proxy.
+func TestRemote(t *testing.T) {
 	t.Parallel()
-	c := client(t)
-	for raw, want := range map[string]bool{"http://h/a?b=c": true, "https://h/": false, "http://h/a b": true, "http://h/é": true} {
-		if got := c.wire.takes(parse(t, raw)); got != want {
-			t.Errorf("%s: %v", raw, got)
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
+	plain, secure := httptest.NewServer(hello), httptest.NewTLSServer(hello)
+	defer plain.Close()
+	defer secure.Close()
+	for _, tt := range []struct{ url, proxy, want string }{
+		{plain.URL, "", "127.0.0.1"}, {secure.URL, "", "127.0.0.1"}, {plain.URL, plain.URL, ""},
+	} {
+		c, err := New(Config{AllowPrivate: true, Insecure: true, Proxy: tt.proxy})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		res, err := c.Get(t.Context(), Request{URL: parse(t, tt.url)})
+		if err != nil || res.Remote != tt.want {
+			t.Errorf("%s, proxy %q: got %+v, %v; want remote %q", tt.url, tt.proxy, res, err, tt.want)
 		}
 	}
-	proxied, err := New(Config{Proxy: "http://127.0.0.1:1"})
-	if err != nil || proxied.wire != nil {
-		t.Errorf("by a proxy: %v, %v", proxied.wire, err)
+}
+
+// Validators that no header can hold are left out: the page is fetched whole.
+func TestOddValidators(t *testing.T) {
+	t.Parallel()
+	base, _ := script(t, ok)
+	for _, r := range []Request{{ETag: "\"a\x01\""}, {ETag: "a\r\nX: y"}, {LastModified: "yesterday\x00"}} {
+		r.URL = parse(t, base+"/")
+		res, err := client(t).Get(t.Context(), r)
+		if err != nil || string(res.Body) != "ok" {
+			t.Errorf("ETag %q, Last-Modified %q: got %v, %v", r.ETag, r.LastModified, res, err)
+		}
 	}
 }
