@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/crawl/politeness"
-	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/fetch"
-	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -30,18 +28,17 @@ type agent struct {
 	id    int
 	lease *store.Lease
 
-	host     store.Host
-	access   *politeness.Host // to host
-	mirror   string           // host whose copy this one is
-	void     []string         // query parameters that change nothing on the host
-	batch    store.Batch
-	taken    time.Time                // when pages were taken last
-	last     time.Time                // of the last commit
-	answer   *fetch.Response          // room for the next one
-	plain    pendingVisit             // of pages that are not rendered
-	keys     []weburl.Key             // of the links in the batch
-	answered freshness.PendingSignals // signals before the visit under way
-	known    []bool                   // room: which links of a page are known
+	host   store.Host
+	access *politeness.Host // to host
+	mirror string           // host whose copy this one is
+	void   []string         // query parameters that change nothing on the host
+	batch  store.Batch
+	taken  time.Time       // when pages were taken last
+	last   time.Time       // of the last commit
+	answer *fetch.Response // its memory is used for the next one
+	plain  pendingVisit    // of pages that are not rendered
+	keys   []weburl.Key    // of the links in the batch
+	known  []bool          // room: which links of a page are known
 
 	toRender    []*renderPage // pages of the batch that are to go to the browser
 	rendersDone []*renderPage // ... that are back from it
@@ -163,7 +160,7 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 	}
 	u, err := weburl.Parse(p.URL)
 	if err != nil || u.Key() != p.Key {
-		a.exclude(p, store.ReasonMalformedURL, "malformed URL")
+		a.decline(p, r.rules.Exclude(p, store.ReasonMalformedURL, "malformed URL", time.Now()))
 		return nil, true, nil
 	}
 	yes, keep := r.sources.isRemoved(u)
@@ -174,7 +171,7 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 		yes, keep = r.sources.isRemoved(u)
 	}
 	if yes {
-		a.takeBack(p, keep)
+		a.decline(p, r.rules.SourceRemoved(p, keep, time.Now()))
 		return nil, true, nil
 	}
 	a.access.Private = r.sources.permitsPage(u)
@@ -184,12 +181,12 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 	if p.State == store.Queued {
 		if kind := r.traps.CountShape(u, p.Depth, &r.config.Traps); kind != "" {
 			r.stats.trap(kind, p.URL)
-			a.exclude(p, store.Reason(kind), string(kind))
+			a.decline(p, r.rules.Exclude(p, store.Reason(kind), string(kind), time.Now()))
 			return nil, true, nil
 		}
 	}
 	if a.mirror != "" {
-		a.setAside(p, store.ReasonMirror, "mirror of "+a.mirror)
+		a.decline(p, r.rules.SetAside(p, store.ReasonMirror, "mirror of "+a.mirror, time.Now()))
 		return nil, true, nil
 	}
 	if a.isVoidVariant(p, u) {
@@ -198,12 +195,12 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 	if !a.loadRules(ctx, u) {
 		return nil, false, nil
 	}
-	if unavailable, _ := a.access.RulesUnavailable(); unavailable {
-		a.withoutRobots(p)
+	if unavailable, askedAgain := a.access.RulesUnavailable(); unavailable {
+		a.decline(p, r.rules.RobotsUnavailable(p, askedAgain, time.Now()))
 		return nil, true, nil
 	}
 	if !a.access.Allows(u) {
-		a.blockedByRobots(p)
+		a.decline(p, r.rules.RobotsForbid(p, time.Now()))
 		return nil, true, nil
 	}
 	if !a.access.WaitForSlot(ctx) { // robots.txt was a request
@@ -328,51 +325,4 @@ func (a *agent) write(ctx context.Context, write func(context.Context, *store.Le
 	a.gathers = a.gathers[:0]
 	a.last = time.Now()
 	return nil
-}
-
-// exclude takes a page out of the queue for good.
-func (a *agent) exclude(p *store.Page, reason store.Reason, text string) {
-	a.robot.stats.skip(reason)
-	before := *p
-	p.State, p.Reason, p.Error, p.Slot, p.Digest = store.Excluded, reason, text, store.Slot{}, [16]byte{}
-	a.record(&before, p, store.Visit{Changed: before.Held()}, time.Now())
-}
-
-// setAside excludes a page that looks like a copy of another, for trap.MirrorAge.
-func (a *agent) setAside(p *store.Page, reason store.Reason, text string) {
-	before, now := *p, time.Now()
-	a.robot.stats.skip(reason)
-	p.State, p.Reason, p.Error = store.Excluded, reason, text
-	p.Slot, p.Digest = store.Slot{Due: now.Add(trap.MirrorAge)}, [16]byte{}
-	a.record(&before, p, store.Visit{Changed: before.Held()}, now)
-}
-
-// blockedByRobots notes the refusal and asks again in a day.
-func (a *agent) blockedByRobots(p *store.Page) {
-	a.robot.stats.skip(store.ReasonRobotsRefused)
-	before, now := *p, time.Now()
-	p.State, p.Reason, p.Error = store.Blocked, store.ReasonRobotsRefused, "robots.txt forbids it"
-	p.Slot, p.Digest = store.Slot{Due: now.Add(politeness.RobotsAge)}, [16]byte{}
-	a.record(&before, p, store.Visit{Changed: before.Held()}, now)
-}
-
-// WaitsForRobots reports whether a page waits until its robots.txt can be read.
-func WaitsForRobots(p *store.Page) bool { return p.Reason == store.ReasonRobotsUnavailable }
-
-// withoutRobots puts a page off until robots.txt is asked for again. What is
-// known of it stays.
-func (a *agent) withoutRobots(p *store.Page) {
-	before := *p
-	a.robot.stats.skip(store.ReasonRobotsUnavailable)
-	if p.State == store.Queued {
-		p.State = store.Failed
-	}
-	p.Reason, p.Error = store.ReasonRobotsUnavailable, "robots.txt unavailable"
-	p.Failures++
-	_, askRobots := a.access.RulesUnavailable()
-	p.Slot = store.Slot{Due: askRobots}
-	if more := p.Failures - politeness.MaxRetries; more > 0 {
-		p.Slot.Due = askRobots.Add(min(politeness.RobotsRetry<<min(more, 7), politeness.RobotsAge))
-	}
-	a.record(&before, p, store.Visit{}, time.Now())
 }

@@ -50,6 +50,6 @@ func (a *agent) leaveOutVisit(i int, refused *store.PageError) {
 		Key: v.Page.Key, URL: v.Page.URL, Depth: v.Page.Depth, From: v.Page.From, State: store.Excluded, Reason: store.ReasonBadRecord, Error: refused.Err.Error(),
 		Slot: store.Slot{Due: time.Now().Add(a.robot.config.MaxRevisit)},
 	}
-	a.count(v.Page.Held(), &p)
+	a.countPage(v.Page.Held(), p.Held())
 	*v = store.Visit{Page: p, Changed: true, Retarget: true} // the index may have it
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/freshet/freshet/archive"
 	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
+	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/extract/pdftext"
 	"github.com/freshet/freshet/fetch"
@@ -142,6 +143,7 @@ type Robot struct {
 	config   Config
 	stats    counters
 	sources  sourceSet
+	rules    visit.Rules
 	budget   *politeness.Budget
 	requests *politeness.Client
 	traps    trap.Detector
@@ -230,6 +232,7 @@ func New(c Config) *Robot {
 	c.Traps = c.Traps.WithDefaults()
 	r := &Robot{config: c, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
 	r.sources.config = &r.config
+	r.rules = visit.Rules{Canon: c.Canon, Token: c.Token, Types: c.Types, Noise: c.Noise, MinRevisit: c.MinRevisit, MaxRevisit: c.MaxRevisit, MaxFailedAge: c.MaxFailedAge}
 	hosts, _ := c.Store.(store.HostReader)
 	r.requests = politeness.NewClient(politeness.Config{
 		Fetch: c.Fetch, Hosts: hosts, Sources: &r.sources, Observer: requestObserver{r},

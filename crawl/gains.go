@@ -16,14 +16,14 @@ func (a *agent) fetchedLinks(b *pendingVisit) map[weburl.Key]bool {
 	out := make(map[weburl.Key]bool, len(b.Page.Links))
 	for i := range b.Page.Links {
 		u, _ := a.robot.config.Canon.Apply(b.Page.Links[i].URL)
-		out[a.stripVoid(u, b.page.Depth+1).Key()] = true
+		out[a.stripVoid(u, b.before.Depth+1).Key()] = true
 	}
 	return out
 }
 
 // tally keeps the account of URLs that only rendering finds. It reports whether
 // this one, in canonical form, is new by a render.
-func (a *agent) tally(u weburl.URL, fetched map[weburl.Key]bool) bool {
+func (a *agent) tally(ctx context.Context, u weburl.URL, fetched map[weburl.Key]bool) bool {
 	r := a.robot
 	if r.config.Render == nil {
 		return false
@@ -35,7 +35,7 @@ func (a *agent) tally(u weburl.URL, fetched map[weburl.Key]bool) bool {
 		return false
 	}
 	return r.gains.rendered(k, func() bool {
-		_, err := r.config.Store.Page(context.Background(), u)
+		_, err := r.config.Store.Page(ctx, u)
 		return err == nil
 	})
 }

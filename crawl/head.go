@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/fetch"
@@ -42,16 +40,6 @@ func (a *agent) conditions(asked fetch.Request, res *fetch.Response, same bool) 
 	default: // another page with the same validator
 		h.Ignored = headless
 	}
-}
-
-// validator returns what is kept of an ETag or a date: nothing of one that is no UTF-8. It
-// could not be sent back byte for byte, since records are written in UTF-8, and would bring
-// the whole page at each visit.
-func validator(s string) string {
-	if !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return ""
-	}
-	return s
 }
 
 // validated reports whether an answer has the validators that were asked about.

@@ -63,7 +63,6 @@ func (a *agent) visitPages(ctx context.Context, pages []store.Page, deadline tim
 func (a *agent) finishVisit(ctx context.Context, v *pageVisit) (more bool, err error) {
 	a.access.Private = v.private
 	a.visit(ctx, v)
-	a.noteOutcome(v.page, v.url, time.Now())
 	if a.access.UpdateNext() > politeness.Patience { // perhaps by another answer; the end of the work commits
 		return false, nil
 	}

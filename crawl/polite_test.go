@@ -120,7 +120,7 @@ func TestOverload(t *testing.T) {
 		now := time.Now()
 		res := &fetch.Response{Status: step.status, Header: http.Header{"Retry-After": {step.after}}}
 		if a.access.Answered(res, now); politeness.IsOverloaded(step.status) {
-			a.overloaded(&store.Page{Status: step.status}, res, now)
+			a.access.Overloaded(res, now)
 		}
 		if rest := a.host.Next.Sub(now); rest != step.want {
 			t.Errorf("step %d, status %d: the host rests %v, want %v", i, step.status, rest, step.want)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/crawl/politeness"
+	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness"
@@ -77,11 +78,9 @@ type Rendered struct {
 // pendingVisit is a visited page on its way to the batch, perhaps by the browser.
 type pendingVisit struct {
 	Fetched
-	page, before store.Page
-	url          weburl.URL
-	res          *fetch.Response
-	at           time.Time
-	answered     freshness.PendingSignals // signals before the visit
+	before  store.Page               // the record that the visit found
+	at      time.Time                // of the answer
+	signals freshness.PendingSignals // before the visit
 
 	rendered *Rendered
 	gained   int // URLs that nobody knew before the render
@@ -97,63 +96,55 @@ type pendingVisit struct {
 	first    bool       // before others of its host
 }
 
-// extractPage reads a page and decides whether a browser is to see it, too.
-func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool) {
-	r := a.robot
-	p := &b.page
-	p.State, p.Failures = store.OK, 0
-	p.Type, p.Bytes = b.res.Header.Get("Content-Type"), int64(len(b.res.Body))
-	p.ETag, p.LastModified = validator(b.res.Header.Get("ETag")), validator(b.res.Header.Get("Last-Modified"))
-	p.Waits, p.Why = false, ""
-	b.Fetched = r.fetched(ctx, b, p)
-	if r.config.Render == nil || extract.Type(p.Type) != "html" {
-		return false
+// shownPage returns what is shown of the page: by the browser, or else by the answer.
+func (b *pendingVisit) shownPage() *extract.Page {
+	if b.rendered != nil {
+		return b.rendered.Page
 	}
-	if name := r.variants.voidParameter(b.url); name != "" {
-		p.Why = voidWhy(name)
-		return false
+	return b.Page
+}
+
+// extractPage reads an answer and decides whether a browser is to see the page, too; why says
+// why or why not.
+func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool, why string) {
+	r := a.robot
+	b.Page = r.extract(ctx, b)
+	if r.config.Render == nil || extract.Type(b.Answer.Header.Get("Content-Type")) != "html" {
+		return false, ""
+	}
+	if name := r.variants.voidParameter(b.URL); name != "" {
+		return false, voidWhy(name)
 	}
 	b.Get = a.access.GetScript
 	d := r.config.Render.Wants(ctx, &b.Fetched)
-	p.Why = d.Why
 	if !d.Render && !d.Wait {
-		return false
+		return false, d.Why
 	}
 	if !r.renders.room(a.host.Name) {
-		p.Why += "; too many pages of its host wait for the browser"
-		return false
+		return false, d.Why + "; too many pages of its host wait for the browser"
 	}
 	b.Get, b.Allowed, b.waits = nil, a.access.SubresourceFilter(), true
-	return true
+	return true, d.Why
 }
 
-// fetched extracts the answer, and notes in the page's record what was wrong with it.
-func (r *Robot) fetched(ctx context.Context, b *pendingVisit, p *store.Page) Fetched {
-	o := extract.Options{Token: r.config.Token, Traits: r.config.Render != nil, Images: r.config.images(), PDF: r.config.PDF}
-	o.Brief = r.config.OnBody == nil || b.archived || b.before.Rendered
-	if why := extract.Problem(b.before.Reason); why.Final() {
-		o.Refused, o.RefusedFor = b.before.Digest, why
-	}
-	page := extract.Document(ctx, b.res.Body, p.Type, b.url, o)
-	p.Reason = store.Reason(page.Problem)
-	p.Error = p.Reason.Text()
-	page.Header(b.res.Header, b.url, r.config.Token)
-	return Fetched{URL: b.url, Answer: b.res, Page: page, Before: &b.before}
-}
-
-// deferContent reports whether a page keeps what is known of it until the browser
-// has seen it: one that was rendered would else lose what its scripts show at each
-// visit. The links of the answer are followed at once.
-func (a *agent) deferContent(b *pendingVisit) bool {
-	return b.before.Rendered && b.before.State == store.OK
+// extract reads the answer of a visit. Its text is wanted where OnBody takes it.
+func (r *Robot) extract(ctx context.Context, b *pendingVisit) *extract.Page {
+	c := &r.config
+	return visit.Extract(ctx, b.URL, b.Answer, &b.before, extract.Options{
+		Token: c.Token, Traits: c.Render != nil, Images: c.images(), PDF: c.PDF,
+		Brief: c.OnBody == nil || b.archived || b.before.Rendered,
+	})
 }
 
 // voidWhy says why variants of pages are not rendered.
 func voidWhy(name string) string { return "the parameter " + name + " changes nothing on this host" }
 
 // awaitRender queues a page for the browser; it is in the batch.
-func (a *agent) awaitRender(b *pendingVisit) {
-	a.toRender = append(a.toRender, &renderPage{url: b.url, visit: b})
+func (a *agent) awaitRender(b *pendingVisit, out *visit.Outcome) {
+	if out.Kind == visit.Content {
+		b.improves, b.slot, b.archived = true, out.Page.Slot, !out.Page.Body.IsZero()
+	}
+	a.toRender = append(a.toRender, &renderPage{url: b.URL, visit: b})
 }
 
 func later(a, b time.Time) time.Time {
@@ -215,7 +206,7 @@ func (r *Robot) discardRender(v *pendingVisit) {
 		return
 	}
 	r.config.Render.Learn(&v.Fetched, nil, 0)
-	r.renders.taught(v.url.Host())
+	r.renders.taught(v.URL.Host())
 }
 
 // readBack returns the visit of a page whose answer is in the archive, or nil.
@@ -228,10 +219,12 @@ func (r *Robot) readBack(ctx context.Context, u weburl.URL) *pendingVisit {
 	if err != nil || x.Rendered {
 		return nil
 	}
-	res := &fetch.Response{Status: http.StatusOK, Header: x.Header, Body: x.Body}
-	v := &pendingVisit{url: u, res: res, at: x.Time, page: *p, before: *p, improves: true, slot: p.Slot, archived: true}
-	v.Fetched = r.fetched(ctx, v, &v.page)
-	v.Allowed = r.requests.SubresourceFilter(u.Host(), nil, r.sources.permitsPage(u))
+	v := &pendingVisit{before: *p, at: x.Time, improves: true, slot: p.Slot, archived: true}
+	v.Fetched = Fetched{
+		URL: u, Answer: &fetch.Response{Status: http.StatusOK, Header: x.Header, Body: x.Body}, Before: &v.before,
+		Allowed: r.requests.SubresourceFilter(u.Host(), nil, r.sources.permitsPage(u)),
+	}
+	v.Page = r.extract(ctx, v)
 	return v
 }
 
@@ -257,10 +250,9 @@ func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) 
 		r.discardRender(v)
 		return false
 	}
-	before := *p
-	p.Waits, p.Why = false, v.why
+	why := v.why
 	if v.err != nil {
-		p.Why += "; failed: " + v.err.Error()
+		why += "; failed: " + v.err.Error()
 	}
 	if v.rendered != nil || v.err != nil { // it was in the browser
 		if a.host.Delay > 0 { // what the page asked for counts as one visit
@@ -271,27 +263,11 @@ func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) 
 			r.renders.taught(a.host.Name)
 		}()
 	}
-	if v.improves && v.rendered == nil {
-		p.Slot, v.waits = v.slot, false
-		a.noteVariant(v.url, v, v.Page, v.at)
-		a.batch.Visits = append(a.batch.Visits, store.Visit{Page: *p})
-		return true
-	}
-	v.before, v.Before = before, &v.before
-	links, keys, changed := a.content(ctx, p, v)
-	if !v.improves {
-		a.answered = v.answered
-		a.finish(&before, p, v.url, links, keys, v.at, v.res.Elapsed, changed)
-		return true
-	}
-	visit := store.Visit{Page: *p, Changed: changed}
-	if changed {
-		visit.Links = keys
-	}
-	a.count(before.Held(), p)
-	a.batch.Visits = append(a.batch.Visits, visit)
-	if r.config.OnPage != nil && p.State == store.OK {
-		r.config.OnPage(&Result{Page: *p, FinalURL: p.URL, Links: links, Fetched: v.at, Changed: changed})
-	}
+	v.before, v.Before = *p, &v.before
+	in := a.inputOf(v)
+	in.Page, in.Rendered, in.Improves, in.NextSlot, in.Why = v.shownPage(), v.rendered != nil, v.improves, v.slot, why
+	in.IsSoft404 = (in.Rendered || !in.Improves) && a.isSoft404(ctx, v.URL, &v.before, in.Page, v.at)
+	out := r.rules.DecideRendered(&in)
+	a.apply(ctx, v, &out)
 	return true
 }

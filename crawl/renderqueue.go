@@ -213,7 +213,7 @@ func (q *renderQueue) insert(p *renderPage, delay time.Duration) {
 	q.pages[p.url.Key()] = p
 	first := p.visit != nil && p.visit.first
 	if p.visit != nil {
-		if n := int64(len(p.visit.res.Body)); p.visit.archived && q.bytes+n > maxRenderBytes {
+		if n := int64(len(p.visit.Answer.Body)); p.visit.archived && q.bytes+n > maxRenderBytes {
 			p.visit = nil // it is read back
 		} else {
 			q.bytes += n
@@ -260,7 +260,7 @@ func (q *renderQueue) remove(p *renderPage, done []uint64) []uint64 {
 	}
 	delete(q.pages, key)
 	if p.visit != nil {
-		q.bytes -= int64(len(p.visit.res.Body))
+		q.bytes -= int64(len(p.visit.Answer.Body))
 	}
 	if h := q.hosts[host]; h != nil {
 		if i := slices.Index(h.queue, p); i >= 0 {
@@ -380,7 +380,7 @@ func (q *renderQueue) complete(p *renderPage, v *pendingVisit, rendered bool) bo
 		return false
 	}
 	if p.visit == nil && v != nil {
-		q.bytes += int64(len(v.res.Body))
+		q.bytes += int64(len(v.Answer.Body))
 	}
 	p.visit, p.finished = v, true
 	h.results++

@@ -128,14 +128,6 @@ func TestVisitWhenUnavailable(t *testing.T) {
 	if late := p.Slot.Due.Sub(until); late < 0 || late > time.Minute || !p.Expires.Equal(until) || p.NoIndex {
 		t.Errorf("due %v, expires %v, hidden %v; want a visit just after %v", p.Slot.Due, p.Expires, p.NoIndex, until)
 	}
-	now := until.Add(time.Second)
-	a := testAgent(New(Config{Store: r.store}), store.Host{Name: "h"})
-	before := *p
-	p.State, p.Failures = store.Failed, 1 // its server does not answer then
-	a.record(&before, p, store.Visit{}, now)
-	if v := a.batch.Visits[0]; !v.Page.NoIndex || !v.Reindex {
-		t.Errorf("after that time %+v, want it hidden and told", v)
-	}
 }
 
 // A canonical link that means the page itself hides nothing, however it is written.
@@ -332,43 +324,6 @@ func TestLinkKeysAreCanonical(t *testing.T) {
 		return nil
 	}); err != nil || len(want) > 0 {
 		t.Errorf("%d keys are missing (%v)", len(want), err)
-	}
-}
-
-// Content that cannot be fetched any more leaves the index after MaxFailedAge, whatever
-// fails; a shorter failure takes nothing away.
-func TestFailedPagesLeaveTheIndex(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	const age = 10 * 24 * time.Hour
-	for name, c := range map[string]struct {
-		state  store.State
-		reason store.Reason
-		since  time.Duration // the failures began
-		held   bool
-	}{
-		"first failure":              {store.Failed, store.ReasonServerError, 0, true},
-		"fails for nine days":        {store.Failed, store.ReasonServerError, 9 * 24 * time.Hour, true},
-		"fails for ten days":         {store.Failed, store.ReasonNoAnswer, age, false},
-		"no robots.txt, nine days":   {store.OK, store.ReasonRobotsUnavailable, 9 * 24 * time.Hour, true},
-		"no robots.txt for ten days": {store.OK, store.ReasonRobotsUnavailable, age, false},
-		"fetched again":              {store.OK, "", age, true},
-	} {
-		a := testAgent(New(Config{MaxFailedAge: age}), store.Host{Name: "h", Pages: 1})
-		before := store.Page{State: store.Failed, Digest: [16]byte{1}}
-		if c.since > 0 {
-			before.FailingSince = now.Add(-c.since)
-		}
-		p := before
-		p.State, p.Reason = c.state, c.reason
-		a.record(&before, &p, store.Visit{}, now)
-		v := a.batch.Visits[0]
-		if v.Page.Held() != c.held || v.Reindex == c.held || (a.host.Pages == 1) != c.held {
-			t.Errorf("%s: kept %v, told %v, %d pages; want kept %v", name, v.Page.Held(), v.Reindex, a.host.Pages, c.held)
-		}
-		if c.reason == "" && !v.Page.FailingSince.IsZero() {
-			t.Errorf("%s: still failing since %v", name, v.Page.FailingSince)
-		}
 	}
 }
 

@@ -187,18 +187,6 @@ func (s *Scopes) naming(host string) (named []*Scope) {
 	return named
 }
 
-// takeBack leaves a page alone whose source was removed. It stays in the queue, so that it
-// is found there when the source is added again.
-func (a *agent) takeBack(p *store.Page, keep bool) {
-	a.robot.stats.skip(store.ReasonSourceRemoved)
-	before, now := *p, time.Now()
-	if !keep || !before.Held() {
-		p.State, p.Reason, p.Error, p.Digest = store.Excluded, store.ReasonSourceRemoved, "source removed", [16]byte{}
-	}
-	p.Slot = store.Slot{Due: now.Add(a.robot.config.MaxRevisit)}
-	a.record(&before, p, store.Visit{Changed: before.Held() && !keep}, now)
-}
-
 // TakenBack reports whether a page was left out because its source was removed.
 func TakenBack(p *store.Page) bool {
 	return p.State == store.Excluded && p.Reason == store.ReasonSourceRemoved

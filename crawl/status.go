@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
+	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 )
@@ -209,4 +211,29 @@ func (c *counters) count(f func()) {
 		c.errors, c.skipped, c.traps = map[string]*Failure{}, map[store.Reason]int64{}, map[trap.Kind]*Trap{}
 	}
 	f()
+}
+
+// outcome counts what became of a visit.
+func (c *counters) outcome(o *visit.Outcome) {
+	for _, f := range o.Failures {
+		c.fail(f.Kind, o.Page.URL, f.Message)
+	}
+	for _, kind := range o.Traps {
+		c.trap(kind, o.Page.URL)
+	}
+	if o.Skipped != "" {
+		c.skip(o.Skipped)
+	}
+	if o.Unchanged {
+		c.unchanged.Add(1)
+	}
+}
+
+// unanswered counts a request without an answer.
+func (c *counters) unanswered(address string, err error) {
+	kind, cause := politeness.KindOf(err)
+	c.fail(string(kind), address, cause.Error())
+	if t := trap.OfError(kind); t != "" {
+		c.trap(t, address)
+	}
 }

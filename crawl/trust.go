@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
@@ -53,15 +54,9 @@ func (r *Robot) Belief(p *store.Page, u weburl.URL, prior change.Prior, trust ma
 // Trust calls f for each host and source of signals that are known.
 func (r *Robot) Trust(f func(host, source string, t change.Trust)) { r.signals.EachTrust(f) }
 
-// observe adds a visit to a page's history.
-func (a *agent) observe(p *store.Page, changed bool, now time.Time) {
-	p.History.ObserveHeard(now, changed, a.prior(p), freshness.EvidenceOf(a.host.Trust, a.answered))
-}
-
-// learn adds a visit to what is known of the host's pages and of its sources of
-// signals. before is the record that the visit found.
-func (a *agent) learn(before, p *store.Page, changed bool, now time.Time) {
-	if freshness.Learn(&a.host, a.robot.prior(), before, p, a.answered, changed, now) {
+// learn adds a visit to what is known of the host's pages and of its sources of signals.
+func (a *agent) learn(b *pendingVisit, out *visit.Outcome) {
+	if freshness.Learn(&a.host, a.robot.prior(), &b.before, &out.Page, b.signals, out.Changed, b.at) {
 		a.robot.knowSignals(&a.host)
 	}
 }

@@ -307,7 +307,7 @@ func (a *agent) isVoidVariant(p *store.Page, u weburl.URL) bool {
 		return false
 	}
 	a.found(&store.Page{URL: p.From}, base, p.Depth, time.Time{})
-	a.setAside(p, store.ReasonDuplicate, "duplicate of "+base.String()+": the parameters that differ change nothing on this host")
+	a.decline(p, a.robot.rules.SetAside(p, store.ReasonDuplicate, "duplicate of "+base.String()+": the parameters that differ change nothing on this host", time.Now()))
 	return true
 }
 
