@@ -75,8 +75,9 @@ func (s addressSlots) Acquire(ctx context.Context, ip string, limit int, ttl tim
 	return s.limits.EnterAddress(ctx, ip, limit, ttl)
 }
 
-// adoptInterval is how often a node looks for changes of dead ones.
-const adoptInterval = time.Minute
+// followInterval is how often a node takes over changes of dead nodes and clicks of
+// living ones.
+const followInterval = time.Minute
 
 // followOtherNodes takes over what other nodes have changed. Only the member's goroutine
 // calls it.
@@ -84,10 +85,13 @@ func (n *Node) followOtherNodes(ctx context.Context) {
 	if err := n.readSources(ctx); err != nil && ctx.Err() == nil {
 		n.log.Warn("sources of other nodes", "err", err)
 	}
-	if now := time.Now(); now.Sub(n.adopted) > adoptInterval {
-		n.adopted = now
+	if now := time.Now(); now.Sub(n.followed) > followInterval {
+		n.followed = now
 		if err := n.parts.Adopt(ctx); err != nil && ctx.Err() == nil {
 			n.log.Warn("changes of dead nodes", "err", err)
+		}
+		if err := n.clicks.Load(ctx, n.parts.Store, now); err != nil && ctx.Err() == nil {
+			n.log.Warn("clicks of other nodes", "err", err)
 		}
 	}
 }

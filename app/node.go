@@ -49,7 +49,7 @@ type Node struct {
 	handover feed.Handover
 	render   *render.Renderer // nil where rendering is off
 
-	adopted    time.Time    // when changes of dead nodes were last looked for
+	followed   time.Time    // when changes of dead nodes were last looked for
 	shares     *Shares      // nil without shares
 	files      *share.Robot // nil without shares
 	server     *http.Server

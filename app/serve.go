@@ -153,7 +153,7 @@ func (n *Node) runServices(ctx context.Context, ready func(address string)) erro
 	if n.scheduler != nil {
 		start("schedule", func(ctx context.Context) error { return n.scheduler.Run(ctx, n.robot.Wake) })
 	}
-	start("clicks", func(ctx context.Context) error { return n.clicks.Run(ctx, n.parts.Store, n.log) })
+	start("clicks", func(ctx context.Context) error { return n.clicks.Run(ctx, n.parts.Cluster, n.log) })
 	if n.indexNow != nil {
 		start("indexnow", n.indexNow.Run)
 	}

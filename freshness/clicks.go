@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -16,21 +17,29 @@ import (
 )
 
 // Clicks counts how often results of our own search were opened, by page. Clicks
-// fade by half in a month. They are saved in shards, of which only those with new
-// clicks are written.
+// fade by half in a month. They are saved in shards, to which processes that share a
+// store add what they counted.
 type Clicks struct {
 	mu     sync.Mutex
-	clicks map[string]float64 // by URL
-	faded  time.Time          // up to when
-	dirty  [clickShards]bool
+	clicks map[string]float64              // by URL, all that are known
+	added  [clickShards]map[string]float64 // by URL, those not saved yet
+	faded  time.Time                       // up to when
+}
+
+// SettingUpdater replaces settings of a store; cluster.Cluster is one.
+type SettingUpdater interface {
+	// UpdateSetting replaces a setting by what change makes of it; no concurrent update is
+	// lost. An empty value deletes it.
+	UpdateSetting(ctx context.Context, name string, change func(old []byte) ([]byte, error)) error
 }
 
 const (
-	maxClicked    = 20_000
-	maxClickedURL = 2048 // bytes; longer ones are not counted
-	clickShards   = 64
-	clicksName    = "clicks" // of an older form, and the beginning of shards' names
-	clicksSave    = time.Minute
+	maxClicked      = 20_000
+	maxShardClicked = maxClicked / clickShards
+	maxClickedURL   = 2048 // bytes; longer ones are not counted
+	clickShards     = 64
+	clicksName      = "clicks" // of an older form, and the beginning of shards' names
+	clicksSave      = time.Minute
 )
 
 // clickShard is the shard in which a page's clicks are saved.
@@ -55,14 +64,21 @@ func (i *Clicks) Add(url string, now time.Time) {
 	}
 	i.fadeClicks(now)
 	i.clicks[url]++
-	i.dirty[clickShard(url)] = true
-	if len(i.clicks) > maxClicked {
-		i.keepBetterHalf()
-	}
+	i.countUnsaved(url, 1)
+	keepMostClicked(i.clicks, maxClicked)
 }
 
-// fadeClicks takes off what has faded since the last time. Shards need not be saved for
-// it: they carry the time up to which they have faded.
+// countUnsaved counts clicks that are to be saved. The caller holds mu.
+func (i *Clicks) countUnsaved(url string, n float64) {
+	added := &i.added[clickShard(url)]
+	if *added == nil {
+		*added = map[string]float64{}
+	}
+	(*added)[url] += n
+	keepMostClicked(*added, maxShardClicked)
+}
+
+// fadeClicks takes off what has faded since the last time.
 func (i *Clicks) fadeClicks(now time.Time) {
 	past := now.Sub(i.faded)
 	if i.faded.IsZero() || past < 0 {
@@ -76,6 +92,11 @@ func (i *Clicks) fadeClicks(now time.Time) {
 	for u := range i.clicks {
 		i.clicks[u] *= f
 	}
+	for shard := range i.added {
+		for u := range i.added[shard] {
+			i.added[shard][u] *= f
+		}
+	}
 	i.faded = now
 }
 
@@ -84,18 +105,16 @@ func remainingShare(past time.Duration) float64 {
 	return math.Exp2(-max(0, past.Seconds()) / change.HalfLife.Seconds())
 }
 
-// keepBetterHalf keeps the better half.
-func (i *Clicks) keepBetterHalf() {
-	counts := make([]float64, 0, len(i.clicks))
-	for _, n := range i.clicks {
-		counts = append(counts, n)
+// keepMostClicked keeps the better half of more than maxPages pages.
+func keepMostClicked(clicks map[string]float64, maxPages int) {
+	if len(clicks) <= maxPages {
+		return
 	}
-	slices.Sort(counts)
+	counts := slices.Sorted(maps.Values(clicks))
 	middle := counts[len(counts)/2]
-	for u, n := range i.clicks {
-		if n <= middle && len(i.clicks) > maxClicked/2 {
-			delete(i.clicks, u)
-			i.dirty[clickShard(u)] = true
+	for u, n := range clicks {
+		if n <= middle && len(clicks) > maxPages/2 {
+			delete(clicks, u)
 		}
 	}
 }
@@ -107,93 +126,125 @@ func (i *Clicks) Count(url string) float64 {
 	return i.clicks[url]
 }
 
+// savedClicks is the value of a shard's setting.
 type savedClicks struct {
 	Faded  time.Time          `json:"faded"`
 	Clicks map[string]float64 `json:"clicks"`
 }
 
-// Load reads what an earlier process saved, in shards or, before there were any,
-// as a whole.
+// parseClicks reads a saved value and lets its clicks fade.
+func parseClicks(b []byte, now time.Time) (map[string]float64, error) {
+	saved := savedClicks{Clicks: map[string]float64{}}
+	if len(b) == 0 {
+		return saved.Clicks, nil
+	}
+	if err := json.Unmarshal(b, &saved); err != nil {
+		return nil, err
+	}
+	f := remainingShare(now.Sub(saved.Faded))
+	for u := range saved.Clicks {
+		saved.Clicks[u] *= f
+	}
+	return saved.Clicks, nil
+}
+
+// Load reads what this and other processes saved.
 func (i *Clicks) Load(ctx context.Context, s store.Store, now time.Time) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.clicks, i.faded = map[string]float64{}, now
-	for shard := -1; shard < clickShards; shard++ {
-		name := clicksName
-		if shard >= 0 {
-			name = shardName(shard)
-		}
+	loaded := map[string]float64{}
+	for shard := range clickShards {
+		name := shardName(shard)
 		b, err := s.Get(ctx, name)
 		if err != nil {
 			return err
 		}
-		if len(b) == 0 {
-			continue
-		}
-		var saved savedClicks
-		if err := json.Unmarshal(b, &saved); err != nil {
+		clicks, err := parseClicks(b, now)
+		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		f := remainingShare(now.Sub(saved.Faded))
-		for u, n := range saved.Clicks {
-			i.clicks[u] = n * f
-			if shard < 0 {
-				i.dirty[clickShard(u)] = true
-			}
+		maps.Copy(loaded, clicks)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, added := range i.added {
+		for u, n := range added {
+			loaded[u] += n
 		}
 	}
+	i.clicks, i.faded = loaded, now
 	return nil
 }
 
-// saveShards writes the shards that have new clicks.
-func (i *Clicks) saveShards(ctx context.Context, s store.Store) error {
-	changed := map[int]*savedClicks{}
-	i.mu.Lock()
-	for shard, dirty := range i.dirty {
-		if dirty {
-			changed[shard] = &savedClicks{i.faded, map[string]float64{}}
+// save adds new clicks to those that are saved, and learns of those that other processes
+// saved in the same shards.
+func (i *Clicks) save(ctx context.Context, settings SettingUpdater, now time.Time) error {
+	for shard := range clickShards {
+		i.mu.Lock()
+		added := i.added[shard]
+		i.added[shard] = nil
+		i.mu.Unlock()
+		if len(added) == 0 {
+			continue
 		}
-	}
-	if len(changed) > 0 {
-		for u, n := range i.clicks {
-			if c := changed[clickShard(u)]; c != nil {
-				c.Clicks[u] = n
-			}
-		}
-	}
-	i.dirty = [clickShards]bool{}
-	i.mu.Unlock()
-	for shard, c := range changed {
-		b, err := json.Marshal(c)
-		if err == nil {
-			err = s.Put(ctx, shardName(shard), b)
-		}
+		clicks, err := addToShard(ctx, settings, shardName(shard), added, now)
 		if err != nil {
 			i.mu.Lock()
-			for left := range changed { // those written already are written once more
-				i.dirty[left] = true
+			for u, n := range added {
+				i.countUnsaved(u, n)
 			}
 			i.mu.Unlock()
 			return err
 		}
+		i.mu.Lock()
+		i.fadeClicks(now)
+		for u, n := range clicks {
+			i.clicks[u] = n + i.added[shard][u]
+		}
+		keepMostClicked(i.clicks, maxClicked)
+		i.mu.Unlock()
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	return i.dropWhole(ctx, s)
+	return nil
 }
 
-// dropWhole empties the setting in which an older program saved all clicks: they
-// are in shards now.
-func (i *Clicks) dropWhole(ctx context.Context, s store.Store) error {
-	if b, err := s.Get(ctx, clicksName); err != nil || len(b) == 0 {
+// addToShard adds clicks to a setting and returns all that are in it then.
+func addToShard(ctx context.Context, settings SettingUpdater, name string, added map[string]float64, now time.Time) (clicks map[string]float64, err error) {
+	err = settings.UpdateSetting(ctx, name, func(old []byte) ([]byte, error) {
+		var err error
+		if clicks, err = parseClicks(old, now); err != nil {
+			return nil, err
+		}
+		for u, n := range added {
+			clicks[u] += n
+		}
+		keepMostClicked(clicks, maxShardClicked)
+		return json.Marshal(savedClicks{now, clicks})
+	})
+	return clicks, err
+}
+
+// takeWhole takes over the clicks that an older program saved as a whole.
+func (i *Clicks) takeWhole(ctx context.Context, settings SettingUpdater, now time.Time) error {
+	var whole map[string]float64
+	err := settings.UpdateSetting(ctx, clicksName, func(old []byte) (_ []byte, err error) {
+		whole, err = parseClicks(old, now)
+		return nil, err
+	})
+	if err != nil {
 		return err
 	}
-	return s.Put(ctx, clicksName, nil)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for u, n := range whole {
+		i.clicks[u] += n
+		i.countUnsaved(u, n)
+	}
+	return nil
 }
 
-// Run saves clicks now and then, and at the end.
-func (i *Clicks) Run(ctx context.Context, s store.Store, log *slog.Logger) error {
+// Run saves clicks now and then, and at the end. Load was called before.
+func (i *Clicks) Run(ctx context.Context, settings SettingUpdater, log *slog.Logger) error {
+	if err := i.takeWhole(ctx, settings, time.Now()); err != nil {
+		log.Warn("clicks of an older program", "err", err)
+	}
 	t := time.NewTicker(clicksSave)
 	defer t.Stop()
 	for {
@@ -203,7 +254,7 @@ func (i *Clicks) Run(ctx context.Context, s store.Store, log *slog.Logger) error
 			done = true
 		case <-t.C:
 		}
-		if err := i.saveShards(context.WithoutCancel(ctx), s); err != nil {
+		if err := i.save(context.WithoutCancel(ctx), settings, time.Now()); err != nil {
 			log.Warn("save clicks", "err", err)
 		}
 		if done {

@@ -2,13 +2,16 @@ package freshness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/freshet/freshet/cluster/single"
 	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/freshness/revisit"
 	"github.com/freshet/freshet/store"
@@ -108,7 +111,8 @@ func TestClicks(t *testing.T) {
 	if err := s.Put(t.Context(), clicksName, []byte(`{"faded":"2026-01-01T00:00:00Z","clicks":{"http://old/":8}}`)); err != nil {
 		t.Fatal(err)
 	}
-	if err := i.Load(t.Context(), s, now.Add(change.HalfLife)); err != nil || math.Abs(i.Count("http://old/")-4) > 1e-9 {
+	alone := single.New("", s)
+	if err := errors.Join(i.Load(t.Context(), s, now.Add(change.HalfLife)), i.takeWhole(t.Context(), alone, now.Add(change.HalfLife))); err != nil || math.Abs(i.Count("http://old/")-4) > 1e-9 {
 		t.Fatalf("clicks of an older program: %g, %v, want 4", i.Count("http://old/"), err)
 	}
 	now = now.Add(change.HalfLife)
@@ -128,7 +132,7 @@ func TestClicks(t *testing.T) {
 	if got := i.Count("http://h/0"); math.Abs(got-(before/2+1)) > 1 {
 		t.Errorf("%g clicks a half-life after %g", got, before)
 	}
-	if err := i.saveShards(t.Context(), s); err != nil {
+	if err := i.save(t.Context(), alone, now.Add(change.HalfLife)); err != nil {
 		t.Fatal(err)
 	}
 	var back Clicks
@@ -137,9 +141,67 @@ func TestClicks(t *testing.T) {
 	}
 	counting := &countingStore{Store: s}
 	back.Add("http://h/1", now.Add(change.HalfLife))
-	if err := back.saveShards(t.Context(), counting); err != nil || counting.puts != 1 || counting.bytes > 200<<10 {
+	if err := back.save(t.Context(), single.New("", counting), now.Add(change.HalfLife)); err != nil || counting.puts != 1 || counting.bytes > 200<<10 {
 		t.Errorf("one click: %d writes of %d bytes, %v, want 1", counting.puts, counting.bytes, err)
 	}
+}
+
+// Clicks that several processes count add up, and each learns of the others'.
+func TestClicksOfProcesses(t *testing.T) {
+	t.Parallel()
+	s, err := local.Open(filepath.Join(t.TempDir(), "store"), local.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, shared := t.Context(), single.New("", s)
+	const page, processes, rounds = "http://h/", 3, 4
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := make([]Clicks, processes)
+	var wg sync.WaitGroup
+	for k := range all {
+		if err := all[k].Load(ctx, s, now); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			for range rounds {
+				all[k].Add(page, now)
+				if err := all[k].save(ctx, shared, now); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all[0].Add(page, now) // not saved yet
+	for k := range all {
+		if err := all[k].Load(ctx, s, now); err != nil {
+			t.Fatal(err)
+		}
+		want := float64(processes * rounds)
+		if k == 0 {
+			want++
+		}
+		if got := all[k].Count(page); got != want {
+			t.Errorf("process %d knows of %g clicks, want %g", k, got, want)
+		}
+	}
+	failing := &all[0]
+	cut, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := failing.save(cut, cutOff{}, now); err == nil {
+		t.Error("saving succeeded without a store")
+	}
+	if err := failing.save(ctx, shared, now); err != nil || failing.Count(page) != processes*rounds+1 {
+		t.Errorf("%g clicks after a save that failed and one that did not, %v; want %d", failing.Count(page), err, processes*rounds+1)
+	}
+}
+
+// cutOff are settings that cannot be reached.
+type cutOff struct{}
+
+func (cutOff) UpdateSetting(ctx context.Context, _ string, _ func([]byte) ([]byte, error)) error {
+	return ctx.Err()
 }
 
 // countingStore counts what is written to settings.
