@@ -82,6 +82,8 @@ func (c *scanCmd) load() (*config.Config, error) {
 	return cfg, nil
 }
 
+var errScanStopped = errors.New("scan: stopped; the parts that were read to their end are kept, scan again for the rest")
+
 // Run scans every part of the sources' hosts once.
 func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	keepFilesPrivate()
@@ -109,6 +111,9 @@ func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	}
 	report, err := node.Scan(ctx, o)
 	line.Done("")
+	if ctx.Err() != nil {
+		return errScanStopped
+	}
 	var bad app.SourceError
 	if errors.As(err, &bad) {
 		return command.UsageError{Err: err}

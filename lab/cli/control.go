@@ -42,6 +42,16 @@ func readModel(g *command.Globals, name string) (*control.Model, error) {
 	return m, nil
 }
 
+// modelError names the model of an error. What the model or the flags are to blame for
+// is wrong input.
+func modelError(name string, err error) error {
+	err = fmt.Errorf("%s: %w", name, err)
+	if errors.As(err, new(control.InputError)) {
+		return command.UsageError{Err: err}
+	}
+	return err
+}
+
 // methodFlags choose how a policy is solved.
 type methodFlags struct {
 	Method    string  `help:"auto, exact, iterative or lumped." enum:"auto,exact,iterative,lumped" default:"auto"`
@@ -83,11 +93,8 @@ func (c *controlSolveCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err == nil && c.Quantiles != nil {
 		out.Times, err = m.Sojourn(ctx, m.Policy(), c.Quantiles...)
 	}
-	if errors.Is(err, control.ErrTooLarge) {
-		return command.Usagef("%s: %w", c.Model, err)
-	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
+		return modelError(c.Model, err)
 	}
 	if g.JSON {
 		return g.PrintJSON(out)
@@ -187,23 +194,18 @@ func (c *controlOptimizeCmd) Run(ctx context.Context, g *command.Globals) error 
 		return err
 	}
 	o := optimum{}
-	if o.Optimum, err = m.Optimize(ctx, c.controlOptions()); errors.Is(err, control.ErrTooLarge) {
-		return command.Usagef("%s: %w", c.Model, err)
-	} else if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
+	if o.Optimum, err = m.Optimize(ctx, c.controlOptions()); err != nil {
+		return modelError(c.Model, err)
 	}
 	if c.PhaseAware {
 		if o.PhaseAware, err = m.PhaseAware(ctx, o.Best.Policy, o.Unrestricted.Policy); err != nil {
-			return fmt.Errorf("%s: phase-aware: %w", c.Model, err)
+			return modelError(c.Model+": phase-aware", err)
 		}
 		o.PhaseAware.Gap = control.Gap(o.Best.Cost, o.PhaseAware.Cost)
 	}
 	if bounds != nil {
-		o.Bounded, err = m.OptimizeBounded(ctx, bounds)
-		if errors.Is(err, control.ErrInfeasible) {
-			return command.Usagef("%s: %w", c.Model, err)
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", c.Model, err)
+		if o.Bounded, err = m.OptimizeBounded(ctx, bounds); err != nil {
+			return modelError(c.Model, err)
 		}
 	}
 	if g.JSON {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -50,11 +48,8 @@ func (c *controlReportCmd) Run(ctx context.Context, g *command.Globals) error {
 		s, err := study.Do(ctx, name, m, study.Config{Simulate: c.Simulate, Seed: c.Seed, Options: c.controlOptions(), Progress: func(done, total int64, what string) {
 			line.Update(done, max(done, total), name+": "+what)
 		}})
-		switch {
-		case errors.Is(err, control.ErrTooLarge):
-			return command.Usagef("%s: %w", c.Models[i], err)
-		case err != nil:
-			return fmt.Errorf("%s: %w", c.Models[i], err)
+		if err != nil {
+			return modelError(c.Models[i], err)
 		}
 		studies = append(studies, s)
 	}

@@ -40,7 +40,7 @@ func (c *controlSimulateCmd) Run(ctx context.Context, g *command.Globals) error 
 	}
 	r, err := m.Simulate(ctx, m.Policy(), control.Simulation{Seed: c.Seed, Replications: c.Replications, Time: c.Time, Pages: c.Pages, WarmUp: c.WarmUp})
 	if err != nil {
-		return fmt.Errorf("%s: %w", c.Model, err)
+		return modelError(c.Model, err)
 	}
 	if g.JSON {
 		return g.PrintJSON(r)

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -51,7 +50,7 @@ func measure(name string, acc []float64) float64 {
 }
 
 // ErrInfeasible says that no threshold set keeps the bounds.
-var ErrInfeasible = errors.New("no threshold set keeps the bounds")
+const ErrInfeasible = InputError("no threshold set keeps the bounds")
 
 // maxKept is the largest number of values that OptimizeBounded keeps.
 const maxKept = 5e7

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -200,14 +199,14 @@ func (m *Model) sets() float64 {
 	return math.Round(n)
 }
 
-var errNoPolicy = errors.New("no policy has a long run: the phases of arrival never come together")
+const errNoPolicy = InputError("no policy has a long run: the phases of arrival never come together")
 
 // Optimize finds the best policy by thresholds, the best of every subset of the
 // modes, and the best that depends on the number of pages only. All threshold
 // sets are looked at where that is feasible, otherwise a local search is made.
 func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 	if m.R > 16 {
-		return nil, fmt.Errorf("%d modes: an optimum is sought over 16 at most", m.R)
+		return nil, InputError(fmt.Sprintf("modes: %d; an optimum is sought over 16 at most: leave some out", m.R))
 	}
 	if opt.Method == Iterative || opt.Method == Lumped || m.sets() > maxSets || m.searchWork() > maxSearchWork {
 		return m.optimizeLocally(ctx, opt)

@@ -263,7 +263,7 @@ func (s *run) draw(alpha, t, out mat) float64 {
 	}
 }
 
-var errStuck = errors.New("nothing will ever happen again: no mode leads out of the phase of arrival")
+const errStuck = InputError("nothing will ever happen again: no mode leads out of the phase of arrival")
 
 // pass lets time go by.
 func (s *run) pass(to float64) {
@@ -423,7 +423,7 @@ func (m *Model) summarise(runs []*run, c Simulation) (*Simulated, error) {
 	var all []Result
 	for i, s := range runs {
 		if s.counts.offered == 0 || s.counts.served == 0 {
-			return nil, fmt.Errorf("replication %d: %d pages offered, %d served; simulate longer", i+1, s.counts.offered, s.counts.served)
+			return nil, InputError(fmt.Sprintf("replication %d: %d pages offered, %d served: simulate longer (a longer time or more pages)", i+1, s.counts.offered, s.counts.served))
 		}
 		r, t := s.counts.measures(m)
 		out.Time += t

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 )
@@ -49,8 +48,13 @@ const (
 	maxDense = 1e8
 )
 
+// InputError is an error of the model or of what is asked of it, not of the computation.
+type InputError string
+
+func (e InputError) Error() string { return string(e) }
+
 // ErrTooLarge says that dense matrices will not do.
-var ErrTooLarge = errors.New("too many states")
+const ErrTooLarge = InputError("too many states")
 
 // solver holds what all policies of a model share.
 type solver struct {
@@ -315,8 +319,11 @@ func ones(n int) mat {
 
 func intPower(b, n int) int {
 	p := 1
-	for range n {
-		p *= b
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			p *= b
+		}
+		b *= b
 	}
 	return p
 }
@@ -409,7 +416,7 @@ func (s *solver) finish() (acc, pi0 []float64, err error) {
 	return acc, pi0, nil
 }
 
-var errArrivalsEnd = errors.New("the phases of arrival come to rest where no page arrives under this policy")
+const errArrivalsEnd = InputError("the phases of arrival come to rest where no page arrives under this policy")
 
 // measures fills a Result from long-run rates: formulas (19), (20).
 func (m *Model) measures(acc []float64) (Result, error) {
