@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/crawl/politeness"
-	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -28,56 +27,46 @@ type agent struct {
 	id    int
 	lease *store.Lease
 
-	host   store.Host
-	access *politeness.Host // to host
-	mirror string           // host whose copy this one is
-	void   []string         // query parameters that change nothing on the host
-	batch  store.Batch
-	taken  time.Time       // when pages were taken last
-	last   time.Time       // of the last commit
-	answer *fetch.Response // its memory is used for the next one
-	plain  pendingVisit    // of pages that are not rendered
-	keys   []weburl.Key    // of the links in the batch
-	known  []bool          // room: which links of a page are known
+	host       store.Host
+	access     *politeness.Host // to host
+	requests   pageRequests
+	soft404    soft404Probe
+	parameters hostParameters
+	links      linkQueue
+	batch      visitBatch
 
-	toRender    []*renderPage // pages of the batch that are to go to the browser
-	rendersDone []*renderPage // ... that are back from it
-	gathers     []weburl.Key  // found without a browser since the last commit
+	mirror string       // host whose copy this one is
+	taken  time.Time    // when pages were taken last
+	plain  pendingVisit // of pages that are not rendered
 }
 
 // newAgent returns the agent of a host.
 func (r *Robot) newAgent(id int, lease *store.Lease) *agent {
 	a := &agent{robot: r, id: id, lease: lease, host: lease.Host}
 	a.access = r.requests.Own(&a.host)
+	a.requests = pageRequests{robot: r, host: &a.host, access: a.access, prior: a.prior}
+	a.soft404 = soft404Probe{detector: &r.traps, host: &a.host, access: a.access}
+	a.batch = visitBatch{robot: r, lease: lease, host: &a.host, access: a.access, prior: a.prior}
+	a.links = linkQueue{robot: r, host: &a.host, parameters: &a.parameters, batch: &a.batch}
+	a.parameters = hostParameters{robot: r, host: &a.host, requeue: func(u weburl.URL, depth int, due time.Time) {
+		a.links.add(&store.Page{URL: u.Origin() + "/"}, u, depth, due)
+	}}
 	return a
 }
 
 // work visits pages until the host has none that are due, its time is up, or
 // the agent must end; then commits and releases.
 func (a *agent) work(ctx context.Context) (err error) {
-	a.last = time.Now()
-	a.robot.knowSignals(&a.host)
-	a.knowVoidParameters(a.last)
-	if !a.robot.sources.standingOf(&a.host).IsSource { // it may have become one since
-		a.mirror = a.robot.traps.CopyOf(a.host.Name, a.last)
-	}
-	// The process before this one may have died after a request that it had not
-	// committed: the host rests as after a request at our start.
-	if rest := a.robot.started.Add(a.host.Delay); a.host.Delay > 0 && a.host.Next.Before(rest) {
-		a.host.Next = rest
-	}
-	// An agent of another process died here: what it fetched last nobody knows.
-	if rest := a.last.Add(a.host.Delay); a.host.Delay > 0 && a.lease.Orphan && a.host.Next.Before(rest) {
-		a.host.Next = rest
-	}
+	started := time.Now()
+	a.start(started)
 	slice := hostSlice
 	if o, ok := a.robot.config.Ordering.(Slicer); ok {
 		slice = o.Slice()
 	}
-	deadline := a.last.Add(slice)
+	deadline := started.Add(slice)
 	// What was fetched is committed even when ctx has ended.
 	quiet := context.WithoutCancel(ctx)
-	ctx, stop := a.hold(ctx)
+	ctx, stop := a.robot.holdLease(ctx, *a.lease)
 	var putOff time.Duration
 	defer func() {
 		stop()
@@ -93,7 +82,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 		}
 	}()
 	if a.robot.onlyRenders() && !a.robot.renders.hasResults(a.host.Name) { // nothing is fetched any more: other hosts first
-		a.host.Next = later(a.host.Next, a.last.Add(time.Second))
+		a.host.Next = later(a.host.Next, started.Add(time.Second))
 		return nil
 	}
 	// The slots last longer than the agent works: by a page that takes its time.
@@ -105,14 +94,12 @@ func (a *agent) work(ctx context.Context) (err error) {
 			return nil // they are taken under another lease, since the pages were out under this one
 		}
 		a.taken = time.Now()
-		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.appetite(), a.taken)
+		pages, err := a.robot.config.Store.Take(ctx, a.lease, a.takeCount(), a.taken)
 		if err != nil {
 			return fmt.Errorf("take pages of %s: %w", a.host.Name, err)
 		}
-		if len(pages) == 0 {
-			if len(a.batch.Visits) == 0 {
-				return nil
-			}
+		if len(pages) == 0 && len(a.batch.Visits) == 0 {
+			return nil
 		}
 		pages = a.applyRenders(ctx, pages)
 		if more, err := a.visitPages(ctx, pages, deadline); err != nil || !more {
@@ -122,16 +109,36 @@ func (a *agent) work(ctx context.Context) (err error) {
 		if _, plain := a.robot.config.Ordering.(BreadthFirst); plain && len(pages) > 0 || len(a.batch.Visits)+len(a.batch.Found) == 0 {
 			continue
 		}
-		if err := a.commit(quiet); err != nil {
+		if err := a.batch.commit(quiet); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// appetite is how many pages to take: few of a host that rests for so long after
+// start takes over what is known of the host, and lets it rest if a request may have been sent
+// to it that its record does not know of.
+func (a *agent) start(now time.Time) {
+	a.batch.committed = now
+	a.robot.knowSignals(&a.host)
+	a.parameters.load(now)
+	if !a.robot.sources.standingOf(&a.host).IsSource { // it may have become one since
+		a.mirror = a.robot.traps.CopyOf(a.host.Name, now)
+	}
+	if a.host.Delay <= 0 {
+		return
+	}
+	// The process before this one may have died after a request that it had not committed: the
+	// host rests as after a request at our start.
+	a.host.Next = later(a.host.Next, a.robot.started.Add(a.host.Delay))
+	if a.lease.Orphan { // an agent of another process died here, perhaps just after a request
+		a.host.Next = later(a.host.Next, now.Add(a.host.Delay))
+	}
+}
+
+// takeCount is how many pages to take: few of a host that rests for so long after
 // each that the agent goes, since the others would be read for nothing.
-func (a *agent) appetite() int {
+func (a *agent) takeCount() int {
 	if a.host.Delay > politeness.Patience {
 		return takeFew
 	}
@@ -141,13 +148,13 @@ func (a *agent) appetite() int {
 // finishWork gives the host back, for a while if it was put off before it was asked.
 func (a *agent) finishWork(ctx context.Context, putOff time.Duration) error {
 	if putOff <= 0 {
-		return a.end(ctx)
+		return a.batch.end(ctx)
 	}
 	a.host.Next = time.Now().Add(putOff)
 	if s, ok := a.robot.config.Store.(store.Postponer); ok {
 		return s.Postpone(ctx, a.lease, a.host.Next)
 	}
-	return a.end(ctx)
+	return a.batch.end(ctx)
 }
 
 // admit prepares the visit of one page when the time of its host has come. visit is
@@ -207,7 +214,7 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 		return nil, false, nil
 	}
 	if r.traps.IsSoft404Suspect(a.host.Name) {
-		a.probeNotFound(ctx, u, time.Now())
+		a.soft404.ask(ctx, u, time.Now())
 		if !a.access.WaitForSlot(ctx) {
 			return nil, false, nil
 		}
@@ -225,104 +232,30 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pag
 	return &pageVisit{page: p, url: u, private: a.access.Private}, true, nil
 }
 
-// ripe reports whether it is time to commit; where others do, sooner.
-func (a *agent) ripe() bool {
-	n, since := len(a.batch.Visits), time.Since(a.last)
-	if n >= commitPages || since > commitTime {
-		return true
-	}
-	return a.robot.gather.inviting.Load() && (n >= commitPages/4 || since > commitTime/4)
-}
-
 // loadRules makes the robots.txt of the URL's origin that in use, and queues the sitemaps
 // that it names. It reports false if the host must rest first.
 func (a *agent) loadRules(ctx context.Context, u weburl.URL) (ready bool) {
 	ready, sitemaps := a.access.LoadRules(ctx, u)
 	for _, to := range sitemaps {
-		a.found(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
+		a.links.add(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
 	}
 	return ready
 }
 
-// syncBodies makes the bodies that were archived durable.
-func (r *Robot) syncBodies() error {
-	if r.config.Archive == nil {
-		return nil
+// isVoidVariant excludes a queued page that differs from another in void parameters only, and
+// queues that one.
+func (a *agent) isVoidVariant(p *store.Page, u weburl.URL) bool {
+	if p.State != store.Queued && p.Reason != store.ReasonDuplicate {
+		return false
 	}
-	return r.config.Archive.Sync()
-}
-
-// working is how many agents might commit now.
-func (r *Robot) working() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.live) + r.writing
-}
-
-// commit makes bodies, then records, durable.
-func (a *agent) commit(ctx context.Context) error { return a.write(ctx, a.robot.config.Store.Commit) }
-
-// end is commit, and gives the host back.
-func (a *agent) end(ctx context.Context) error {
-	if f, ok := a.robot.config.Store.(store.Finisher); ok {
-		return a.write(ctx, f.Finish)
+	base := a.parameters.strip(u, p.Depth)
+	if base == u {
+		return false
 	}
-	err := a.commit(ctx)
-	if rerr := a.robot.config.Store.Release(ctx, a.lease); err == nil {
-		err = rerr
+	if a.robot.InScope(base, p.Depth) != "" {
+		return false
 	}
-	return err
-}
-
-func (a *agent) write(ctx context.Context, write func(context.Context, *store.Lease, *store.Batch) (int, error)) error {
-	if len(a.batch.Visits) > 0 {
-		if err := a.robot.gather.join(a.robot.working(), a.robot.syncBodies); err != nil {
-			return err
-		}
-	}
-	a.batch.Host = a.host
-	if o, ok := a.robot.config.Ordering.(Spreader); ok { // by what is known now, after all pages of the batch
-		for i := range a.batch.Found {
-			a.batch.Found[i].Order = o.Order(&a.batch.Found[i])
-		}
-	}
-	if err := a.rescheduleSignalled(ctx, a.batch.Visits, false); err != nil {
-		return err
-	}
-	if err := a.robot.renders.persist(ctx, a.toRender); err != nil {
-		return err
-	}
-	added, err := write(ctx, a.lease, &a.batch)
-	for err != nil && a.leaveOut(err) {
-		added, err = write(ctx, a.lease, &a.batch)
-	}
-	if err == nil {
-		err = a.rescheduleSignalled(ctx, a.batch.Visits, true)
-	}
-	if err != nil {
-		return err
-	}
-	a.robot.stats.found(added)
-	if added > 0 {
-		a.robot.Wake()
-	}
-	clear(a.batch.Visits)
-	clear(a.batch.Found)
-	a.keys = a.keys[:0]
-	a.batch = store.Batch{Visits: a.batch.Visits[:0], Found: a.batch.Found[:0]}
-	if err := a.robot.renders.finish(ctx, a.rendersDone); err != nil {
-		return err
-	}
-	stale, err := a.robot.renders.push(ctx, a.toRender, a.host.Delay)
-	if err != nil {
-		return err
-	}
-	for _, v := range stale {
-		a.robot.discardRender(v)
-	}
-	a.toRender, a.rendersDone = nil, nil
-	a.robot.gains.committed(a.gathers)
-	a.gathers = a.gathers[:0]
-	a.last = time.Now()
-	return nil
+	a.links.add(&store.Page{URL: p.From}, base, p.Depth, time.Time{})
+	a.decline(p, a.robot.rules.SetAside(p, store.ReasonDuplicate, "duplicate of "+base.String()+": the parameters that differ change nothing on this host", time.Now()))
+	return true
 }

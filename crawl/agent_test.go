@@ -56,7 +56,7 @@ func TestLeaseNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ttl = 600 * time.Millisecond
 		a := New(Config{Store: &failing{renew: true}, Lease: ttl}).newAgent(0, &store.Lease{Until: time.Now().Add(ttl)})
-		ctx, stop := a.hold(context.Background())
+		ctx, stop := a.robot.holdLease(context.Background(), *a.lease)
 		defer stop()
 		<-ctx.Done()
 		if left := time.Until(a.lease.Until); left <= 0 {

@@ -149,7 +149,7 @@ type Robot struct {
 	traps    trap.Detector
 	variants variantTable
 	signals  freshness.SignalLedger
-	gather   gather
+	commits  groupCommit
 
 	mu      sync.Mutex
 	live    map[int]*Agent

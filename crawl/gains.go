@@ -1,44 +1,10 @@
 package crawl
 
 import (
-	"context"
 	"sync"
 
 	"github.com/freshet/freshet/weburl"
 )
-
-// fetchedLinks are the links of a page that need no browser, in canonical form; nil if
-// it was not rendered.
-func (a *agent) fetchedLinks(b *pendingVisit) map[weburl.Key]bool {
-	if b.rendered == nil {
-		return nil
-	}
-	out := make(map[weburl.Key]bool, len(b.Page.Links))
-	for i := range b.Page.Links {
-		u, _ := a.robot.config.Canon.Apply(b.Page.Links[i].URL)
-		out[a.stripVoid(u, b.before.Depth+1).Key()] = true
-	}
-	return out
-}
-
-// tally keeps the account of URLs that only rendering finds. It reports whether
-// this one, in canonical form, is new by a render.
-func (a *agent) tally(ctx context.Context, u weburl.URL, fetched map[weburl.Key]bool) bool {
-	r := a.robot
-	if r.config.Render == nil {
-		return false
-	}
-	k := u.Key()
-	if fetched == nil || fetched[k] {
-		r.gains.plain(k)
-		a.gathers = append(a.gathers, k)
-		return false
-	}
-	return r.gains.rendered(k, func() bool {
-		_, err := r.config.Store.Page(ctx, u)
-		return err == nil
-	})
-}
 
 // gains are the URLs that this run found by rendering only. A URL that comes
 // without a browser, too, before or after, is none of them.

@@ -10,14 +10,13 @@ import (
 	"github.com/freshet/freshet/store"
 )
 
-// hold renews the agent's lease until the returned function is called, so that
+// holdLease renews a lease until the returned function is called, so that
 // it holds however long a request takes. The returned context ends before a
 // lease that could not be renewed runs out: requests under way are broken off,
 // so that the host is never asked by this agent and its successor at once.
-func (a *agent) hold(ctx context.Context) (context.Context, func()) {
-	ttl := a.robot.config.Lease
+func (r *Robot) holdLease(ctx context.Context, lease store.Lease) (context.Context, func()) {
+	ttl := r.config.Lease
 	ctx, cancel := context.WithCancelCause(ctx)
-	lease := *a.lease
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -28,7 +27,7 @@ func (a *agent) hold(ctx context.Context) (context.Context, func()) {
 				return
 			}
 			try, stop := context.WithDeadline(ctx, end)
-			err := a.robot.config.Store.Renew(try, &lease, time.Now(), ttl)
+			err := r.config.Store.Renew(try, &lease, time.Now(), ttl)
 			stop()
 			if err == nil {
 				until = lease.Until

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/crawl/politeness"
-	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -43,7 +42,7 @@ func (a *agent) visitPages(ctx context.Context, pages []store.Page, deadline tim
 		if more, err = goOn && failed == nil, failed; v == nil {
 			continue
 		}
-		if !a.fetchAhead(ctx, v, answers) {
+		if !a.requests.sendAhead(ctx, v, answers) {
 			more, err = a.finishVisit(ctx, v)
 			continue
 		}
@@ -66,54 +65,8 @@ func (a *agent) finishVisit(ctx context.Context, v *pageVisit) (more bool, err e
 	if a.access.UpdateNext() > politeness.Patience { // perhaps by another answer; the end of the work commits
 		return false, nil
 	}
-	if a.ripe() {
-		return true, a.commit(context.WithoutCancel(ctx))
+	if a.batch.isDue() {
+		return true, a.batch.commit(context.WithoutCancel(ctx))
 	}
 	return true, nil
-}
-
-// fetchAhead sends the request of a page and reports whether it did: only to a host
-// with several connections that has no delay. The visit is sent to answers.
-func (a *agent) fetchAhead(ctx context.Context, v *pageVisit, answers chan<- *pageVisit) bool {
-	if !a.access.MayGetAhead() {
-		return false
-	}
-	v.request = a.requestOf(v)
-	if a.heads(v.page, v.request) { // two requests, the second by the answer to the first
-		return false
-	}
-	v.started, a.answer = true, nil // its room is the request's now
-	a.robot.signals.BeginVisit(v.url.Key())
-	get := a.access.GetAhead()
-	go func() {
-		v.answer, v.err = get(ctx, v.request)
-		v.at = time.Now()
-		answers <- v // has room
-	}()
-	return true
-}
-
-// requestOf returns the request of a page.
-func (a *agent) requestOf(v *pageVisit) fetch.Request {
-	p := v.page
-	req := fetch.Request{URL: v.url, Room: a.answer, Private: v.private}
-	// An error page's validators say nothing of the page, nor does a shell's of what scripts
-	// put into it. Whether a page may be shown again only a whole answer tells: servers leave
-	// headers out of a 304. A document that may be read now needs its body.
-	if p.State == store.OK && !p.Rendered && !p.Waits && !p.NoIndex && !extract.Problem(p.Reason).ReadsAgain(p.Digest, a.robot.config.PDF) {
-		req.ETag, req.LastModified = p.ETag, p.LastModified
-	}
-	return req
-}
-
-// answerTo returns the request of a page and its answer, that of the request that was
-// sent ahead or of one that is sent now.
-func (a *agent) answerTo(ctx context.Context, v *pageVisit) (req fetch.Request, res *fetch.Response, at time.Time, err error) {
-	if v.started {
-		return v.request, v.answer, v.at, v.err
-	}
-	a.robot.signals.BeginVisit(v.url.Key())
-	req = a.requestOf(v)
-	res, err = a.request(ctx, v.page, v.url, req)
-	return req, res, time.Now(), err
 }

@@ -38,11 +38,11 @@ func TestBeside(t *testing.T) {
 			return nil
 		}},
 		{"page that cannot exist", 1, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			a.probeNotFound(ctx, mustParse(t, base+"/"), time.Now())
+			a.soft404.ask(ctx, mustParse(t, base+"/"), time.Now())
 			return nil
 		}},
 		{"HEAD", 2, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			_, _ = a.request(ctx, &known, mustParse(t, base+"/page"), fetch.Request{URL: mustParse(t, base+"/page"), ETag: `"1"`})
+			_, _ = a.requests.send(ctx, &known, mustParse(t, base+"/page"), fetch.Request{URL: mustParse(t, base+"/page"), ETag: `"1"`})
 			a.robot.budget.Wait(ctx) // as before each page
 			a.host.Next = time.Now().Add(delay)
 			return nil
@@ -271,7 +271,7 @@ func TestSoftRevisited(t *testing.T) {
 		a := testAgent(New(newRig(t).config), store.Host{Name: u.Host()})
 		a.access.UseRobots(u, &store.Robots{Scheme: "http", Status: 404, Fetched: time.Now()})
 		for range 6 {
-			a.isSoft404(context.Background(), u, &tt.before, page, time.Now())
+			a.soft404.matches(context.Background(), u, &tt.before, page, time.Now())
 		}
 		if asked := !a.host.Probed.IsZero(); asked != tt.asked {
 			t.Errorf("%s: asked for a page that cannot exist: %v", name, asked)

@@ -103,7 +103,7 @@ func TestSitemapSpeaksFor(t *testing.T) {
 		if tt.robots != "" {
 			a.access.UseRobots(page, &store.Robots{Scheme: page.Scheme(), Status: 200, Body: []byte(tt.robots), Fetched: time.Unix(int64(i), 0)})
 		}
-		if got := a.speaksFor(sitemap, page); got != tt.want {
+		if got := a.links.countsDatesOf(sitemap, page); got != tt.want {
 			t.Errorf("%s counts for %s: %v, want %v", sitemap, page, got, tt.want)
 		}
 	}

@@ -144,7 +144,7 @@ func (a *agent) awaitRender(b *pendingVisit, out *visit.Outcome) {
 	if out.Kind == visit.Content {
 		b.improves, b.slot, b.archived = true, out.Page.Slot, !out.Page.Body.IsZero()
 	}
-	a.toRender = append(a.toRender, &renderPage{url: b.URL, visit: b})
+	a.batch.toRender = append(a.batch.toRender, &renderPage{url: b.URL, visit: b})
 }
 
 func later(a, b time.Time) time.Time {
@@ -245,7 +245,7 @@ func (a *agent) applyRenders(ctx context.Context, pages []store.Page) []store.Pa
 // the page has to be visited after all.
 func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) bool {
 	r, v := a.robot, rp.visit
-	a.rendersDone = append(a.rendersDone, rp)
+	a.batch.rendersDone = append(a.batch.rendersDone, rp)
 	if v == nil || v.improves && (!p.Waits || p.Rendered) {
 		r.discardRender(v)
 		return false
@@ -266,7 +266,7 @@ func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) 
 	v.before, v.Before = *p, &v.before
 	in := a.inputOf(v)
 	in.Page, in.Rendered, in.Improves, in.NextSlot, in.Why = v.shownPage(), v.rendered != nil, v.improves, v.slot, why
-	in.IsSoft404 = (in.Rendered || !in.Improves) && a.isSoft404(ctx, v.URL, &v.before, in.Page, v.at)
+	in.IsSoft404 = (in.Rendered || !in.Improves) && a.soft404.matches(ctx, v.URL, &v.before, in.Page, v.at)
 	out := r.rules.DecideRendered(&in)
 	a.apply(ctx, v, &out)
 	return true

@@ -67,43 +67,6 @@ func (r *Robot) knowSignals(h *store.Host) {
 	r.signals.SetHost(h.Name, h.Trust, all.Prior(r.prior()))
 }
 
-// rescheduleSignalled has pages of the batch visited again whose signals came after they were
-// asked for: before the commit in their records, after it in the queue, for
-// signals that came meanwhile.
-func (a *agent) rescheduleSignalled(ctx context.Context, visits []store.Visit, committed bool) error {
-	r := a.robot
-	if !r.signals.HasPending() {
-		return nil
-	}
-	var found []store.Found
-	for i := range visits {
-		v := &visits[i]
-		u, err := weburl.Parse(v.Page.URL)
-		if err != nil {
-			continue
-		}
-		w, ok := r.signals.Pending(v.Page.Key)
-		if !ok || v.Page.State != store.OK || !w.At.After(v.Arrived.Add(-v.Took)) {
-			continue
-		}
-		b := freshness.EvidenceOf(a.host.Trust, w).Belief(v.Page.History.Belief(a.prior(&v.Page)), w.At.Sub(v.Page.History.Last).Seconds())
-		due := r.config.Plan.Signalled(&freshness.Signalled{Page: &v.Page, URL: u, Belief: b, Evidence: w.Evidence, Total: w.Evidence, Signals: freshness.SignalQuality(a.host.Trust)})
-		due = r.notBefore(w.Source, due, v.Arrived)
-		switch {
-		case due.IsZero() || !due.Before(v.Page.Slot.Due):
-		case committed:
-			found = append(found, store.Found{URL: u, Due: due})
-		default:
-			v.Page.Slot.Due = due
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	_, err := r.config.Store.Add(ctx, found)
-	return err
-}
-
 // SetPrior says what all hosts together say of one that nothing is known of yet.
 // Without it a host whose pages were never visited twice would be taken for one
 // that hardly ever changes, and with rules that choose by value stay so.

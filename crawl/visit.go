@@ -23,11 +23,11 @@ const maxReusedBody = 1 << 20
 func (a *agent) visit(ctx context.Context, v *pageVisit) {
 	r := a.robot
 	b := a.newPendingVisit(v)
-	req, res, at, err := a.answerTo(ctx, v)
+	req, res, at, err := a.requests.answerTo(ctx, v)
 	if err == nil {
 		a.access.Answered(res, at)
 		r.stats.answer(res, at)
-		res, at, err = a.followToItself(ctx, v.url, res, at)
+		res, at, err = a.requests.followToItself(ctx, v.url, res, at)
 	} else if ctx.Err() != nil {
 		a.access.RestAfterRequest() // it may have arrived
 	}
@@ -48,10 +48,10 @@ func (a *agent) visit(ctx context.Context, v *pageVisit) {
 		r.unreserve()
 	case visit.NotModified:
 		if !res.Head {
-			a.conditions(req, res, true)
+			a.requests.noteConditions(req, res, true)
 		}
 	case visit.Content, visit.Soft404, visit.OtherType, visit.NotArchived:
-		a.conditions(req, res, !out.Changed)
+		a.requests.noteConditions(req, res, !out.Changed)
 	}
 }
 
@@ -82,8 +82,8 @@ func (a *agent) lookUp(ctx context.Context, b *pendingVisit, failed error) (in v
 		b.signals = r.signals.EndVisit(b.URL.Key())
 	}
 	r.budget.AddBytes(res.Wire + politeness.HeaderBytes)
-	if a.answer = nil; r.config.Render == nil && cap(res.Body) <= maxReusedBody { // else it may be kept for later
-		a.answer = res
+	if a.requests.reusable = nil; r.config.Render == nil && cap(res.Body) <= maxReusedBody { // else it may be kept for later
+		a.requests.reusable = res
 	}
 	in = a.inputOf(b)
 	switch s := res.Status; {
@@ -93,11 +93,11 @@ func (a *agent) lookUp(ctx context.Context, b *pendingVisit, failed error) (in v
 			return in, false
 		}
 		in.Page = b.Page
-		in.IsSoft404 = !in.IsDeferred() && a.isSoft404(ctx, b.URL, &b.before, b.Page, b.at)
+		in.IsSoft404 = !in.IsDeferred() && a.soft404.matches(ctx, b.URL, &b.before, b.Page, b.at)
 	case s >= 300 && s < 400:
 		if to, redirects := res.Location(b.URL); redirects {
 			target, _ := r.config.Canon.Apply(to)
-			in.Redirects, in.RedirectsToTarget = a.redirectsBefore(ctx, &b.before, target.String())
+			in.Redirects, in.RedirectsToTarget = a.links.redirectsBefore(ctx, &b.before, target.String())
 		}
 	case politeness.IsOverloaded(s):
 		a.access.Overloaded(res, b.at)
@@ -133,21 +133,21 @@ func (a *agent) apply(ctx context.Context, b *pendingVisit, out *visit.Outcome) 
 	case visit.Content:
 		a.compareHosts(b, page)
 		if page.Sitemap {
-			a.entries(ctx, &out.Page, b.URL, b.Answer, b.at)
+			a.links.addEntries(ctx, &out.Page, b.URL, b.Answer, b.at)
 			break
 		}
-		keys = a.keysOf(page.Links)
-		a.noteVariant(b.URL, b, page, b.at)
-		a.queue(ctx, &out.Page, page, keys, b)
+		keys = a.links.keysOf(page.Links)
+		a.parameters.noteVariant(b.URL, b, page, b.at)
+		a.links.addLinks(ctx, &out.Page, page, keys, b)
 	case visit.Deferred:
-		a.queue(ctx, &out.Page, page, a.keysOf(page.Links), b)
+		a.links.addLinks(ctx, &out.Page, page, a.links.keysOf(page.Links), b)
 	case visit.Kept:
 		b.waits = false
-		a.noteVariant(b.URL, b, page, b.at)
+		a.parameters.noteVariant(b.URL, b, page, b.at)
 	case visit.Redirected:
-		keys = a.keysOf(out.Links)
+		keys = a.links.keysOf(out.Links)
 		if !out.Target.IsZero() {
-			a.found(&out.Page, out.Target, out.Page.Depth, time.Time{})
+			a.links.add(&out.Page, out.Target, out.Page.Depth, time.Time{})
 		}
 	}
 	a.finish(b, out, keys)
@@ -173,8 +173,8 @@ func (a *agent) finish(b *pendingVisit, out *visit.Outcome, keys []weburl.Key) {
 	if b.improves {
 		arrived, took = time.Time{}, 0 // that visit is in the log
 	}
-	a.record(&b.before, out, keys, arrived, took)
-	a.noteOutcome(p, b.URL, time.Now())
+	a.batch.add(&b.before, out, keys, arrived, took)
+	a.parameters.noteOutcome(p, b.URL, time.Now())
 	if r.config.OnPage == nil || p.State == store.Failed || p.State == store.Excluded || out.Kind == visit.Deferred || out.Kind == visit.Kept {
 		return
 	}
@@ -185,30 +185,10 @@ func (a *agent) finish(b *pendingVisit, out *visit.Outcome, keys []weburl.Key) {
 	r.config.OnPage(&Result{Page: *p, FinalURL: final, Links: out.Links, Fetched: b.at, Changed: out.Changed || b.before.State == store.Queued})
 }
 
-// record adds a page to the batch. before is the record that the visit found.
-func (a *agent) record(before *store.Page, out *visit.Outcome, keys []weburl.Key, arrived time.Time, took time.Duration) {
-	v := out.Visit(before, arrived, took)
-	if out.Changed {
-		v.Links = keys
-	}
-	a.countPage(before.Held(), out.Page.Held())
-	a.batch.Visits = append(a.batch.Visits, v)
-}
-
 // decline records a page that is not fetched.
 func (a *agent) decline(p *store.Page, out visit.Outcome) {
 	a.robot.stats.outcome(&out)
-	a.record(p, &out, nil, time.Time{}, 0)
-}
-
-// countPage keeps the number of the host's pages.
-func (a *agent) countPage(heldBefore, held bool) {
-	switch {
-	case held && !heldBefore:
-		a.host.Pages++
-	case heldBefore && !held && a.host.Pages > 0:
-		a.host.Pages--
-	}
+	a.batch.add(p, &out, nil, time.Time{}, 0)
 }
 
 // archiveBody writes the body of a visit to the archive, and what the browser made of it. The

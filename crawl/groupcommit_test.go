@@ -12,7 +12,7 @@ import (
 func TestGather(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var g gather
+		var g groupCommit
 		broken, syncs, start := errors.New("disk"), 0, time.Now()
 		var wg sync.WaitGroup
 		for range 8 {
@@ -30,7 +30,7 @@ func TestGather(t *testing.T) {
 		if syncs != 1 || time.Since(start) != 0 { // nobody else could come
 			t.Errorf("%d syncs after %v", syncs, time.Since(start))
 		}
-		if g.inviting.Load() || g.open != nil {
+		if g.joinable.Load() || g.open != nil {
 			t.Error("a round is open that nobody leads")
 		}
 	})
@@ -42,8 +42,8 @@ func TestGatherMoreThanCounted(t *testing.T) {
 	t.Parallel()
 	for _, counts := range [][]int{{2, 3}, {3, 2}, {3, 3, 4}, {1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRound()
-			g := gather{open: r}
+			r := newCommitGroup()
+			g := groupCommit{open: r}
 			for _, n := range counts {
 				go func() { _ = g.join(n, nil) }()
 				synctest.Wait()
@@ -61,8 +61,8 @@ func TestGatherMoreThanCounted(t *testing.T) {
 func TestGatherAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		for agents, want := range map[int]time.Duration{1: 0, 2: gatherTime} {
-			var g gather
+		for agents, want := range map[int]time.Duration{1: 0, 2: groupWait} {
+			var g groupCommit
 			start := time.Now()
 			if err := g.join(agents, func() error { return nil }); err != nil || time.Since(start) != want {
 				t.Errorf("%v after %v of %d agents", err, time.Since(start), agents)
