@@ -20,8 +20,7 @@
 // Config.Patience. A batch has a number under its lease, so that one whose
 // answer was lost is not written twice.
 //
-// Statements keep to what CockroachDB and YugabyteDB document to accept as
-// well: no advisory locks, LISTEN, extensions or server functions.
+// Statements use no advisory locks, LISTEN, extensions or server functions.
 package postgres
 
 import (
