@@ -13,17 +13,7 @@ import (
 	"github.com/freshet/freshet/store"
 )
 
-// renewal asks for a lease to last longer.
-type renewal struct {
-	held
-	until, now int64
-	done       bool
-}
-
-const renewLeases = `
-update hosts h set leased = t.until, ready = t.until from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[]) as t (host, token, until, now)
-where h.host = t.host and h.token = t.token and h.leased >= t.now
-returning h.host, h.token`
+const renewLease = "update hosts set leased = $3, ready = $3 where host = $1 and token = $2 and leased >= $4"
 
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl time.Duration) error {
@@ -32,49 +22,18 @@ func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl ti
 		return err
 	}
 	until := now.Add(ttl)
-	r := &renewal{held: h, until: s.databaseMillis(until), now: s.databaseMillis(now)}
-	if err = s.renewals.do(ctx, r, false); err == nil && !r.done {
-		err = store.ErrLease
-	}
+	err = s.retry(ctx, func() error {
+		tag, err := s.pool.Exec(ctx, renewLease, h.host, int64(h.token), s.databaseMillis(until), s.databaseMillis(now))
+		if err == nil && tag.RowsAffected() == 0 {
+			err = store.ErrLease
+		}
+		return err
+	})
 	if err != nil {
 		return s.lost(h, fmt.Errorf("store: renew %s: %w", l.Host.Name, err))
 	}
 	l.Until = until
 	return nil
-}
-
-// renewAll renews leases in one statement. Rows are locked in the order of their
-// keys, as by all others.
-func (s *Store) renewAll(ctx context.Context, all []*renewal) error {
-	sorted := slices.Clone(all)
-	slices.SortFunc(sorted, func(a, b *renewal) int {
-		return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.token, b.token), cmp.Compare(b.until, a.until))
-	})
-	// Who asks again before the first answer has come counts once, by the later end.
-	sorted = slices.CompactFunc(sorted, func(a, b *renewal) bool { return a.held == b.held })
-	hosts := column(sorted, func(r **renewal) int64 { return (*r).host })
-	var renewed map[held]bool // by the last attempt: the commit of one before may have failed
-	err := s.tx(ctx, func(tx pgx.Tx) error {
-		renewed = make(map[held]bool, len(sorted))
-		var b pgx.Batch
-		b.Queue(lockHosts, hosts)
-		b.Queue(
-			renewLeases, hosts, column(sorted, func(r **renewal) int64 { return int64((*r).token) }),
-			column(sorted, func(r **renewal) int64 { return (*r).until }), column(sorted, func(r **renewal) int64 { return (*r).now }),
-		).Query(func(rows pgx.Rows) error {
-			var host, token int64
-			_, err := pgx.ForEachRow(rows, []any{&host, &token}, func() error {
-				renewed[held{host, uint64(token)}] = true
-				return nil
-			})
-			return err
-		})
-		return tx.SendBatch(ctx, &b).Close()
-	})
-	for _, r := range all {
-		r.done = err == nil && renewed[r.held]
-	}
-	return err
 }
 
 // Two statements: rows are locked in the order of their keys.

@@ -58,7 +58,7 @@ type Config struct {
 	Known int
 	// Connections bounds the connections of this process. Default 16.
 	Connections int
-	// Gather is for how long what agents finish, claim and renew is gathered into
+	// Gather is for how long what agents finish and claim is gathered into
 	// one statement: it spares the database most of the work of many agents on
 	// hosts that rest after each page. 0 does each at once.
 	Gather time.Duration
@@ -77,9 +77,8 @@ type Store struct {
 	config Config
 	known  *known
 
-	commits  *together[*part]
-	renewals *together[*renewal]
-	ahead    ahead
+	commits *together[*part]
+	ahead   ahead
 
 	offset atomic.Int64 // milliseconds by which the database's clock is ahead
 
@@ -128,9 +127,8 @@ const startPatience = 10 * time.Second
 
 // Bounds of what is gathered.
 const (
-	groupParts    = 64
-	groupWriters  = 4
-	groupRenewals = 1000
+	groupParts   = 64
+	groupWriters = 4
 )
 
 // Open connects to a database (postgres://user:password@host/name), brings its
@@ -194,7 +192,6 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	}
 	s := &Store{pool: pool, config: c, known: newKnown(c.Known), held: map[held]*work{}, adopting: map[string][2]int64{}}
 	s.commits = newTogether(c.Gather, groupParts, groupWriters, s.writeAll)
-	s.renewals = newTogether(c.Gather, groupRenewals, 1, s.renewAll)
 	// A server that starts or restarts at this moment is waited for.
 	err := Retry(ctx, min(c.Patience, startPatience), func() error {
 		if err := pool.Ping(ctx); err != nil {
@@ -332,7 +329,6 @@ func (s *Store) Close() error {
 		_ = s.releaseAll(ctx, leases) // best effort: leases end by themselves
 		s.ahead.work.Wait()
 		s.commits.done.Wait()
-		s.renewals.done.Wait()
 		if ids := s.takeSettled(); len(ids) > 0 { // who finds them does no harm
 			_, _ = s.pool.Exec(ctx, deleteWake, ids)
 		}
