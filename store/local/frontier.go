@@ -35,8 +35,6 @@ type host struct {
 	writing bool
 	listed  bool // among the idle
 	orphan  bool // the lease before ran out
-	ahead   lead
-	out     []newPage // taken from ahead under the lease
 }
 
 // place is where a page stood when it was taken.
@@ -159,8 +157,7 @@ func (s *Store) expire(now time.Time) {
 
 // drop ends a host's lease. The caller holds mu.
 func (s *Store) drop(h *host) {
-	h.lease = 0
-	s.hosts.putBack(h)
+	h.lease, h.taken = 0, nil // not cleared: a batch under the lease may still read the map
 	delete(s.leases, h)
 	s.hosts.reheap(h)
 }
@@ -232,9 +229,8 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	return pages, err
 }
 
-// take reads pages and marks them as out: new ones from memory where they are
-// ahead, else from the disk. It reports false, and marks none, if pages moved in
-// their queues while it read.
+// take reads pages and marks them as out. It reports false, and marks none, if pages
+// moved in their queues while it read.
 func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, ok bool, err error) {
 	s.mu.Lock()
 	h, err := s.leased(l)
@@ -242,21 +238,13 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 		s.mu.Unlock()
 		return nil, false, err
 	}
-	r := reading{h: h, n: n, now: millis(now), low: h.low, adds: h.adds, moves: s.moves, ahead: h.ahead.covers(n)}
+	r := reading{h: h, n: n, now: millis(now), low: h.low, adds: h.adds, moves: s.moves}
 	if r.moves%2 != 0 {
 		s.mu.Unlock()
 		return nil, false, nil
 	}
 	if h.due > 0 && h.due <= r.now {
 		r.firstDue = h.due
-	}
-	if r.ahead && r.firstDue == 0 {
-		pages = s.hosts.takeAhead(h, n)
-		s.mu.Unlock()
-		return pages, true, nil
-	}
-	if !r.ahead {
-		s.hosts.forget(h)
 	}
 	r.out = make(map[weburl.Key]bool, len(h.taken))
 	for k := range h.taken {
@@ -271,13 +259,13 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 	if _, err := s.leased(l); err != nil {
 		return nil, false, err
 	}
-	if s.moves != r.moves || r.ahead && !h.ahead.covers(n) {
+	if s.moves != r.moves {
 		return nil, false, nil
 	}
-	return r.mark(s), true, nil
+	return r.mark(), true, nil
 }
 
-// reading is one call of Take that reads the disk.
+// reading is one call of Take.
 type reading struct {
 	h          *host
 	n          int
@@ -286,7 +274,6 @@ type reading struct {
 	adds       uint64
 	moves      uint64
 	firstDue   uint64 // 0 for none that is due
-	ahead      bool   // new pages come from memory
 	out        map[weburl.Key]bool
 	due, fresh []weburl.Key
 	first      uint64       // order of the first new page
@@ -300,40 +287,21 @@ func (r *reading) read(s *Store) (err error) {
 			return err
 		}
 	}
-	if !r.ahead {
-		if r.fresh, r.first, err = s.entries(newSpace, r.h.key, r.n, r.low, ^uint64(0), r.out); err != nil {
-			return err
-		}
-		r.cut(len(r.fresh))
+	if r.fresh, r.first, err = s.entries(newSpace, r.h.key, r.n, r.low, ^uint64(0), r.out); err != nil {
+		return err
 	}
+	r.due = r.due[:min(len(r.due), max(r.n/2, r.n-len(r.fresh)))]
+	r.fresh = r.fresh[:min(len(r.fresh), r.n-len(r.due))]
 	r.pages, err = s.records(append(r.due, r.fresh...))
 	return err
 }
 
-// cut leaves revisits and new pages, of which there are some, their share.
-func (r *reading) cut(fresh int) (take int) {
-	r.due = r.due[:min(len(r.due), max(r.n/2, r.n-fresh))]
-	take = min(fresh, r.n-len(r.due))
-	r.fresh = r.fresh[:min(len(r.fresh), take)]
-	return take
-}
-
 // mark takes the pages. The caller holds mu.
-func (r *reading) mark(s *Store) []store.Page {
+func (r *reading) mark() []store.Page {
 	h := r.h
-	if r.ahead {
-		take := r.cut(len(h.ahead.list))
-		fresh := s.hosts.takeAhead(h, take)
-		due := r.pages[:len(r.due)]
-		for i, k := range r.due {
-			h.taken[k] = place{due[i].Slot, due[i].State}
-		}
-		return store.Mix(due, fresh)
-	}
 	for i, k := range append(r.due, r.fresh...) {
 		h.taken[k] = place{r.pages[i].Slot, r.pages[i].State}
 	}
-	s.hosts.forget(h)     // a batch may have begun a front meanwhile that holds these
 	if h.adds == r.adds { // else pages may have been queued before it meanwhile
 		h.low = r.first
 	}

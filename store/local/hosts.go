@@ -23,11 +23,8 @@ type hosts struct {
 	turns  uint64
 	idle   []*host // had no work when they were listed
 	parked parked
-	all    bool // every host of the store is in memory
-	// ahead is how many bytes the fronts of all queues take, mostAhead how many
-	// they may.
-	ahead, mostAhead int
-	err              error // why no host can be parked; nil again once one was
+	all    bool  // every host of the store is in memory
+	err    error // why no host can be parked; nil again once one was
 }
 
 // idleKey is the key under which the front of the known URLs holds a host.
@@ -149,7 +146,6 @@ func (hs *hosts) shrink() {
 	}
 	hs.all = false
 	for _, h := range go_ {
-		hs.forget(h)
 		delete(hs.in, h.key)
 	}
 }

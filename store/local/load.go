@@ -104,7 +104,7 @@ func (s *Store) Loaded(ctx context.Context) error {
 	defer s.committing.Unlock()
 	s.mu.Lock()
 	err := s.hosts.parked.close()
-	s.hosts = hosts{most: s.hosts.most, mostAhead: s.hosts.mostAhead, parked: s.hosts.parked}
+	s.hosts = hosts{most: s.hosts.most, parked: s.hosts.parked}
 	s.leases = map[*host]struct{}{}
 	s.stats = store.Stats{States: map[store.State]int64{}}
 	old := s.seen

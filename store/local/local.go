@@ -160,7 +160,7 @@ func Open(dir string, c Config) (*Store, error) {
 		s.write = pebble.NoSync
 	}
 	s.now = c.now
-	s.hosts = hosts{most: c.Hosts, mostAhead: aheadBytes, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
+	s.hosts = hosts{most: c.Hosts, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
 	s.stats.States = map[store.State]int64{}
 	err = s.whole()
 	if err == nil {

@@ -97,7 +97,6 @@ func (w *writer) moves(h *host, from, to store.Slot) {
 		c := w.of(h.key)
 		c.count(1)
 		c.lower(to.Order)
-		c.again = true
 	case !to.Due.IsZero():
 		if at := max(1, millis(to.Due)); w.nextDue == 0 || at < w.nextDue {
 			w.nextDue = at

@@ -31,7 +31,7 @@ type writer struct {
 	changed []feedEntry    // in order, for the feed
 	open    []*store.Found // may be new
 	added   map[weburl.Key]struct{}
-	news    []newPage // the added ones, in order
+	news    []newPage // the added ones
 	touched []*hostChange
 	byHost  map[hostKey]*hostChange // of touched
 	states  map[store.State]int64
@@ -43,16 +43,22 @@ type writer struct {
 	moved   map[weburl.Key]bool // pages moved forward in this batch, once each
 }
 
+// newPage is a URL that was not known.
+type newPage struct {
+	key   weburl.Key
+	found *store.Found
+}
+
+func (p newPage) slot() store.Slot { return store.Slot{Order: max(1, p.found.Order)} }
+
 // hostChange is what a batch changes in the queue of a host.
 type hostChange struct {
 	key    hostKey
 	name   string // where pages are added
 	queued bool   // new pages came, went or moved
 	fresh  int64  // change of the count of new pages
-	added  int64  // pages that were not known before
 	lowest uint64 // order of the new pages, 0 for none
 	sooner uint64 // revisits moved forward by signals to here, 0 for none
-	again  bool   // pages that were visited or moved stand among the new ones
 	h      *host  // in memory until the batch ends
 }
 
@@ -244,26 +250,24 @@ func (w *writer) settle(f *store.Found) error {
 // queue takes up a URL that is not known.
 func (w *writer) queue(k weburl.Key, f *store.Found) {
 	w.added[k] = struct{}{}
-	p := newPageOf(k, f)
-	w.news = append(w.news, p)
+	w.news = append(w.news, newPage{k, f})
 	c := w.of(hostKey(k[:8]))
 	c.name = f.URL.Host()
-	c.added++
 	c.count(1)
-	c.lower(p.order)
+	c.lower(f.Order)
 }
 
 // writeNews writes the new pages, in the order of their keys as visits do.
 func (w *writer) writeNews() error {
 	slices.SortFunc(w.news, func(a, b newPage) int { return bytes.Compare(a.key[:], b.key[:]) })
-	for i := range w.news {
-		rec := w.news[i].record()
-		if err := w.page(w.news[i].key, &rec); err != nil {
+	for _, p := range w.news {
+		f := p.found
+		if err := w.page(p.key, &store.Page{Key: p.key, URL: f.URL.String(), State: store.Queued, Depth: f.Depth, From: f.From, Slot: p.slot()}); err != nil {
 			return err
 		}
 	}
-	for i := range w.news {
-		if err := w.b.Set(slotKey(w.news[i].key, store.Slot{Order: w.news[i].order}), nil, nil); err != nil {
+	for _, p := range w.news {
+		if err := w.b.Set(slotKey(p.key, p.slot()), nil, nil); err != nil {
 			return err
 		}
 	}
@@ -311,7 +315,6 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	if to.Order > 0 {
 		c.count(0)
 		c.lower(to.Order)
-		c.again = true
 		return nil
 	}
 	c.hasten(to.Due)
@@ -501,19 +504,7 @@ func (w *writer) remember(due uint64) {
 		if c.sooner > 0 && (h.due == 0 || c.sooner < h.due) {
 			h.due = c.sooner
 		}
-		switch {
-		case c.again:
-			s.hosts.forget(h)
-		case h.fresh == c.added: // none stood in the queue before
-			s.hosts.forget(h)
-			h.ahead.limit = nowhere
-		}
 		s.hosts.reheap(h)
-	}
-	for _, p := range w.news {
-		if h := w.of(hostKey(p.key[:8])).h; h != nil {
-			s.hosts.put(h, p)
-		}
 	}
 	if w.h != nil {
 		s.hosts.reheap(w.h)
