@@ -32,17 +32,17 @@ func BoundMeasures() []string {
 	return []string{"p_loss", "p_obsolete", "p_starvation", "mean_sojourn_served", "mean_robots"}
 }
 
-// measure returns a bounded measure from long-run rates of all accruals.
-func measure(name string, acc []float64) float64 {
+// boundedMeasure returns a bounded measure from long-run rates of all accruals.
+func boundedMeasure(name string, acc []float64) float64 {
 	switch name {
 	case "p_loss":
-		return quotient(acc[accLoss], acc[accPages])
+		return quotientOrZero(acc[accLoss], acc[accPages])
 	case "p_obsolete":
-		return quotient(acc[accObsolete], acc[accPages])
+		return quotientOrZero(acc[accObsolete], acc[accPages])
 	case "p_starvation":
 		return acc[accStarvation]
 	case "mean_sojourn_served":
-		return quotient(acc[accServedTime], acc[accServed])
+		return quotientOrZero(acc[accServedTime], acc[accServed])
 	case "mean_robots":
 		return acc[accRobots]
 	}
@@ -69,7 +69,7 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 		}
 	}
 	width := 1 + len(bounds)
-	if n := m.sets(); n*float64(width) > maxKept {
+	if n := m.thresholdPolicyCount(); n*float64(width) > maxKept {
 		return nil, fmt.Errorf("%.3g threshold sets with %d bounds: %.0g values at most", n, len(bounds), float64(maxKept))
 	}
 	s, err := newSolver(m)
@@ -90,7 +90,7 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 		points = append(points, cost)
 		within := true
 		for k, b := range bounds {
-			excess := measure(b.Measure, acc) - b.AtMost
+			excess := boundedMeasure(b.Measure, acc) - b.AtMost
 			points = append(points, excess)
 			within = within && excess <= 0
 			least[k] = min(least[k], excess)
@@ -100,10 +100,10 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 		}
 		out.Feasible++
 		if cost < out.Best.Cost {
-			out.Best.Cost, out.Best.Policy = cost, h.policy(bottom, level, out.Best.Policy)
+			out.Best.Cost, out.Best.Policy = cost, h.policyFound(bottom, level, out.Best.Policy)
 		}
 	}
-	if err := h.all(ctx); err != nil {
+	if err := h.forEachMonotonePolicy(ctx); err != nil {
 		return nil, err
 	}
 	if out.Best.Policy == nil {
@@ -114,13 +114,13 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 		}
 		return nil, fmt.Errorf("%w: each can be kept alone, not all at once", ErrInfeasible)
 	}
-	out.Best.Thresholds, out.Best.Modes = m.Thresholds(out.Best.Policy), used(out.Best.Policy)
+	out.Best.Thresholds, out.Best.Modes = m.Thresholds(out.Best.Policy), usedModes(out.Best.Policy)
 	if r := out.Best.Policy[0] - 1; m.isSilent(r) {
 		out.Best.Measures = m.emptyResult(r)
-	} else if out.Best.Measures, err = s.solve(ctx, out.Best.Policy); err != nil {
+	} else if out.Best.Measures, err = s.solveDense(ctx, out.Best.Policy); err != nil {
 		return nil, err
 	}
-	out.Multipliers, out.LowerBound, err = multipliers(points, width)
+	out.Multipliers, out.LowerBound, err = lagrangeMultipliers(points, width)
 	return out, err
 }
 
@@ -128,15 +128,15 @@ func (m *Model) OptimizeBounded(ctx context.Context, bounds []Bound) (*Bounded, 
 func (c Cost) ofAccruals(acc []float64) float64 {
 	v := c.Loss*acc[accLoss] + c.Obsolete*acc[accObsolete] + c.Starvation*acc[accStarvation] + c.Robot*acc[accRobots]
 	if c.Response > 0 {
-		v += c.Response * quotient(acc[accServedTime], acc[accServed])
+		v += c.Response * quotientOrZero(acc[accServedTime], acc[accServed])
 	}
 	return v
 }
 
-// multipliers maximises over mu >= 0 the least of cost + mu * excess over the
+// lagrangeMultipliers maximises over mu >= 0 the least of cost + mu * excess over the
 // points by cutting planes: a linear programme over the points met so far finds
 // mu, which meets a new point, until there is none.
-func multipliers(points []float64, width int) ([]float64, float64, error) {
+func lagrangeMultipliers(points []float64, width int) ([]float64, float64, error) {
 	lowest := func(mu []float64) ([]float64, float64) {
 		var at []float64
 		best := math.Inf(1)
@@ -153,10 +153,10 @@ func multipliers(points []float64, width int) ([]float64, float64, error) {
 	}
 	mu := make([]float64, width-1)
 	first, best := lowest(mu)
-	cuts := [][]float64{first, cheapest(points, width)}
+	cuts := [][]float64{first, cheapestFeasiblePoint(points, width)}
 	bestMu := slices.Clone(mu)
 	for range 200 {
-		upper, next, err := master(cuts, width)
+		upper, next, err := solveMasterProgram(cuts, width)
 		if err != nil {
 			return nil, 0, fmt.Errorf("multipliers of the bounds: %w", err)
 		}
@@ -172,8 +172,8 @@ func multipliers(points []float64, width int) ([]float64, float64, error) {
 	return bestMu, best, nil
 }
 
-// cheapest returns the point of least cost that exceeds no bound.
-func cheapest(points []float64, width int) []float64 {
+// cheapestFeasiblePoint returns the point of least cost that exceeds no bound.
+func cheapestFeasiblePoint(points []float64, width int) []float64 {
 	var at []float64
 	for i := 0; i < len(points); i += width {
 		p := points[i : i+width]
@@ -184,10 +184,10 @@ func cheapest(points []float64, width int) []float64 {
 	return at
 }
 
-// master maximises t under t <= cost + mu * excess for the cuts: variables t+,
+// solveMasterProgram maximises t under t <= cost + mu * excess for the cuts: variables t+,
 // t-, mu, a slack of each cut. A bound that no cut exceeds or undercuts has
 // multiplier 0.
-func master(cuts [][]float64, width int) (float64, []float64, error) {
+func solveMasterProgram(cuts [][]float64, width int) (float64, []float64, error) {
 	var in []int
 	for k := 1; k < width; k++ {
 		if slices.ContainsFunc(cuts, func(p []float64) bool { return p[k] != 0 }) {

@@ -115,11 +115,11 @@ func TestOptimizeBoundedAgainstAllSets(t *testing.T) {
 // The cheapest point may lie on its bound exactly.
 func TestMultipliersOfAPointOnTheBound(t *testing.T) {
 	t.Parallel()
-	mu, low, err := multipliers([]float64{1, 0, 2, -.5, 3, .5}, 2)
+	mu, low, err := lagrangeMultipliers([]float64{1, 0, 2, -.5, 3, .5}, 2)
 	if err != nil || low != 1 || mu[0] != 0 {
 		t.Errorf("%v, %g, %v", mu, low, err)
 	}
-	if mu, low, err = multipliers([]float64{1, 1, 3, -1}, 2); err != nil || low != 2 || mu[0] != 1 {
+	if mu, low, err = lagrangeMultipliers([]float64{1, 1, 3, -1}, 2); err != nil || low != 2 || mu[0] != 1 {
 		t.Errorf("%v, %g, %v; want 1 and 2: half of each", mu, low, err)
 	}
 }

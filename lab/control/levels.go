@@ -33,10 +33,10 @@ const (
 // one starts from, beside the good ones it is given.
 const randomStarts = 8
 
-// unrestricted improves policies (modes from 1) by one level at a time, then by
+// optimizeUnrestricted improves policies (modes from 1) by one level at a time, then by
 // one run of levels at a time, until neither helps: formula (21). Each trial is
 // exact.
-func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricted, error) {
+func (s *solver) optimizeUnrestricted(ctx context.Context, starts [][]int) (*Unrestricted, error) {
 	best := &Unrestricted{Cost: math.Inf(1), Search: localSearch}
 	r := rng.New(1, "control", "unrestricted")
 	for range randomStarts {
@@ -53,15 +53,15 @@ func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricte
 			h.policy[i]--
 		}
 		h.cost = math.Inf(1)
-		for ctx.Err() == nil && h.sweep() {
+		for ctx.Err() == nil && h.improveEachLevel() {
 		}
 		key := string(runesOf(h.policy))
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		for ctx.Err() == nil && h.runs() {
-			for ctx.Err() == nil && h.sweep() {
+		for ctx.Err() == nil && h.improveLevelRun() {
+			for ctx.Err() == nil && h.improveEachLevel() {
 			}
 		}
 		if err := ctx.Err(); err != nil {
@@ -69,7 +69,7 @@ func (s *solver) unrestricted(ctx context.Context, starts [][]int) (*Unrestricte
 		}
 		// Random starts come last: only a real gain over the good ones counts, since
 		// their modes at levels that are hardly ever reached are random.
-		if best.Policy == nil || better(h.cost, best.Cost) {
+		if best.Policy == nil || isClearlyLess(h.cost, best.Cost) {
 			best.Cost, best.Policy = h.cost, slices.Clone(h.policy)
 		}
 	}
@@ -103,13 +103,13 @@ type climb struct {
 	cost   float64
 }
 
-// better says whether a is less than b by more than rounding.
-func better(a, b float64) bool { return a < b-1e-13*math.Abs(b) }
+// isClearlyLess says whether a is less than b by more than rounding.
+func isClearlyLess(a, b float64) bool { return a < b-1e-13*math.Abs(b) }
 
-// try evaluates the policy with mode r at level i, whose upper levels have been
+// costWithMode evaluates the policy with mode r at level i, whose upper levels have been
 // eliminated and whose lower ones are feet.
-func (h *climb) try(i, r int, feet []foot) float64 {
-	if h.descend(i, r) != nil {
+func (h *climb) costWithMode(i, r int, feet []foot) float64 {
+	if h.descendToLevel(i, r) != nil {
 		return math.Inf(1)
 	}
 	if i == 0 {
@@ -123,47 +123,47 @@ func (h *climb) try(i, r int, feet []foot) float64 {
 		return math.Inf(1)
 	}
 	c := &h.at[i-1]
-	h.open(c, i-1)
-	return costOf(c.close(&feet[i-1]))
+	h.openLevel(c, i-1)
+	return costOf(c.closePolicy(&feet[i-1]))
 }
 
-// sweep goes down once and takes at each level the best mode; it says whether
+// improveEachLevel goes down once and takes at each level the best mode; it says whether
 // something changed.
-func (h *climb) sweep() bool {
-	feet := h.column(h.policy)
+func (h *climb) improveEachLevel() bool {
+	feet := h.eliminateUpwards(h.policy)
 	changed := false
 	for i := h.m.N; i >= 0; i-- {
 		for r := range h.m.R {
-			if c := h.try(i, r, feet); better(c, h.cost) || math.IsInf(h.cost, 1) && !math.IsInf(c, 1) {
+			if c := h.costWithMode(i, r, feet); isClearlyLess(c, h.cost) || math.IsInf(h.cost, 1) && !math.IsInf(c, 1) {
 				changed = changed || r != h.policy[i]
 				h.cost, h.policy[i] = c, r
 			}
 		}
-		if h.descend(i, h.policy[i]) != nil {
+		if h.descendToLevel(i, h.policy[i]) != nil {
 			return false
 		}
 	}
 	return changed
 }
 
-// runs looks for a run of levels that is better in one other mode, takes the
+// improveLevelRun looks for a run of levels that is better in one other mode, takes the
 // best of them and says whether there is any.
-func (h *climb) runs() bool {
-	feet := h.column(h.policy)
+func (h *climb) improveLevelRun() bool {
+	feet := h.eliminateUpwards(h.policy)
 	best, from, to, mode := h.cost, 0, 0, -1
 	for top := h.m.N; top >= 0; top-- {
 		for r := range h.m.R {
 			for i := top; i >= 0; i-- {
-				c := h.try(i, r, feet)
-				if better(c, best) {
+				c := h.costWithMode(i, r, feet)
+				if isClearlyLess(c, best) {
 					best, from, to, mode = c, i, top, r
 				}
-				if math.IsInf(c, 1) && h.descend(i, r) != nil {
+				if math.IsInf(c, 1) && h.descendToLevel(i, r) != nil {
 					break
 				}
 			}
 		}
-		if h.descend(top, h.policy[top]) != nil {
+		if h.descendToLevel(top, h.policy[top]) != nil {
 			break
 		}
 	}

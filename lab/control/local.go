@@ -36,15 +36,15 @@ func (m *Model) searchWork() float64 {
 	return work
 }
 
-// smoothed is the model with exponential staleness of the same mean, or m
+// withExponentialStaleness is the model with exponential staleness of the same mean, or m
 // itself if that is what it has.
-func (m *Model) smoothed() *Model {
+func (m *Model) withExponentialStaleness() *Model {
 	if m.Q == 1 {
 		return m
 	}
 	s := *m
 	mean, _ := m.StaleMoments()
-	s.Q, s.gamma, s.g, s.g0 = 1, identity(1), zeros(1, 1), zeros(1, 1)
+	s.Q, s.gamma, s.g, s.g0 = 1, identityMatrix(1), zeroMatrix(1, 1), zeroMatrix(1, 1)
 	if !math.IsInf(mean, 1) {
 		s.g.a[0], s.g0.a[0] = -1/mean, 1/mean
 	}
@@ -63,26 +63,26 @@ type evaluator struct {
 }
 
 func (m *Model) newEvaluator(o Options) (*evaluator, error) {
-	method, err := m.choose(o)
+	method, err := m.chooseMethod(o)
 	if err != nil {
 		return nil, err
 	}
 	if method == Iterative && o.Method != Iterative && m.States() > searchStates {
 		method = Lumped
 	}
-	e := &evaluator{m: m, method: method, keep: m.keep(), known: map[string]float64{}}
+	e := &evaluator{m: m, method: method, keep: m.lumpedPhaseCount(), known: map[string]float64{}}
 	if method == Exact {
 		if e.solver, err = newSolver(m); err != nil {
 			return nil, err
 		}
-		e.solver = e.solver.project(m.Cost.weights())
+		e.solver = e.solver.projectedSolver(m.Cost.accrualWeights())
 	}
 	return e, nil
 }
 
-// cost returns the cost of a policy (modes from 1), +Inf if it has none or no
+// policyCost returns the cost of a policy (modes from 1), +Inf if it has none or no
 // evaluation is left.
-func (e *evaluator) cost(ctx context.Context, policy []int) float64 {
+func (e *evaluator) policyCost(ctx context.Context, policy []int) float64 {
 	key := string(runesOf(policy))
 	if c, ok := e.known[key]; ok {
 		return c
@@ -99,9 +99,9 @@ func (e *evaluator) cost(ctx context.Context, policy []int) float64 {
 	case e.m.isSilent(policy[0] - 1):
 		r = e.m.emptyResult(policy[0] - 1)
 	case e.method == Exact:
-		r.Cost = e.exact(policy)
+		r.Cost = e.exactCost(policy)
 	case e.method == Iterative:
-		r, err = e.m.iterative(ctx, policy)
+		r, err = e.m.solveIteratively(ctx, policy)
 	default:
 		r, err = e.m.lumpedResult(ctx, policy, e.keep)
 	}
@@ -112,9 +112,9 @@ func (e *evaluator) cost(ctx context.Context, policy []int) float64 {
 	return c
 }
 
-func (e *evaluator) exact(policy []int) float64 {
+func (e *evaluator) exactCost(policy []int) float64 {
 	for i := e.m.N; i >= 0; i-- {
-		if e.solver.descend(i, policy[i]-1) != nil {
+		if e.solver.descendToLevel(i, policy[i]-1) != nil {
 			return math.Inf(1)
 		}
 	}
@@ -125,9 +125,9 @@ func (e *evaluator) exact(policy []int) float64 {
 	return costOf(acc)
 }
 
-// among returns the policy of thresholds between the listed modes.
-func (m *Model) among(modes, j []int) []int {
-	p := m.fixed(modes[0])
+// thresholdPolicy returns the policy of thresholds between the listed modes.
+func (m *Model) thresholdPolicy(modes, j []int) []int {
+	p := m.fixedModePolicy(modes[0])
 	for i := range p {
 		for k, v := range j {
 			if i <= v {
@@ -139,10 +139,10 @@ func (m *Model) among(modes, j []int) []int {
 	return p
 }
 
-// pattern improves thresholds between modes by steps.
-func (e *evaluator) pattern(ctx context.Context, modes, j []int, step int) ([]int, float64) {
+// searchThresholds improves thresholds between modes by steps.
+func (e *evaluator) searchThresholds(ctx context.Context, modes, j []int, step int) ([]int, float64) {
 	n := e.m.N
-	cost := e.cost(ctx, e.m.among(modes, j))
+	cost := e.policyCost(ctx, e.m.thresholdPolicy(modes, j))
 	for ; step >= 1; step /= 2 {
 		for improved := true; improved; {
 			improved = false
@@ -157,7 +157,7 @@ func (e *evaluator) pattern(ctx context.Context, modes, j []int, step int) ([]in
 						if !slices.IsSorted(t) || slices.Equal(t, j) {
 							continue
 						}
-						if c := e.cost(ctx, e.m.among(modes, t)); better(c, cost) {
+						if c := e.policyCost(ctx, e.m.thresholdPolicy(modes, t)); isClearlyLess(c, cost) {
 							j, cost, improved = t, c, true
 						}
 					}
@@ -168,17 +168,17 @@ func (e *evaluator) pattern(ctx context.Context, modes, j []int, step int) ([]in
 	return j, cost
 }
 
-// sweeps changes single levels while that helps.
-func (e *evaluator) sweeps(ctx context.Context, policy []int) ([]int, float64) {
+// searchSingleLevels changes single levels while that helps.
+func (e *evaluator) searchSingleLevels(ctx context.Context, policy []int) ([]int, float64) {
 	policy = slices.Clone(policy)
-	cost := e.cost(ctx, policy)
+	cost := e.policyCost(ctx, policy)
 	for improved := true; improved && e.limit > 0; {
 		improved = false
 		for i := range policy {
 			for r := 1; r <= e.m.R; r++ {
 				t := slices.Clone(policy)
 				t[i] = r
-				if c := e.cost(ctx, t); better(c, cost) {
+				if c := e.policyCost(ctx, t); isClearlyLess(c, cost) {
 					policy, cost, improved = t, c, true
 				}
 			}
@@ -204,7 +204,7 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 	out.Best.Cost = math.Inf(1)
 	start := map[string][]int{}
 	var any []int
-	if s := m.smoothed(); s != m && s.sets() <= maxSets && s.searchWork() <= maxSearchWork {
+	if s := m.withExponentialStaleness(); s != m && s.thresholdPolicyCount() <= maxSets && s.searchWork() <= maxSearchWork {
 		rough, err := s.Optimize(ctx, Options{ThresholdsOnly: o.ThresholdsOnly})
 		if err != nil {
 			return nil, fmt.Errorf("with exponential staleness: %w", err)
@@ -223,7 +223,7 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 		if !ok {
 			j, step = slices.Repeat([]int{m.N / 4}, len(modes)-1), max(1, m.N/4)
 		}
-		j, cost := e.pattern(ctx, modes, j, step)
+		j, cost := e.searchThresholds(ctx, modes, j, step)
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -235,12 +235,12 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 		}
 		for _, c := range out.ByModes { // a subset's policy is one of this set too
 			if c.Cost < cost && subsetOf(c.Modes, modes) {
-				cost, j = c.Cost, thresholdsAmong(maskOf(modes), m.among(c.Modes, c.Thresholds))
+				cost, j = c.Cost, thresholdsAmong(maskOf(modes), m.thresholdPolicy(c.Modes, c.Thresholds))
 			}
 		}
 		out.ByModes = append(out.ByModes, Choice{modes, j, cost})
-		if p := m.among(modes, j); cost < out.Best.Cost {
-			out.Best = Best{Policy: p, Thresholds: m.Thresholds(p), Modes: used(p), Cost: cost}
+		if p := m.thresholdPolicy(modes, j); cost < out.Best.Cost {
+			out.Best = Best{Policy: p, Thresholds: m.Thresholds(p), Modes: usedModes(p), Cost: cost}
 		}
 	}
 	if out.Best.Policy == nil {
@@ -253,9 +253,9 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 	e.limit = sweepLimit
 	u := &Unrestricted{Search: localSearch}
 	out.Unrestricted = u
-	u.Policy, u.Cost = e.sweeps(ctx, out.Best.Policy)
+	u.Policy, u.Cost = e.searchSingleLevels(ctx, out.Best.Policy)
 	if any != nil {
-		if p, c := e.sweeps(ctx, any); c < u.Cost {
+		if p, c := e.searchSingleLevels(ctx, any); c < u.Cost {
 			u.Policy, u.Cost = p, c
 		}
 	}

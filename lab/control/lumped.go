@@ -29,8 +29,8 @@ type lumped struct {
 	age    [][]mat       // the same with the page's age
 }
 
-// kept returns how many phases are kept with i >= 1 pages present.
-func (l *lumped) kept(i int) int { return min(i-1, l.keep) }
+// keptPhaseCount returns how many phases are kept with i >= 1 pages present.
+func (l *lumped) keptPhaseCount(i int) int { return min(i-1, l.keep) }
 
 func newLumped(m *Model, policy []int, keep int) *lumped {
 	l := &lumped{m: m, policy: policy, keep: keep, as: m.W * m.M}
@@ -40,10 +40,10 @@ func newLumped(m *Model, policy []int, keep int) *lumped {
 	for i := range s.dim {
 		s.dim[i] = m.W
 		if i > 0 {
-			s.dim[i] = l.as * intPower(m.Q, l.kept(i))
+			s.dim[i] = l.as * intPower(m.Q, l.keptPhaseCount(i))
 		}
-		l.up = append(l.up, l.upward(i))
-		s.rate[i] = []mat{ones(s.dim[i])}
+		l.up = append(l.up, l.lumpedUpward(i))
+		s.rate[i] = []mat{onesVector(s.dim[i])}
 		for range max(0, i-1) {
 			l.law[i], l.stale[i] = append(l.law[i], make([]float64, l.as*m.Q)), append(l.stale[i], make([]float64, l.as))
 		}
@@ -56,41 +56,41 @@ func newLumped(m *Model, policy []int, keep int) *lumped {
 	return l
 }
 
-// upward is Model.upward with what is kept: formula (13).
-func (l *lumped) upward(i int) []mat {
+// lumpedUpward is Model.upward with what is kept: formula (13).
+func (l *lumped) lumpedUpward(i int) []mat {
 	m, room := l.m, l.m.N-i
 	d := m.d[l.policy[i]]
 	out := make([]mat, 1+min(m.K, room))
 	if i == 0 {
-		out[0] = d[0].clone()
+		out[0] = d[0].cloneMatrix()
 	} else {
-		out[0] = kronSum(d[0], m.phases(l.kept(i)))
+		out[0] = kronSum(d[0], m.phaseGenerator(l.keptPhaseCount(i)))
 	}
 	for k := 1; k <= m.K; k++ {
 		c := min(k, room)
 		var b mat
 		if i == 0 {
-			b = kron(d[k], m.beta, power(m.gamma, l.kept(c)))
+			b = kroneckerProduct(d[k], m.beta, kroneckerPower(m.gamma, l.keptPhaseCount(c)))
 		} else {
-			b = kron(d[k], identity(m.M), m.rest(l.kept(i)), power(m.gamma, l.kept(i+c)-l.kept(i)))
+			b = kroneckerProduct(d[k], identityMatrix(m.M), m.stalenessIdentity(l.keptPhaseCount(i)), kroneckerPower(m.gamma, l.keptPhaseCount(i+c)-l.keptPhaseCount(i)))
 		}
 		if out[c].a == nil {
 			out[c] = b
 		} else {
-			out[c].add(b)
+			out[c].addInPlace(b)
 		}
 	}
 	return out
 }
 
-// downward is Model.downward with what is kept: formula (14).
-func (l *lumped) downward(i int) mat {
+// lumpedDownward is Model.downward with what is kept: formula (14).
+func (l *lumped) lumpedDownward(i int) mat {
 	m, n := l.m, i-1
 	if n <= l.keep {
-		return m.downward(i)
+		return m.downwardRates(i)
 	}
 	size := intPower(m.Q, l.keep)
-	out := zeros(l.as*size, l.as*size)
+	out := zeroMatrix(l.as*size, l.as*size)
 	next := l.law[i][l.keep] // of the page that comes to be kept
 	for x := range l.as {
 		a, s := x/m.M, x%m.M
@@ -104,7 +104,7 @@ func (l *lumped) downward(i int) mat {
 			shift := func(place int, service mat, rate float64) { // the kept page at place leaves
 				base := 0
 				if l.keep > 0 {
-					base = remove(q, place, l.keep, m.Q) * m.Q
+					base = removeDigit(q, place, l.keep, m.Q) * m.Q
 				}
 				for s2, w := range service.row(s) {
 					if w == 0 {
@@ -124,8 +124,8 @@ func (l *lumped) downward(i int) mat {
 				shift(0, identityTimes(m.beta, m.M), m.s0.a[s])
 			}
 			for k := range l.keep {
-				if g := m.g0.a[digit(q, k, l.keep, m.Q)]; g > 0 {
-					shift(k, identity(m.M), g)
+				if g := m.g0.a[digitAt(q, k, l.keep, m.Q)]; g > 0 {
+					shift(k, identityMatrix(m.M), g)
 				}
 			}
 		}
@@ -135,19 +135,19 @@ func (l *lumped) downward(i int) mat {
 
 // identityTimes returns n rows equal to v.
 func identityTimes(v mat, n int) mat {
-	out := zeros(n, v.c)
+	out := zeroMatrix(n, v.c)
 	for i := range n {
 		copy(out.row(i), v.a)
 	}
 	return out
 }
 
-// digit returns the digit at place (from 0, the first is the most significant)
+// digitAt returns the digit at place (from 0, the first is the most significant)
 // of the number q of n digits to a base.
-func digit(q, place, n, base int) int { return q / intPower(base, n-1-place) % base }
+func digitAt(q, place, n, base int) int { return q / intPower(base, n-1-place) % base }
 
-// remove returns q without the digit at place.
-func remove(q, place, n, base int) int {
+// removeDigit returns q without the digit at place.
+func removeDigit(q, place, n, base int) int {
 	low := intPower(base, n-1-place)
 	return q/(low*base)*low + q%low
 }
@@ -157,26 +157,26 @@ func (l *lumped) solveChain() error {
 	s := l.solver
 	for i := l.m.N; i >= 0; i-- {
 		if i > 0 {
-			s.down[i] = l.downward(i)
-			s.exit[i] = s.down[i].sums()
+			s.down[i] = l.lumpedDownward(i)
+			s.exit[i] = s.down[i].rowSums()
 		}
-		v := s.room(i)
+		v := s.levelMatrices(i)
 		for k, x := range l.up[i] {
 			copy(v.up[k].a, x.a)
 		}
 		copy(v.u.a, s.rate[i][0].a)
-		if err := s.eliminate(i); err != nil {
+		if err := s.eliminateLevel(i); err != nil {
 			return fmt.Errorf("%d pages present: %w", i, err)
 		}
 	}
-	_, pi0, err := s.finish()
+	_, pi0, err := s.finishElimination()
 	if err != nil {
 		return err
 	}
-	l.pi = s.law(pi0)
+	l.pi = s.queueLaw(pi0)
 	for i := 1; i <= l.m.N; i++ {
 		l.z[i] = make([]float64, l.as)
-		size := intPower(l.m.Q, l.kept(i))
+		size := intPower(l.m.Q, l.keptPhaseCount(i))
 		for x, p := range l.pi[i] {
 			l.z[i][x/size] += p
 		}
@@ -188,12 +188,12 @@ func (l *lumped) solveChain() error {
 func (l *lumped) keptLaws() {
 	q := l.m.Q
 	for i := 2; i <= l.m.N; i++ {
-		n := l.kept(i)
+		n := l.keptPhaseCount(i)
 		size := intPower(q, n)
 		for k := range n {
 			sum := make([]float64, l.as*q)
 			for x, p := range l.pi[i] {
-				sum[x/size*q+digit(x%size, k, n, q)] += p
+				sum[x/size*q+digitAt(x%size, k, n, q)] += p
 			}
 			l.setLaw(i, k, sum)
 		}
@@ -226,8 +226,8 @@ func (l *lumped) setLaw(i, k int, mass []float64) float64 {
 // lumpedRounds is how often at most the laws are found anew.
 const lumpedRounds = 400
 
-// solve finds what agrees with itself.
-func (l *lumped) solve(ctx context.Context) error {
+// solveFixedPoint finds what agrees with itself.
+func (l *lumped) solveFixedPoint(ctx context.Context) error {
 	for i := range l.stale {
 		for k := range l.stale[i] {
 			for x := range l.as {
@@ -253,7 +253,7 @@ func (l *lumped) solve(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			x := f.solve(l.arriving(k), next)
+			x := f.solvePlace(l.arrivalRatesAtPlace(k), next)
 			l.mass = append([][]mat{x}, l.mass...)
 			for i := k + 2; i <= l.m.N; i++ {
 				if k >= l.keep {
@@ -263,7 +263,7 @@ func (l *lumped) solve(ctx context.Context) error {
 			next = x
 		}
 		if worst < 1e-11 {
-			return l.ages()
+			return l.solveWaitingAges()
 		}
 	}
 	return fmt.Errorf("the laws of the lumped places did not settle in %d rounds", lumpedRounds)
@@ -276,11 +276,11 @@ func (m *Model) lumpedResult(ctx context.Context, policy []int, keep int) (Resul
 		p[i] = r - 1
 	}
 	l := newLumped(m, p, keep)
-	if err := l.solve(ctx); err != nil {
+	if err := l.solveFixedPoint(ctx); err != nil {
 		return Result{}, err
 	}
-	acc, length := l.accruals()
-	r, err := m.measures(acc)
+	acc, length := l.lumpedAccruals()
+	r, err := m.measuresFromAccruals(acc)
 	r.QueueLength = length
 	r.Method, r.States = fmt.Sprintf("lumped, %d phases kept", keep), 0
 	for _, n := range l.solver.dim {

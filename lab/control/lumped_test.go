@@ -56,12 +56,12 @@ func TestLumpedErrorHolds(t *testing.T) {
 						t.Skip("FRESHET_LONG is not set")
 					}
 					m := mustNew(t, s)
-					p := m.fixed(mode)
-					want, err := m.iterative(t.Context(), p)
+					p := m.fixedModePolicy(mode)
+					want, err := m.solveIteratively(t.Context(), p)
 					if err != nil {
 						t.Fatal(err)
 					}
-					got, err := m.approximate(t.Context(), p, 3000) // capacities 9 and 7, or 5 and 3
+					got, err := m.solveApproximately(t.Context(), p, 3000) // capacities 9 and 7, or 5 and 3
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -95,7 +95,7 @@ func TestMethodIsChosen(t *testing.T) {
 		{12, "Erlang-2", Options{Method: Iterative, MaxStates: 1000}, "", "the limit is 1000"},
 		{12, "Erlang-2", Options{Method: "magic"}, "", `no method "magic"`},
 	} {
-		got, err := mustNew(t, optimisable(c.n, staleLaws[c.law], hyperService, false)).choose(c.o)
+		got, err := mustNew(t, optimisable(c.n, staleLaws[c.law], hyperService, false)).chooseMethod(c.o)
 		if got != c.want || c.refused == "" && err != nil || c.refused != "" && (err == nil || !strings.Contains(err.Error(), c.refused)) {
 			t.Errorf("%d %s %+v: %q, %v", c.n, c.law, c.o, got, err)
 		}

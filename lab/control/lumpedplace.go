@@ -24,21 +24,21 @@ func (l *lumped) factorPlace(k int) (*placeLife, error) {
 		room := m.N - i
 		up := []mat{kronSum(kronSum(d[0], m.s), m.g)}
 		for c := 1; c <= min(m.K, room); c++ {
-			up = append(up, zeros(l.as*m.Q, l.as*m.Q))
+			up = append(up, zeroMatrix(l.as*m.Q, l.as*m.Q))
 		}
 		for j := 1; j <= m.K; j++ {
-			up[min(j, room)].add(kron(d[j], identity(m.M*m.Q)))
+			up[min(j, room)].addInPlace(kroneckerProduct(d[j], identityMatrix(m.M*m.Q)))
 		}
 		for c := len(up) - 1; c >= 1; c-- {
 			if c < len(up)-1 {
 				up[c].addMul(up[c+1], f.g[i+c+1])
 			}
 		}
-		exit, down := l.leaving(i, k)
+		exit, down := l.departureRates(i, k)
 		if len(up) > 1 {
 			up[0].addMul(up[1], f.g[i+1])
 		}
-		f.e[i] = zeros(len(exit), 1)
+		f.e[i] = zeroMatrix(len(exit), 1)
 		for c := 1; c < len(up); c++ {
 			f.e[i].addMul(up[c], f.e[i+c])
 		}
@@ -46,26 +46,26 @@ func (l *lumped) factorPlace(k int) (*placeLife, error) {
 			exit[x] += v
 			f.e[i].a[x] = exit[x] - down[x]
 		}
-		lu, err := factor(up[0], exit)
+		lu, err := factorizeMatrix(up[0], exit)
 		if err != nil {
 			return nil, fmt.Errorf("place %d of %d: %w", k+1, i, err)
 		}
 		f.up[i], f.lu[i] = up, lu
-		lu.solve(f.e[i])
+		lu.solveInPlace(f.e[i])
 		if i > k+2 {
-			f.g[i] = zeros(l.as*m.Q, l.as*m.Q)
+			f.g[i] = zeroMatrix(l.as*m.Q, l.as*m.Q)
 			for x, v := range down {
 				f.g[i].set(x, x, v)
 			}
-			lu.solve(f.g[i])
+			lu.solveInPlace(f.g[i])
 		}
 	}
 	return f, nil
 }
 
-// leaving returns at which rates the page at place k leaves level i in all, and
+// departureRates returns at which rates the page at place k leaves level i in all, and
 // at which because one behind it goes stale, by (as, q).
-func (l *lumped) leaving(i, k int) (exit, behind []float64) {
+func (l *lumped) departureRates(i, k int) (exit, behind []float64) {
 	m := l.m
 	exit, behind = make([]float64, l.as*m.Q), make([]float64, l.as*m.Q)
 	for x := range l.as {
@@ -86,13 +86,13 @@ func (l *lumped) leaving(i, k int) (exit, behind []float64) {
 	return exit, behind
 }
 
-// arriving returns the rates at which pages come to place k in a batch, for
+// arrivalRatesAtPlace returns the rates at which pages come to place k in a batch, for
 // each level that the batch leads to.
-func (l *lumped) arriving(k int) []mat {
+func (l *lumped) arrivalRatesAtPlace(k int) []mat {
 	m := l.m
 	out := make([]mat, m.N+1)
 	for i := k + 2; i <= m.N; i++ {
-		out[i] = zeros(1, l.as*m.Q)
+		out[i] = zeroMatrix(1, l.as*m.Q)
 	}
 	for from := 0; from <= k+1; from++ {
 		d, room := m.d[l.policy[from]], m.N-from
@@ -103,24 +103,24 @@ func (l *lumped) arriving(k int) []mat {
 			}
 			var in mat
 			if from == 0 {
-				in = kron(rowVector(l.pi[0]).mul(d[j]), m.beta, m.gamma)
+				in = kroneckerProduct(rowVector(l.pi[0]).mul(d[j]), m.beta, m.gamma)
 			} else {
-				in = kron(rowVector(l.z[from]).mul(kron(d[j], identity(m.M))), m.gamma)
+				in = kroneckerProduct(rowVector(l.z[from]).mul(kroneckerProduct(d[j], identityMatrix(m.M))), m.gamma)
 			}
-			out[to].add(in)
+			out[to].addInPlace(in)
 		}
 	}
 	return out
 }
 
-// solve returns x with x (-T) = source + what moves up from the place behind.
-func (f *placeLife) solve(source, behind []mat) []mat {
+// solvePlace returns x with x (-T) = source + what moves up from the place behind.
+func (f *placeLife) solvePlace(source, behind []mat) []mat {
 	l, m := f.l, f.l.m
 	b := make([]mat, m.N+1)
 	for i := m.N; i >= f.k+2; i-- {
-		b[i] = source[i].clone()
+		b[i] = source[i].cloneMatrix()
 		if i < m.N && behind[i+1].a != nil {
-			b[i].add(l.advance(behind[i+1], i+1, f.k+1))
+			b[i].addInPlace(l.advancementRates(behind[i+1], i+1, f.k+1))
 		}
 		if i < m.N {
 			b[i].addMul(b[i+1], f.g[i+1])
@@ -137,11 +137,11 @@ func (f *placeLife) solve(source, behind []mat) []mat {
 	return x
 }
 
-// advance returns the rates at which the page at place k of level i comes one
+// advancementRates returns the rates at which the page at place k of level i comes one
 // place nearer: the head enters service, or one ahead goes stale.
-func (l *lumped) advance(x mat, i, k int) mat {
+func (l *lumped) advancementRates(x mat, i, k int) mat {
 	m := l.m
-	out := zeros(1, l.as*m.Q)
+	out := zeroMatrix(1, l.as*m.Q)
 	for y := range l.as {
 		a, s := y/m.M, y%m.M
 		ahead := 0.0
@@ -159,8 +159,8 @@ func (l *lumped) advance(x mat, i, k int) mat {
 	return out
 }
 
-// ages finds the ages of the waiting pages: they grow by 1 a time.
-func (l *lumped) ages() error {
+// solveWaitingAges finds the ages of the waiting pages: they grow by 1 a time.
+func (l *lumped) solveWaitingAges() error {
 	l.age = make([][]mat, max(0, l.m.N-1))
 	next := make([]mat, l.m.N+1)
 	for k := l.m.N - 2; k >= 0; k-- {
@@ -168,20 +168,20 @@ func (l *lumped) ages() error {
 		if err != nil {
 			return err
 		}
-		next = f.solve(l.mass[k], next)
+		next = f.solvePlace(l.mass[k], next)
 		l.age[k] = next
 	}
 	return nil
 }
 
-// accruals returns the long-run rates.
-func (l *lumped) accruals() (acc, length []float64) {
+// lumpedAccruals returns the long-run rates.
+func (l *lumped) lumpedAccruals() (acc, length []float64) {
 	m := l.m
 	acc, length = make([]float64, accruals), make([]float64, m.N+1)
 	service, _ := m.ServiceMoments()
 	for i, pi := range l.pi {
 		inner := len(pi) / m.W
-		size := intPower(m.Q, l.kept(max(i, 1)))
+		size := intPower(m.Q, l.keptPhaseCount(max(i, 1)))
 		for x, p := range pi {
 			length[i] += p
 			o := acc
@@ -202,10 +202,10 @@ func (l *lumped) accruals() (acc, length []float64) {
 				continue
 			}
 			o[accSuccess] += p * m.s0.a[x/size%m.M]
-			for k := range l.kept(i) {
-				o[accObsolete] += p * m.g0.a[digit(x%size, k, l.kept(i), m.Q)]
+			for k := range l.keptPhaseCount(i) {
+				o[accObsolete] += p * m.g0.a[digitAt(x%size, k, l.keptPhaseCount(i), m.Q)]
 			}
-			for k := l.kept(i); k < i-1; k++ {
+			for k := l.keptPhaseCount(i); k < i-1; k++ {
 				o[accObsolete] += p * l.stale[i][k][x/size]
 			}
 		}

@@ -7,8 +7,8 @@ import (
 
 // Checks of the matrices of a model: an error names the entry that is wrong.
 
-// bmap checks D_0, ..., D_K.
-func bmap(name string, d [][][]float64) ([]mat, error) {
+// checkedBMAP checks D_0, ..., D_K.
+func checkedBMAP(name string, d [][][]float64) ([]mat, error) {
 	if len(d) < 2 {
 		return nil, fmt.Errorf("%s: %d matrices, want D_0 and at least D_1", name, len(d))
 	}
@@ -16,16 +16,16 @@ func bmap(name string, d [][][]float64) ([]mat, error) {
 	for k := range d {
 		names[k] = fmt.Sprintf("%s[%d]", name, k)
 	}
-	return generator(names, d)
+	return checkedGenerator(names, d)
 }
 
 // slack is how far sums in a file may be from what they should be: files are
 // rounded. What is left is put right on the diagonal.
 const slack = 1e-6
 
-// generator checks matrices of which the first has negative diagonal and
+// checkedGenerator checks matrices of which the first has negative diagonal and
 // whose sum has rows that sum to 0.
-func generator(names []string, all [][][]float64) ([]mat, error) {
+func checkedGenerator(names []string, all [][][]float64) ([]mat, error) {
 	w := len(all[0])
 	if w == 0 {
 		return nil, fmt.Errorf("%s: missing or empty", names[0])
@@ -35,7 +35,7 @@ func generator(names []string, all [][][]float64) ([]mat, error) {
 	}
 	out := make([]mat, len(all))
 	for k, x := range all {
-		if err := square(names[k], x, w); err != nil {
+		if err := checkSquareMatrix(names[k], x, w); err != nil {
 			return nil, err
 		}
 		for i, row := range x {
@@ -67,8 +67,8 @@ func generator(names []string, all [][][]float64) ([]mat, error) {
 	return out, nil
 }
 
-// square checks a matrix of w rows and columns of finite numbers.
-func square(name string, x [][]float64, w int) error {
+// checkSquareMatrix checks a matrix of w rows and columns of finite numbers.
+func checkSquareMatrix(name string, x [][]float64, w int) error {
 	if len(x) != w {
 		return fmt.Errorf("%s: %d rows, want %d", name, len(x), w)
 	}
@@ -104,11 +104,11 @@ func phaseType(aName, tName string, a []float64, t [][]float64) (alpha, rates, o
 	if math.Abs(sum-1) > slack {
 		return alpha, rates, out, fmt.Errorf("%s: the sum is %g, not 1", aName, sum)
 	}
-	if err := square(tName, t, len(a)); err != nil {
+	if err := checkSquareMatrix(tName, t, len(a)); err != nil {
 		return alpha, rates, out, err
 	}
-	alpha = rowVector(append([]float64(nil), a...)).scale(1 / sum)
-	rates, out = fromRows(t), zeros(len(a), 1)
+	alpha = rowVector(append([]float64(nil), a...)).scaleInPlace(1 / sum)
+	rates, out = fromRows(t), zeroMatrix(len(a), 1)
 	for i, row := range t {
 		within := 0.0
 		for j, v := range row {

@@ -11,10 +11,10 @@ type mat struct {
 	a    []float64
 }
 
-func zeros(r, c int) mat { return mat{r, c, make([]float64, r*c)} }
+func zeroMatrix(r, c int) mat { return mat{r, c, make([]float64, r*c)} }
 
-func identity(n int) mat {
-	m := zeros(n, n)
+func identityMatrix(n int) mat {
+	m := zeroMatrix(n, n)
 	for i := range n {
 		m.a[i*n+i] = 1
 	}
@@ -23,7 +23,7 @@ func identity(n int) mat {
 
 // fromRows copies rows of equal length.
 func fromRows(rows [][]float64) mat {
-	m := zeros(len(rows), len(rows[0]))
+	m := zeroMatrix(len(rows), len(rows[0]))
 	for i, r := range rows {
 		copy(m.row(i), r)
 	}
@@ -36,18 +36,18 @@ func (m mat) row(i int) []float64     { return m.a[i*m.c : (i+1)*m.c] }
 func (m mat) at(i, j int) float64     { return m.a[i*m.c+j] }
 func (m mat) set(i, j int, v float64) { m.a[i*m.c+j] = v }
 
-func (m mat) clone() mat { return mat{m.r, m.c, append([]float64(nil), m.a...)} }
+func (m mat) cloneMatrix() mat { return mat{m.r, m.c, append([]float64(nil), m.a...)} }
 
-// add adds b to m in place and returns m.
-func (m mat) add(b mat) mat {
+// addInPlace adds b to m in place and returns m.
+func (m mat) addInPlace(b mat) mat {
 	for i, v := range b.a {
 		m.a[i] += v
 	}
 	return m
 }
 
-// scale multiplies m in place and returns it.
-func (m mat) scale(f float64) mat {
+// scaleInPlace multiplies m in place and returns it.
+func (m mat) scaleInPlace(f float64) mat {
 	for i := range m.a {
 		m.a[i] *= f
 	}
@@ -59,8 +59,8 @@ func (m mat) scale(f float64) mat {
 // of a power of two, which drop out in the quotients that are wanted.
 const maxExponent = 300
 
-// shift multiplies m by 2^by.
-func (m mat) shift(by int) {
+// shiftExponent multiplies m by 2^by.
+func (m mat) shiftExponent(by int) {
 	if by == 0 {
 		return
 	}
@@ -75,14 +75,14 @@ func (m mat) inUnit(from, to int) mat {
 	if from == to {
 		return m
 	}
-	m = m.clone()
-	m.shift(from - to)
+	m = m.cloneMatrix()
+	m.shiftExponent(from - to)
 	return m
 }
 
-// normalize brings the greatest entry of m, which is in units of 2^unit, near 1
+// normalizeExponent brings the greatest entry of m, which is in units of 2^unit, near 1
 // if it is far from 1, and returns the unit that m is in then.
-func (m mat) normalize(unit int) int {
+func (m mat) normalizeExponent(unit int) int {
 	greatest := 0.0
 	for _, v := range m.a {
 		greatest = max(greatest, math.Abs(v))
@@ -91,12 +91,12 @@ func (m mat) normalize(unit int) int {
 	if -maxExponent <= e && e <= maxExponent {
 		return unit
 	}
-	m.shift(-e)
+	m.shiftExponent(-e)
 	return unit + e
 }
 
-// sums returns the row sums.
-func (m mat) sums() []float64 {
+// rowSums returns the row sums.
+func (m mat) rowSums() []float64 {
 	s := make([]float64, m.r)
 	for i := range s {
 		for _, v := range m.row(i) {
@@ -124,16 +124,16 @@ func (m mat) addMul(a, b mat) {
 
 // mul returns m*b.
 func (m mat) mul(b mat) mat {
-	p := zeros(m.r, b.c)
+	p := zeroMatrix(m.r, b.c)
 	p.addMul(m, b)
 	return p
 }
 
-// kron returns the Kronecker product of the factors, from left to right.
-func kron(f ...mat) mat {
+// kroneckerProduct returns the Kronecker product of the factors, from left to right.
+func kroneckerProduct(f ...mat) mat {
 	p := f[0]
 	for _, b := range f[1:] {
-		q := zeros(p.r*b.r, p.c*b.c)
+		q := zeroMatrix(p.r*b.r, p.c*b.c)
 		for i := range p.r {
 			for j := range p.c {
 				v := p.at(i, j)
@@ -155,14 +155,14 @@ func kron(f ...mat) mat {
 
 // kronSum returns the Kronecker sum of two square matrices.
 func kronSum(a, b mat) mat {
-	return kron(a, identity(b.r)).add(kron(identity(a.r), b))
+	return kroneckerProduct(a, identityMatrix(b.r)).addInPlace(kroneckerProduct(identityMatrix(a.r), b))
 }
 
-// power returns the n-fold Kronecker power; the 0-fold one is the number 1.
-func power(m mat, n int) mat {
-	p := identity(1)
+// kroneckerPower returns the n-fold Kronecker power; the 0-fold one is the number 1.
+func kroneckerPower(m mat, n int) mat {
+	p := identityMatrix(1)
 	for range n {
-		p = kron(p, m)
+		p = kroneckerProduct(p, m)
 	}
 	return p
 }
@@ -178,9 +178,9 @@ type mfactor struct {
 	lu mat // below the diagonal minus L, on it U, above it minus U
 }
 
-// factor factorises in place; the diagonal of q is not read, q and exit are
+// factorizeMatrix factorises in place; the diagonal of q is not read, q and exit are
 // overwritten.
-func factor(q mat, exit []float64) (mfactor, error) {
+func factorizeMatrix(q mat, exit []float64) (mfactor, error) {
 	n := q.r
 	for k := range n {
 		rk := q.row(k)
@@ -208,8 +208,8 @@ func factor(q mat, exit []float64) (mfactor, error) {
 	return mfactor{n, q}, nil
 }
 
-// solve overwrites b by (-Q)^{-1} b.
-func (f mfactor) solve(b mat) {
+// solveInPlace overwrites b by (-Q)^{-1} b.
+func (f mfactor) solveInPlace(b mat) {
 	n, c := f.n, b.c
 	for i := 1; i < n; i++ {
 		out := b.a[i*c : (i+1)*c]
@@ -259,9 +259,9 @@ func (f mfactor) solveLeft(x []float64) {
 // errReducible says that the stationary law depends on where the chain begins.
 var errReducible = errors.New("the phases fall into separate classes, so that the long run depends on the start")
 
-// stationary returns the stationary law of the rates q (its diagonal is not
+// stationaryLaw returns the stationary law of the rates q (its diagonal is not
 // read). Transient states get 0; with more than one closed class there is none.
-func stationary(q mat) ([]float64, error) {
+func stationaryLaw(q mat) ([]float64, error) {
 	n := q.r
 	reach := make([][]bool, n)
 	for i := range reach {
@@ -294,14 +294,14 @@ func stationary(q mat) ([]float64, error) {
 		return nil, errReducible
 	}
 	m := len(in)
-	a := zeros(m, m)
+	a := zeroMatrix(m, m)
 	for i, s := range in {
 		for j, t := range in {
 			a.set(i, j, q.at(s, t))
 		}
 	}
 	x := make([]float64, m)
-	if !gth(a, x) {
+	if !eliminateGTH(a, x) {
 		return nil, errReducible
 	}
 	pi := make([]float64, n)
@@ -311,10 +311,10 @@ func stationary(q mat) ([]float64, error) {
 	return pi, nil
 }
 
-// gth puts the stationary law of the rates or probabilities a (the diagonal is
+// eliminateGTH puts the stationary law of the rates or probabilities a (the diagonal is
 // not read) into x by elimination without subtraction and overwrites a. It
 // says false if some state is never left towards those before it.
-func gth(a mat, x []float64) bool {
+func eliminateGTH(a mat, x []float64) bool {
 	m := a.r
 	for k := m - 1; k > 0; k-- {
 		rk := a.row(k)[:k]

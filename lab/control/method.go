@@ -55,7 +55,7 @@ func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, e
 	if err := m.checkArrivals(policy); err != nil {
 		return Result{}, err
 	}
-	method, err := m.choose(o)
+	method, err := m.chooseMethod(o)
 	if err != nil {
 		return Result{}, err
 	}
@@ -65,14 +65,14 @@ func (m *Model) SolveBy(ctx context.Context, policy []int, o Options) (Result, e
 		if err != nil {
 			return Result{}, err
 		}
-		return s.solve(ctx, policy)
+		return s.solveDense(ctx, policy)
 	case Iterative:
-		r, err := m.iterative(ctx, policy)
+		r, err := m.solveIteratively(ctx, policy)
 		if err == nil || ctx.Err() != nil || o.Method == Iterative || m.Q == 1 {
 			return r, err
 		}
 	}
-	return m.approximate(ctx, policy, probeStates)
+	return m.solveApproximately(ctx, policy, probeStates)
 }
 
 func (m *Model) checkPolicy(policy []int) error {
@@ -90,26 +90,26 @@ func (m *Model) checkPolicy(policy []int) error {
 // checkArrivals refuses a policy in whose modes the phases of arrival never
 // come together.
 func (m *Model) checkArrivals(policy []int) error {
-	all, modes := zeros(m.W, m.W), used(policy)
+	all, modes := zeroMatrix(m.W, m.W), usedModes(policy)
 	for _, r := range modes {
 		for _, d := range m.d[r-1] {
-			all.add(d)
+			all.addInPlace(d)
 		}
 	}
-	if _, err := stationary(all); err != nil {
+	if _, err := stationaryLaw(all); err != nil {
 		return fmt.Errorf("policy: in the modes %v that it uses the arrivals are reducible: %w", modes, err)
 	}
 	return nil
 }
 
-// choose returns the method to take.
-func (m *Model) choose(o Options) (string, error) {
+// chooseMethod returns the method to take.
+func (m *Model) chooseMethod(o Options) (string, error) {
 	limit := o.MaxStates
 	if limit == 0 {
 		limit = DefaultMaxStates
 	}
 	work, dense := m.denseWork()
-	fits := dense <= maxDense && m.widest() <= maxLevel
+	fits := dense <= maxDense && m.topLevelStates() <= maxLevel
 	switch o.Method {
 	case Exact:
 		if !fits {
@@ -138,8 +138,8 @@ func (m *Model) choose(o Options) (string, error) {
 	return Lumped, nil
 }
 
-// widest returns the number of states of the top level.
-func (m *Model) widest() float64 {
+// topLevelStates returns the number of states of the top level.
+func (m *Model) topLevelStates() float64 {
 	return float64(m.W*m.M) * math.Pow(float64(m.Q), float64(m.N-1))
 }
 
@@ -165,11 +165,11 @@ const (
 	margin      = 1.25 // on what is measured
 )
 
-// approximate solves with the phases of the first pages only. The error is
+// solveApproximately solves with the phases of the first pages only. The error is
 // measured: the same model with smaller capacities is solved both ways, and the
 // distance continued to the capacity at hand (formula (17)).
-func (m *Model) approximate(ctx context.Context, policy []int, probe float64) (Result, error) {
-	keep := m.keep()
+func (m *Model) solveApproximately(ctx context.Context, policy []int, probe float64) (Result, error) {
+	keep := m.lumpedPhaseCount()
 	r, err := m.lumpedResult(ctx, policy, keep)
 	if err != nil {
 		return r, err
@@ -196,8 +196,8 @@ func (m *Model) approximate(ctx context.Context, policy []int, probe float64) (R
 	return r, nil
 }
 
-// keep returns how many pages' phases the lumped method keeps.
-func (m *Model) keep() int {
+// lumpedPhaseCount returns how many pages' phases the lumped method keeps.
+func (m *Model) lumpedPhaseCount() int {
 	keep := 0
 	for w := m.W * m.M * m.Q; w <= keptWidth && keep < mostKept && keep < m.N-1; w *= m.Q {
 		keep++
@@ -209,7 +209,7 @@ func (m *Model) keep() int {
 func (m *Model) lumpedError(ctx context.Context, policy []int, keep int) (float64, error) {
 	policy = policy[:m.N+1]
 	method := Iterative
-	if work, _ := m.denseWork(); work <= maxExactWork && m.widest() <= maxLevel {
+	if work, _ := m.denseWork(); work <= maxExactWork && m.topLevelStates() <= maxLevel {
 		method = Exact
 	}
 	want, err := m.SolveBy(ctx, policy, Options{Method: method, MaxStates: math.Inf(1)})

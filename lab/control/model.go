@@ -93,7 +93,7 @@ func Read(r io.Reader) (*Model, error) {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&s); err != nil {
-		return nil, explain(b, err)
+		return nil, explainJSONError(b, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("something follows the model's object")
@@ -101,8 +101,8 @@ func Read(r io.Reader) (*Model, error) {
 	return New(s)
 }
 
-// explain puts the place into an error of the JSON decoder.
-func explain(b []byte, err error) error {
+// explainJSONError puts the place into an error of the JSON decoder.
+func explainJSONError(b []byte, err error) error {
 	place := func(at int64) string {
 		head := b[:min(max(at, 0), int64(len(b)))]
 		return fmt.Sprintf("line %d column %d", 1+bytes.Count(head, []byte("\n")), len(head)-bytes.LastIndexByte(head, '\n')-1)
@@ -151,7 +151,7 @@ func New(s Spec) (*Model, error) {
 			return nil, fmt.Errorf("cost.%s: %g is more than %g", c.name, c.v, maxNumber)
 		}
 	}
-	if err := m.arrivals(s); err != nil {
+	if err := m.buildArrivalModes(s); err != nil {
 		return nil, err
 	}
 	if s.Service == nil {
@@ -172,11 +172,11 @@ func New(s Spec) (*Model, error) {
 		return nil, err
 	}
 	m.M, m.Q = m.beta.c, m.gamma.c
-	return m, m.readPolicy(s)
+	return m, m.readSpecPolicy(s)
 }
 
-// readPolicy takes policy or thresholds.
-func (m *Model) readPolicy(s Spec) error {
+// readSpecPolicy takes policy or thresholds.
+func (m *Model) readSpecPolicy(s Spec) error {
 	switch {
 	case s.Policy != nil && s.Thresholds != nil:
 		return errors.New("policy and thresholds: give one of them")
@@ -192,7 +192,7 @@ func (m *Model) readPolicy(s Spec) error {
 		}
 		m.policy = p
 	case m.R == 1:
-		m.policy = m.fixed(1)
+		m.policy = m.fixedModePolicy(1)
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (m *Model) readPolicy(s Spec) error {
 // Policy returns the policy of the file, nil if it has none.
 func (m *Model) Policy() []int { return m.policy }
 
-func (m *Model) fixed(mode int) []int {
+func (m *Model) fixedModePolicy(mode int) []int {
 	p := make([]int, m.N+1)
 	for i := range p {
 		p[i] = mode
@@ -221,7 +221,7 @@ func (m *Model) FromThresholds(j []int) ([]int, error) {
 			return nil, fmt.Errorf("thresholds[%d]: %d is less than %d before it", i, v, j[i-1])
 		}
 	}
-	p := m.fixed(1)
+	p := m.fixedModePolicy(1)
 	for i := range p {
 		for k, v := range j {
 			if i <= v {
@@ -253,8 +253,8 @@ func (m *Model) Thresholds(policy []int) []int {
 	return j
 }
 
-// arrivals works out the matrices of the modes.
-func (m *Model) arrivals(s Spec) error {
+// buildArrivalModes works out the matrices of the modes.
+func (m *Model) buildArrivalModes(s Spec) error {
 	ways := 0
 	for _, given := range []bool{s.Modes != nil, s.Robots != nil, s.Common != nil, s.Marked != nil} {
 		if given {
@@ -287,19 +287,19 @@ func (m *Model) arrivals(s Spec) error {
 	for _, d := range m.d {
 		m.K = max(m.K, len(d)-1)
 	}
-	if err := entries(m.R, m.K, m.W); err != nil {
+	if err := checkMatrixEntries(m.R, m.K, m.W); err != nil {
 		return err
 	}
 	for r := range m.d {
 		for len(m.d[r]) <= m.K {
-			m.d[r] = append(m.d[r], zeros(m.W, m.W))
+			m.d[r] = append(m.d[r], zeroMatrix(m.W, m.W))
 		}
 	}
 	return nil
 }
 
-// entries checks the size of the matrices of all modes together.
-func entries(modes, largest, phases int) error {
+// checkMatrixEntries checks the size of the matrices of all modes together.
+func checkMatrixEntries(modes, largest, phases int) error {
 	if n := float64(modes) * float64(largest+1) * float64(phases*phases); n > maxEntries {
 		return fmt.Errorf("%d modes with batches of up to %d pages and %d phases: %.3g entries of matrices are more than %.3g", modes, largest, phases, n, float64(maxEntries))
 	}
@@ -311,7 +311,7 @@ func (m *Model) plainModes(modes []Batches) error {
 		return errors.New("modes: empty")
 	}
 	for r, b := range modes {
-		d, err := bmap(fmt.Sprintf("modes[%d].d", r), b.D)
+		d, err := checkedBMAP(fmt.Sprintf("modes[%d].d", r), b.D)
 		if err != nil {
 			return err
 		}
@@ -333,7 +333,7 @@ func (m *Model) robotModes(robots []Batches, idle string) error {
 	var own [][]mat
 	before, w, k := []int{}, 1, 0
 	for l, b := range robots {
-		d, err := bmap(fmt.Sprintf("robots[%d].d", l), b.D)
+		d, err := checkedBMAP(fmt.Sprintf("robots[%d].d", l), b.D)
 		if err != nil {
 			return err
 		}
@@ -343,24 +343,24 @@ func (m *Model) robotModes(robots []Batches, idle string) error {
 		}
 		own, k = append(own, d), max(k, len(d)-1)
 	}
-	if err := entries(len(own), k, w); err != nil {
+	if err := checkMatrixEntries(len(own), k, w); err != nil {
 		return err
 	}
 	lift := func(l int, x mat) mat {
-		return kron(identity(before[l]), x, identity(w/before[l]/x.r))
+		return kroneckerProduct(identityMatrix(before[l]), x, identityMatrix(w/before[l]/x.r))
 	}
 	for r := 1; r <= len(own); r++ {
 		d := make([]mat, k+1)
 		for j := range d {
-			d[j] = zeros(w, w)
+			d[j] = zeroMatrix(w, w)
 		}
 		for l, o := range own {
 			for j, x := range o {
 				switch {
 				case l < r:
-					d[j].add(lift(l, x))
+					d[j].addInPlace(lift(l, x))
 				case idle == "run":
-					d[0].add(lift(l, x))
+					d[0].addInPlace(lift(l, x))
 				}
 			}
 		}
@@ -370,24 +370,24 @@ func (m *Model) robotModes(robots []Batches, idle string) error {
 }
 
 func (m *Model) thinnedModes(common Batches, p []float64) error {
-	d, err := bmap("common.d", common.D)
+	d, err := checkedBMAP("common.d", common.D)
 	if err != nil {
 		return err
 	}
 	if len(p) == 0 {
 		return errors.New("thinning: missing or empty")
 	}
-	if err := entries(len(p), len(d)-1, d[0].r); err != nil {
+	if err := checkMatrixEntries(len(p), len(d)-1, d[0].r); err != nil {
 		return err
 	}
 	for r, v := range p {
 		if !(v >= 0 && v <= 1) {
 			return fmt.Errorf("thinning[%d]: %g is not in 0..1", r, v)
 		}
-		x := []mat{d[0].clone()}
+		x := []mat{d[0].cloneMatrix()}
 		for _, b := range d[1:] {
-			x[0].add(b.clone().scale(1 - v))
-			x = append(x, b.clone().scale(v))
+			x[0].addInPlace(b.cloneMatrix().scaleInPlace(1 - v))
+			x = append(x, b.cloneMatrix().scaleInPlace(v))
 		}
 		m.d = append(m.d, x)
 	}
@@ -406,25 +406,25 @@ func (m *Model) markedModes(mk Marked) error {
 		}
 		k = max(k, len(ds))
 	}
-	flat, err := generator(names, all)
+	flat, err := checkedGenerator(names, all)
 	if err != nil {
 		return err
 	}
-	if err := entries(len(mk.Robots), k, flat[0].r); err != nil {
+	if err := checkMatrixEntries(len(mk.Robots), k, flat[0].r); err != nil {
 		return err
 	}
 	for r := 1; r <= len(mk.Robots); r++ {
-		d := []mat{flat[0].clone()}
+		d := []mat{flat[0].cloneMatrix()}
 		for range k {
-			d = append(d, zeros(flat[0].r, flat[0].r))
+			d = append(d, zeroMatrix(flat[0].r, flat[0].r))
 		}
 		at := 1
 		for l, ds := range mk.Robots {
 			for j := range ds {
 				if l < r {
-					d[j+1].add(flat[at])
+					d[j+1].addInPlace(flat[at])
 				} else {
-					d[0].add(flat[at])
+					d[0].addInPlace(flat[at])
 				}
 				at++
 			}

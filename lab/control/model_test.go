@@ -14,7 +14,7 @@ func TestInstances(t *testing.T) {
 			t.Parallel()
 			m := mustNew(t, s)
 			want := mustSolve(t, s)
-			got, err := m.iterative(t.Context(), m.Policy())
+			got, err := m.solveIteratively(t.Context(), m.Policy())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +59,7 @@ func TestModesOfRobots(t *testing.T) {
 		for r := 1; r <= m.R; r++ {
 			want := make([]mat, m.K+1)
 			for k := range want {
-				want[k] = zeros(m.W, m.W)
+				want[k] = zeroMatrix(m.W, m.W)
 			}
 			for x, from := range phases {
 				for y, to := range phases {
@@ -106,18 +106,18 @@ func TestThinnedAndMarkedModes(t *testing.T) {
 	for r, p := range []float64{.25, 1} {
 		want := make([]mat, len(b.D))
 		for k := range b.D {
-			want[k] = fromRows(b.D[k]).scale(p)
+			want[k] = fromRows(b.D[k]).scaleInPlace(p)
 		}
 		want[0] = fromRows(b.D[0])
 		for k := 1; k < len(b.D); k++ {
-			want[0].add(fromRows(b.D[k]).scale(1 - p))
+			want[0].addInPlace(fromRows(b.D[k]).scaleInPlace(1 - p))
 		}
 		sameModes(t, fmt.Sprint("thinned by ", p), m.d[r], want)
 	}
 	mk := instances()["marked"].Marked
 	m = mustNew(t, instances()["marked"])
-	first := []mat{fromRows(mk.D0).add(fromRows(mk.Robots[1][0])).add(fromRows(mk.Robots[1][1])), fromRows(mk.Robots[0][0]), zeros(2, 2)}
-	both := []mat{fromRows(mk.D0), fromRows(mk.Robots[0][0]).add(fromRows(mk.Robots[1][0])), fromRows(mk.Robots[1][1])}
+	first := []mat{fromRows(mk.D0).addInPlace(fromRows(mk.Robots[1][0])).addInPlace(fromRows(mk.Robots[1][1])), fromRows(mk.Robots[0][0]), zeroMatrix(2, 2)}
+	both := []mat{fromRows(mk.D0), fromRows(mk.Robots[0][0]).addInPlace(fromRows(mk.Robots[1][0])), fromRows(mk.Robots[1][1])}
 	sameModes(t, "one marked robot", m.d[0], first)
 	sameModes(t, "two marked robots", m.d[1], both)
 }

@@ -53,9 +53,9 @@ const (
 	costs
 )
 
-// weights projects the accruals onto those of the cost.
-func (c Cost) weights() mat {
-	w := zeros(accruals, costs)
+// accrualWeights projects the accruals onto those of the cost.
+func (c Cost) accrualWeights() mat {
+	w := zeroMatrix(accruals, costs)
 	w.set(accTime, costTime, 1)
 	w.set(accLoss, costRate, c.Loss)
 	w.set(accObsolete, costRate, c.Obsolete)
@@ -72,11 +72,11 @@ func costOf(acc []float64) float64 {
 	if acc == nil {
 		return math.Inf(1)
 	}
-	return acc[costRate] + quotient(acc[costServedTime], acc[costServed])
+	return acc[costRate] + quotientOrZero(acc[costServedTime], acc[costServed])
 }
 
-// project returns a solver that accrues rate*w only and shares the rest.
-func (s *solver) project(w mat) *solver {
+// projectedSolver returns a solver that accrues rate*w only and shares the rest.
+func (s *solver) projectedSolver(w mat) *solver {
 	p := &solver{m: s.m, dim: s.dim, down: s.down, exit: s.exit, memo: s.memo, tag: s.tag, lev: make([]level, len(s.lev)), rate: make([][]mat, len(s.rate))}
 	for i, modes := range s.rate {
 		for _, u := range modes {
@@ -101,12 +101,12 @@ func (s *solver) newSearch() *search {
 		h.at = append(h.at, s.newClosing(i))
 	}
 	for r := range s.m.R {
-		h.feet = append(h.feet, s.column(h.constant(r)))
+		h.feet = append(h.feet, s.eliminateUpwards(h.constantPolicy(r)))
 	}
 	return h
 }
 
-func (s *solver) constant(r int) []int {
+func (s *solver) constantPolicy(r int) []int {
 	p := make([]int, s.m.N+1)
 	for i := range p {
 		p[i] = r
@@ -114,9 +114,9 @@ func (s *solver) constant(r int) []int {
 	return p
 }
 
-// column eliminates upwards under a policy (modes from 0), as far as that is
+// eliminateUpwards eliminates upwards under a policy (modes from 0), as far as that is
 // possible: under a level that is never left upwards there is no foot above.
-func (s *solver) column(policy []int) []foot {
+func (s *solver) eliminateUpwards(policy []int) []foot {
 	var feet []foot
 	for i := range s.m.N {
 		f := s.newFoot(i)
@@ -124,7 +124,7 @@ func (s *solver) column(policy []int) []foot {
 		if i > 0 {
 			under = &feet[i-1]
 		}
-		if s.ascend(&f, under, i, policy[i]) != nil {
+		if s.eliminateFromBelow(&f, under, i, policy[i]) != nil {
 			break
 		}
 		feet = append(feet, f)
@@ -132,43 +132,43 @@ func (s *solver) column(policy []int) []foot {
 	return feet
 }
 
-// all calls found for every policy whose mode does not rise with the number of
+// forEachMonotonePolicy calls found for every policy whose mode does not rise with the number of
 // pages: once each.
-func (h *search) all(ctx context.Context) error {
+func (h *search) forEachMonotonePolicy(ctx context.Context) error {
 	for r := range h.m.R {
 		h.found(1<<r, r, h.m.N, h.walkOn(h.m.N, r))
 	}
 	for r := range h.m.R - 1 {
-		if err := h.below(ctx, h.m.N, r, 0); err != nil {
+		if err := h.continueBelow(ctx, h.m.N, r, 0); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// below gives level i mode r, and the levels under it every continuation.
-func (h *search) below(ctx context.Context, i, r int, mask uint64) error {
+// continueBelow gives level i mode r, and the levels under it every continuation.
+func (h *search) continueBelow(ctx context.Context, i, r int, mask uint64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if i == 0 || h.descend(i, r) != nil {
+	if i == 0 || h.descendToLevel(i, r) != nil {
 		return nil
 	}
 	h.mode[i] = r
 	mask |= 1 << r
 	c := &h.at[i-1]
-	h.open(c, i-1)
+	h.openLevel(c, i-1)
 	for b := r + 1; b < h.m.R; b++ {
 		var acc []float64
 		if i-1 < len(h.feet[b]) {
-			acc = c.close(&h.feet[b][i-1])
+			acc = c.closePolicy(&h.feet[b][i-1])
 		} else {
 			acc = h.walkOn(i-1, b)
 		}
 		h.found(mask|1<<b, b, i-1, acc)
 	}
 	for b := r; b < h.m.R-1; b++ {
-		if err := h.below(ctx, i-1, b, mask); err != nil {
+		if err := h.continueBelow(ctx, i-1, b, mask); err != nil {
 			return err
 		}
 	}
@@ -179,7 +179,7 @@ func (h *search) below(ctx context.Context, i, r int, mask uint64) error {
 // the rare one whose lower part is never left upwards.
 func (h *search) walkOn(i, b int) []float64 {
 	for ; i >= 0; i-- {
-		if h.descend(i, b) != nil {
+		if h.descendToLevel(i, b) != nil {
 			return nil
 		}
 	}
@@ -190,8 +190,8 @@ func (h *search) walkOn(i, b int) []float64 {
 	return acc
 }
 
-// sets returns how many policies all looks at.
-func (m *Model) sets() float64 {
+// thresholdPolicyCount returns how many policies all looks at.
+func (m *Model) thresholdPolicyCount() float64 {
 	n := 1.0
 	for k := 1; k < m.R; k++ {
 		n *= float64(m.N+1+k) / float64(k)
@@ -208,16 +208,16 @@ func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 	if m.R > 16 {
 		return nil, InputError(fmt.Sprintf("modes: %d; an optimum is sought over 16 at most: leave some out", m.R))
 	}
-	if opt.Method == Iterative || opt.Method == Lumped || m.sets() > maxSets || m.searchWork() > maxSearchWork {
+	if opt.Method == Iterative || opt.Method == Lumped || m.thresholdPolicyCount() > maxSets || m.searchWork() > maxSearchWork {
 		return m.optimizeLocally(ctx, opt)
 	}
 	full, err := newSolver(m)
 	if err != nil {
 		return nil, err
 	}
-	s := full.project(m.Cost.weights())
+	s := full.projectedSolver(m.Cost.accrualWeights())
 	o := &Optimum{Search: "all sets"}
-	by, err := m.enumerate(ctx, s, o)
+	by, err := m.enumeratePolicies(ctx, s, o)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 	}
 	if r := o.Best.Policy[0] - 1; m.isSilent(r) {
 		o.Best.Measures = m.emptyResult(r)
-	} else if o.Best.Measures, err = full.solve(ctx, o.Best.Policy); err != nil {
+	} else if o.Best.Measures, err = full.solveDense(ctx, o.Best.Policy); err != nil {
 		return nil, err
 	}
 	if opt.ThresholdsOnly {
@@ -241,7 +241,7 @@ func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 				starts = append(starts, c.policy)
 			}
 		}
-		if o.Unrestricted, err = s.unrestricted(ctx, starts); err == nil {
+		if o.Unrestricted, err = s.optimizeUnrestricted(ctx, starts); err == nil {
 			o.Unrestricted.LowerBound, err = m.lowerBound(ctx, o.Best.Policy, o.Unrestricted.Policy)
 		}
 	}
@@ -254,7 +254,7 @@ func (m *Model) Optimize(ctx context.Context, opt Options) (*Optimum, error) {
 
 // Gap returns by which part of b, the lower cost, a is dearer.
 func Gap(a, b float64) float64 {
-	if !better(b, a) {
+	if !isClearlyLess(b, a) {
 		return 0
 	}
 	return (a - b) / math.Abs(b)
@@ -266,9 +266,9 @@ type subset struct {
 	policy []int // modes from 1
 }
 
-// enumerate fills in what looking at all threshold policies tells, and returns
+// enumeratePolicies fills in what looking at all threshold policies tells, and returns
 // the best policy of each subset of modes, by mask, the empty one left out.
-func (m *Model) enumerate(ctx context.Context, s *solver, o *Optimum) ([]subset, error) {
+func (m *Model) enumeratePolicies(ctx context.Context, s *solver, o *Optimum) ([]subset, error) {
 	exact := make([]subset, 1<<m.R)
 	for i := range exact {
 		exact[i].cost = math.Inf(1)
@@ -284,13 +284,13 @@ func (m *Model) enumerate(ctx context.Context, s *solver, o *Optimum) ([]subset,
 		if !(c < b.cost) {
 			return
 		}
-		b.cost, b.policy = c, h.policy(bottom, level, b.policy)
+		b.cost, b.policy = c, h.policyFound(bottom, level, b.policy)
 	}
-	if err := h.all(ctx); err != nil {
+	if err := h.forEachMonotonePolicy(ctx); err != nil {
 		return nil, err
 	}
 	o.Fixed = slices.DeleteFunc(o.Fixed, func(f Fixed) bool { return math.IsInf(f.Cost, 1) })
-	best := m.within(exact)
+	best := m.bestWithinSubsets(exact)
 	for mask := 1; mask < len(best); mask++ {
 		if b := best[mask]; b.policy != nil {
 			o.ByModes = append(o.ByModes, Choice{modesOf(uint64(mask)), thresholdsAmong(uint64(mask), b.policy), b.cost})
@@ -298,13 +298,13 @@ func (m *Model) enumerate(ctx context.Context, s *solver, o *Optimum) ([]subset,
 	}
 	slices.SortStableFunc(o.ByModes, func(a, b Choice) int { return len(a.Modes) - len(b.Modes) })
 	if b := best[len(best)-1]; b.policy != nil {
-		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Modes: used(b.policy), Cost: b.cost}
+		o.Best = Best{Policy: b.policy, Thresholds: m.Thresholds(b.policy), Modes: usedModes(b.policy), Cost: b.cost}
 	}
 	return best[1:], nil
 }
 
-// policy writes into p the policy that was found, modes from 1.
-func (h *search) policy(bottom, level int, p []int) []int {
+// policyFound writes into p the policy that was found, modes from 1.
+func (h *search) policyFound(bottom, level int, p []int) []int {
 	if p == nil {
 		p = make([]int, h.m.N+1)
 	}
@@ -317,8 +317,8 @@ func (h *search) policy(bottom, level int, p []int) []int {
 	return p
 }
 
-// used returns the modes that a policy uses.
-func used(policy []int) []int {
+// usedModes returns the modes that a policy uses.
+func usedModes(policy []int) []int {
 	mask := uint64(0)
 	for _, r := range policy {
 		mask |= 1 << (r - 1)
@@ -326,8 +326,8 @@ func used(policy []int) []int {
 	return modesOf(mask)
 }
 
-// within takes the best over the subsets of each set.
-func (m *Model) within(exact []subset) []subset {
+// bestWithinSubsets takes the best over the subsets of each set.
+func (m *Model) bestWithinSubsets(exact []subset) []subset {
 	best := slices.Clone(exact)
 	for r := range m.R {
 		for mask := range best {

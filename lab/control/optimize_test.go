@@ -27,7 +27,7 @@ func optimisable(n int, stale *Obsolescence, service *Service, thinned bool) Spe
 
 // policies calls f for every policy of a model.
 func policies(m *Model, f func(p []int)) {
-	p := m.fixed(1)
+	p := m.fixedModePolicy(1)
 	for {
 		f(p)
 		i := 0
@@ -91,8 +91,8 @@ func TestOptimizeAgainstAllPolicies(t *testing.T) {
 					}
 				}
 			})
-			if o.Sets != sets || float64(sets) != m.sets() {
-				t.Errorf("%d sets, want %d; foretold %g", o.Sets, sets, m.sets())
+			if o.Sets != sets || float64(sets) != m.thresholdPolicyCount() {
+				t.Errorf("%d sets, want %d; foretold %g", o.Sets, sets, m.thresholdPolicyCount())
 			}
 			if len(o.ByModes) != len(best) {
 				t.Errorf("%d subsets of modes, want %d", len(o.ByModes), len(best))
@@ -171,10 +171,10 @@ func TestEnumerationDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := s.project(someCost.weights()).newSearch()
+	h := s.projectedSolver(someCost.accrualWeights()).newSearch()
 	h.found = func(uint64, int, int, []float64) {}
-	_ = h.all(t.Context())
-	if n := testing.AllocsPerRun(3, func() { _ = h.below(t.Context(), 30, 0, 0) }); n > 0 {
+	_ = h.forEachMonotonePolicy(t.Context())
+	if n := testing.AllocsPerRun(3, func() { _ = h.continueBelow(t.Context(), 30, 0, 0) }); n > 0 {
 		t.Errorf("%g allocations", n)
 	}
 }
@@ -185,10 +185,10 @@ func BenchmarkThresholdSets(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := full.project(m.Cost.weights())
+	s := full.projectedSolver(m.Cost.accrualWeights())
 	for b.Loop() {
 		var o Optimum
-		m.enumerate(b.Context(), s, &o)
+		m.enumeratePolicies(b.Context(), s, &o)
 		if o.Sets != 182104 {
 			b.Fatal(o.Sets)
 		}
@@ -285,7 +285,7 @@ func TestCancelled(t *testing.T) {
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	m := mustNew(t, optimisable(6, staleLaws["Erlang-2"], hyperService, false))
-	p := m.fixed(2)
+	p := m.fixedModePolicy(2)
 	for name, f := range map[string]func() error{
 		"exact":     func() error { _, err := m.SolveBy(done, p, Options{Method: Exact}); return err },
 		"iterative": func() error { _, err := m.SolveBy(done, p, Options{Method: Iterative}); return err },

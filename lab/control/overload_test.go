@@ -32,7 +32,7 @@ func TestCapacityBeyondFloat(t *testing.T) {
 				full, length = full/total, length/total
 				served := load * (1 - full)
 				want := 10*load*full + length/served + 5*(1-served) + 0.5
-				got, err := m.Solve(t.Context(), m.fixed(1))
+				got, err := m.Solve(t.Context(), m.fixedModePolicy(1))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -59,7 +59,7 @@ func TestOptimumOfOverload(t *testing.T) {
 	}
 	want := math.Inf(1)
 	for j := -1; j <= n; j++ {
-		r, err := m.Solve(t.Context(), m.among([]int{1, 2}, []int{j}))
+		r, err := m.Solve(t.Context(), m.thresholdPolicy([]int{1, 2}, []int{j}))
 		if err != nil {
 			t.Fatalf("threshold %d: %v", j, err)
 		}

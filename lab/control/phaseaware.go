@@ -32,18 +32,18 @@ func (m *Model) phaseAware(ctx context.Context, starts [][]int) (best *PhaseAwar
 	if err != nil {
 		return nil, false, err
 	}
-	h := &howard{solver: full.project(m.Cost.weights())}
+	h := &howard{solver: full.projectedSolver(m.Cost.accrualWeights())}
 	for r := range m.R {
-		starts = append(starts, m.fixed(r+1))
+		starts = append(starts, m.fixedModePolicy(r+1))
 	}
 	best = &PhaseAware{Cost: math.Inf(1)}
 	for _, p := range starts {
-		h.set(p)
+		h.setPolicyModes(p)
 		c := math.Inf(1)
 		if r := p[0] - 1; m.isSilent(r) {
 			c = m.emptyResult(r).Cost
 		} else {
-			c = h.iterate(ctx)
+			c = h.iteratePolicy(ctx)
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, false, err
@@ -82,14 +82,14 @@ func (m *Model) lowerBound(ctx context.Context, starts ...[]int) (*float64, erro
 		return nil, err
 	}
 	bound := p.Cost
-	if mean, _ := m.ServiceMoments(); !slices.ContainsFunc(m.modes(), m.isSilent) {
+	if mean, _ := m.ServiceMoments(); !slices.ContainsFunc(m.allModes(), m.isSilent) {
 		bound += m.Cost.Response * mean
 	}
 	return &bound, nil
 }
 
-// modes returns the modes from 0.
-func (m *Model) modes() []int {
+// allModes returns the modes from 0.
+func (m *Model) allModes() []int {
 	out := make([]int, m.R)
 	for r := range out {
 		out[r] = r
@@ -106,7 +106,7 @@ type howard struct {
 	optimal bool // an iteration ended because no move lowers the cost
 }
 
-func (h *howard) set(policy []int) {
+func (h *howard) setPolicyModes(policy []int) {
 	h.mode, h.bias = nil, nil
 	for i, r := range policy {
 		h.mode, h.bias = append(h.mode, slices.Repeat([]int{r - 1}, h.dim[i])), append(h.bias, make([]float64, h.dim[i]))
@@ -121,12 +121,12 @@ func cloneRows[T any](x [][]T) [][]T {
 	return out
 }
 
-// evaluate returns the accruals of the cost under the present modes.
-func (h *howard) evaluate() []float64 {
+// evaluateModes returns the accruals of the cost under the present modes.
+func (h *howard) evaluateModes() []float64 {
 	for i := h.m.N; i >= 0; i-- {
-		l := h.room(i)
+		l := h.levelMatrices(i)
 		for r := range h.m.R {
-			q := h.rates(i, r)
+			q := h.cachedUpwardRates(i, r)
 			for x, mode := range h.mode[i] {
 				if mode != r {
 					continue
@@ -137,29 +137,29 @@ func (h *howard) evaluate() []float64 {
 				copy(l.u.row(x), h.rate[i][r].row(x))
 			}
 		}
-		if h.eliminate(i) != nil {
+		if h.eliminateLevel(i) != nil {
 			return nil
 		}
 	}
-	acc, _, err := h.finish()
+	acc, _, err := h.finishElimination()
 	if err != nil {
 		return nil
 	}
 	return acc
 }
 
-// iterate improves the present modes and returns their cost.
-func (h *howard) iterate(ctx context.Context) float64 {
-	acc := h.evaluate()
+// iteratePolicy improves the present modes and returns their cost.
+func (h *howard) iteratePolicy(ctx context.Context) float64 {
+	acc := h.evaluateModes()
 	cost := costOf(acc)
 	if math.IsInf(cost, 1) {
 		return cost
 	}
 	for {
-		if err := h.values(acc); err != nil || ctx.Err() != nil {
+		if err := h.solvePoisson(acc); err != nil || ctx.Err() != nil {
 			return cost
 		}
-		moves := h.improvements(acc)
+		moves := h.modeImprovements(acc)
 		old := cloneRows(h.mode)
 		improved := false
 		// All moves lower an average; a quotient may rise when many are made, so
@@ -169,8 +169,8 @@ func (h *howard) iterate(ctx context.Context) float64 {
 			for _, v := range moves[:n] {
 				h.mode[v.level][v.state] = v.mode
 			}
-			next := h.evaluate()
-			if c := costOf(next); better(c, cost) {
+			next := h.evaluateModes()
+			if c := costOf(next); isClearlyLess(c, cost) {
 				acc, cost, improved = next, c, true
 			}
 		}
@@ -181,8 +181,8 @@ func (h *howard) iterate(ctx context.Context) float64 {
 	}
 }
 
-// slope returns the derivative of the cost by the accruals.
-func slope(acc []float64) (rate, servedTime, served float64) {
+// costGradient returns the derivative of the cost by the accruals.
+func costGradient(acc []float64) (rate, servedTime, served float64) {
 	c := acc[costServed]
 	if c == 0 {
 		return 1, 0, 0
@@ -190,9 +190,9 @@ func slope(acc []float64) (rate, servedTime, served float64) {
 	return 1, 1 / c, -acc[costServedTime] / (c * c)
 }
 
-// linear returns the accrual of the linearised cost less its mean.
-func linear(u, acc []float64) float64 {
-	a, b, c := slope(acc)
+// linearizedCost returns the accrual of the linearised cost less its mean.
+func linearizedCost(u, acc []float64) float64 {
+	a, b, c := costGradient(acc)
 	mean := a*acc[costRate] + b*acc[costServedTime] + c*acc[costServed]
 	return a*u[costRate] + b*u[costServedTime] + c*u[costServed] - mean*u[costTime]
 }
@@ -201,11 +201,11 @@ func linear(u, acc []float64) float64 {
 // unit, exceed what a float64 can hold.
 var errBiasTooLarge = errors.New("relative values of states are too far apart")
 
-// values solves the equation of Poisson: at level 0 among its own states, then
+// solvePoisson solves the equation of Poisson: at level 0 among its own states, then
 // upwards by first passages.
-func (h *howard) values(acc []float64) error {
+func (h *howard) solvePoisson(acc []float64) error {
 	q := h.lev[0].up[0]
-	pi, err := stationary(q)
+	pi, err := stationaryLaw(q)
 	if err != nil {
 		return err
 	}
@@ -222,19 +222,19 @@ func (h *howard) values(acc []float64) error {
 		}
 		return k
 	}
-	inner, exit, b := zeros(n, n), make([]float64, n), zeros(n, 1)
+	inner, exit, b := zeroMatrix(n, n), make([]float64, n), zeroMatrix(n, 1)
 	for x := range n {
 		exit[x] = q.at(in(x), ref)
-		b.a[x] = linear(h.lev[0].u.row(in(x)), acc)
+		b.a[x] = linearizedCost(h.lev[0].u.row(in(x)), acc)
 		for y := range n {
 			inner.set(x, y, q.at(in(x), in(y)))
 		}
 	}
-	f, err := factor(inner, exit)
+	f, err := factorizeMatrix(inner, exit)
 	if err != nil {
 		return err
 	}
-	f.solve(b)
+	f.solveInPlace(b)
 	h.bias[0][ref] = 0
 	for x := range n {
 		h.bias[0][in(x)] = b.a[x]
@@ -242,7 +242,7 @@ func (h *howard) values(acc []float64) error {
 	for i := 1; i <= h.m.N; i++ {
 		l := &h.lev[i]
 		for x := range h.bias[i] {
-			v := linear(l.u.row(x), acc)
+			v := linearizedCost(l.u.row(x), acc)
 			for y, g := range l.g.row(x) {
 				v += g * h.bias[i-1][y]
 			}
@@ -258,15 +258,15 @@ type move struct {
 	gain               float64
 }
 
-// improvements returns the states with a better mode, greatest gain first.
-func (h *howard) improvements(acc []float64) []move {
+// modeImprovements returns the states with a better mode, greatest gain first.
+func (h *howard) modeImprovements(acc []float64) []move {
 	var out []move
 	for i, modes := range h.mode {
 		for x, now := range modes {
 			value := func(r int) (v, scale float64) {
-				v = linear(h.rate[i][r].row(x), acc)
+				v = linearizedCost(h.rate[i][r].row(x), acc)
 				scale = math.Abs(v)
-				for k, q := range h.rates(i, r) {
+				for k, q := range h.cachedUpwardRates(i, r) {
 					for y, rate := range q.row(x) {
 						if rate > 0 && (k > 0 || y != x) {
 							d := rate * (h.bias[i+k][y] - h.bias[i][x])

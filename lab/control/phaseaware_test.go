@@ -42,7 +42,7 @@ func TestPhaseAwareAgainstAllPolicies(t *testing.T) {
 				p.g = s.Obsolescence.G
 			}
 			p.aware = func(q place) int { return 1 + modes[index[place{q.a, q.s, make([]int, len(q.q))}.key()]] }
-			cost := func() float64 { return s.Cost.of(p.solve(t)) }
+			cost := func() float64 { return s.Cost.costOfResult(p.solve(t)) }
 			best := math.Inf(1)
 			for {
 				best = min(best, cost())
@@ -82,8 +82,8 @@ func TestPhaseAwareEvaluation(t *testing.T) {
 	}
 	r := rng.New(3, "modes")
 	for range 5 {
-		h := &howard{solver: full.project(m.Cost.weights())}
-		h.set(m.fixed(1))
+		h := &howard{solver: full.projectedSolver(m.Cost.accrualWeights())}
+		h.setPolicyModes(m.fixedModePolicy(1))
 		for _, row := range h.mode {
 			for x := range row {
 				row[x] = r.IntN(m.R)
@@ -100,6 +100,6 @@ func TestPhaseAwareEvaluation(t *testing.T) {
 			}
 			return 1 + h.mode[1+len(q.q)][x]
 		}
-		near(t, "cost", costOf(h.evaluate()), s.Cost.of(p.solve(t)), 1e-9)
+		near(t, "cost", costOf(h.evaluateModes()), s.Cost.costOfResult(p.solve(t)), 1e-9)
 	}
 }

@@ -14,17 +14,17 @@ type foot struct {
 }
 
 func (s *solver) newFoot(i int) foot {
-	f := foot{to: make([]mat, 1+min(s.m.K, s.m.N-i)), u: zeros(s.dim[i], s.rate[i][0].c)}
+	f := foot{to: make([]mat, 1+min(s.m.K, s.m.N-i)), u: zeroMatrix(s.dim[i], s.rate[i][0].c)}
 	for k := range f.to {
-		f.to[k] = zeros(s.dim[i], s.dim[i+k])
+		f.to[k] = zeroMatrix(s.dim[i], s.dim[i+k])
 	}
 	return f
 }
 
-// ascend puts into f the elimination of levels 0..i, i < N, with mode r (from
+// eliminateFromBelow puts into f the elimination of levels 0..i, i < N, with mode r (from
 // 0) at level i and below the levels under.
-func (s *solver) ascend(f, under *foot, i, r int) error {
-	q := s.rates(i, r)
+func (s *solver) eliminateFromBelow(f, under *foot, i, r int) error {
+	q := s.cachedUpwardRates(i, r)
 	s.left = append(s.left[:0], make([]float64, s.dim[i])...)
 	copy(f.u.a, s.rate[i][r].a)
 	for k := range q {
@@ -44,18 +44,18 @@ func (s *solver) ascend(f, under *foot, i, r int) error {
 	f.unit = 0
 	if i > 0 {
 		f.unit = max(0, under.unit)
-		f.u.shift(-f.unit)
+		f.u.shiftExponent(-f.unit)
 		f.u.addMul(s.down[i], under.u.inUnit(under.unit, f.unit))
 	}
-	lu, err := factor(f.to[0], s.left)
+	lu, err := factorizeMatrix(f.to[0], s.left)
 	if err != nil {
 		return err
 	}
 	for _, x := range f.to[1:] {
-		lu.solve(x)
+		lu.solveInPlace(x)
 	}
-	lu.solve(f.u)
-	f.unit = f.u.normalize(f.unit)
+	lu.solveInPlace(f.u)
+	f.unit = f.u.normalizeExponent(f.unit)
 	return nil
 }
 
@@ -76,16 +76,16 @@ type closing struct {
 
 func (s *solver) newClosing(i int) closing {
 	n, cols := s.dim[i], s.rate[i][0].c
-	c := closing{cycle: zeros(n, n), u: zeros(n, cols), pi: make([]float64, n), acc: make([]float64, cols)}
+	c := closing{cycle: zeroMatrix(n, n), u: zeroMatrix(n, cols), pi: make([]float64, n), acc: make([]float64, cols)}
 	for k := range 1 + min(s.m.K, s.m.N-i) {
-		c.p, c.passage.u = append(c.p, zeros(s.dim[i+k], n)), append(c.passage.u, zeros(s.dim[i+k], cols))
+		c.p, c.passage.u = append(c.p, zeroMatrix(s.dim[i+k], n)), append(c.passage.u, zeroMatrix(s.dim[i+k], cols))
 	}
 	return c
 }
 
-// open prepares for level i what the levels above, which have been eliminated,
+// openLevel prepares for level i what the levels above, which have been eliminated,
 // have to tell. It is shared by all feet.
-func (s *solver) open(c *closing, i int) {
+func (s *solver) openLevel(c *closing, i int) {
 	c.unit = 0
 	for k := 1; k < len(c.p); k++ {
 		c.unit = max(c.unit, s.lev[i+k].unit)
@@ -93,7 +93,7 @@ func (s *solver) open(c *closing, i int) {
 	for k := 1; k < len(c.p); k++ {
 		l := &s.lev[i+k]
 		copy(c.passage.u[k].a, l.u.a)
-		c.passage.u[k].shift(l.unit - c.unit)
+		c.passage.u[k].shiftExponent(l.unit - c.unit)
 		if k == 1 {
 			copy(c.p[1].a, l.g.a)
 			continue
@@ -104,20 +104,20 @@ func (s *solver) open(c *closing, i int) {
 	}
 }
 
-// close returns the long-run rates of the accruals of the policy whose upper
+// closePolicy returns the long-run rates of the accruals of the policy whose upper
 // levels were opened and whose lower ones are f; the slice is reused. A policy
 // without a single long run has none: nil.
-func (c *closing) close(f *foot) []float64 {
-	c.round(f)
+func (c *closing) closePolicy(f *foot) []float64 {
+	c.setEntryCycle(f)
 	unit := max(f.unit, c.unit)
 	copy(c.u.a, f.u.a)
-	c.u.shift(f.unit - unit)
+	c.u.shiftExponent(f.unit - unit)
 	for k := 1; k < len(f.to); k++ {
 		c.u.addMul(f.to[k], c.passage.u[k].inUnit(c.unit, unit))
 	}
-	if !gth(c.cycle, c.pi) {
-		c.round(f)
-		pi, err := stationary(c.cycle)
+	if !eliminateGTH(c.cycle, c.pi) {
+		c.setEntryCycle(f)
+		pi, err := stationaryLaw(c.cycle)
 		if err != nil {
 			return nil
 		}
@@ -139,8 +139,8 @@ func (c *closing) close(f *foot) []float64 {
 	return c.acc
 }
 
-// round puts the chain of successive entries into level i into cycle.
-func (c *closing) round(f *foot) {
+// setEntryCycle puts the chain of successive entries into level i into cycle.
+func (c *closing) setEntryCycle(f *foot) {
 	clear(c.cycle.a)
 	for k := 1; k < len(f.to); k++ {
 		c.cycle.addMul(f.to[k], c.p[k])

@@ -20,7 +20,7 @@ type comparison struct {
 	errs  []error
 }
 
-func (c *comparison) near(what string, a, b, scale float64) {
+func (c *comparison) expectNear(what string, a, b, scale float64) {
 	if scale = max(scale, math.Abs(a), math.Abs(b)); scale < negligible {
 		return
 	}
@@ -31,31 +31,31 @@ func (c *comparison) near(what string, a, b, scale float64) {
 	}
 }
 
-// fates compares what must agree among long-run rates: the fates of pages,
+// compareFates compares what must agree among long-run rates: the fates of pages,
 // Little's law, the tagged page.
-func (c *comparison) fates(acc []float64) {
+func (c *comparison) compareFates(acc []float64) {
 	lambda := acc[accPages]
-	c.near("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0)
-	c.near("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0)
-	c.near("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda)
+	c.expectNear("lost, stale and served pages add to the arrivals", acc[accLoss]+acc[accObsolete]+acc[accSuccess], lambda, 0)
+	c.expectNear("Little's law", acc[accServedTime]+acc[accStaleTime], acc[accLength], 0)
+	c.expectNear("served pages by the tagged page", acc[accServed], acc[accSuccess], lambda)
 }
 
-// balance returns the greatest relative distance among what must agree.
-func balance(acc []float64) (float64, error) {
+// balanceError returns the greatest relative distance among what must agree.
+func balanceError(acc []float64) (float64, error) {
 	var c comparison
-	c.near("probabilities add to", acc[accTime], 1, 1)
-	c.fates(acc)
+	c.expectNear("probabilities add to", acc[accTime], 1, 1)
+	c.compareFates(acc)
 	return c.worst, errors.Join(c.errs...)
 }
 
-// check compares also the accruals by first passages (acc) and by the
+// checkAccruals compares also the accruals by first passages (acc) and by the
 // stationary law (direct).
-func check(acc, direct []float64) (float64, error) {
+func checkAccruals(acc, direct []float64) (float64, error) {
 	var c comparison
-	c.near("probabilities add to", direct[accTime], 1, 1)
-	c.fates(acc)
+	c.expectNear("probabilities add to", direct[accTime], 1, 1)
+	c.compareFates(acc)
 	for k := range acc {
-		c.near(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0)
+		c.expectNear(fmt.Sprintf("accrual %d by first passages and by the law", k), acc[k], direct[k], 0)
 	}
 	return c.worst, errors.Join(c.errs...)
 }

@@ -27,7 +27,7 @@ func (m *Model) isSilent(r int) bool {
 func (m *Model) emptyResult(r int) Result {
 	out := Result{QueueLength: make([]float64, m.N+1), Starvation: 1, MeanRobots: float64(r + 1), Method: Exact, States: m.States()}
 	out.QueueLength[0] = 1
-	out.Cost = m.Cost.of(out)
+	out.Cost = m.Cost.costOfResult(out)
 	return out
 }
 
@@ -36,12 +36,12 @@ func (s *solver) finishIn(r int) ([]float64, error) {
 	if s.m.isSilent(r) {
 		return slices.Clone(s.rate[0][r].row(0)), nil
 	}
-	acc, _, err := s.finish()
+	acc, _, err := s.finishElimination()
 	return acc, err
 }
 
-// quotient returns a/b, and 0 for 0/0: a share or a mean of no pages.
-func quotient(a, b float64) float64 {
+// quotientOrZero returns a/b, and 0 for 0/0: a share or a mean of no pages.
+func quotientOrZero(a, b float64) float64 {
 	if a == 0 && b == 0 {
 		return 0
 	}
@@ -69,7 +69,7 @@ func (s *solver) allPolicies(ctx context.Context) (*Unrestricted, error) {
 		}
 		for r := range s.m.R {
 			policy[level] = r + 1
-			if s.descend(level, r) != nil {
+			if s.descendToLevel(level, r) != nil {
 				continue
 			}
 			if level > 0 {
@@ -82,7 +82,7 @@ func (s *solver) allPolicies(ctx context.Context) (*Unrestricted, error) {
 			if err != nil {
 				continue // the phases of arrival never come together
 			}
-			if c := costOf(acc); better(c, best.Cost) || math.IsInf(best.Cost, 1) && !math.IsInf(c, 1) {
+			if c := costOf(acc); isClearlyLess(c, best.Cost) || math.IsInf(best.Cost, 1) && !math.IsInf(c, 1) {
 				best.Cost, best.Policy = c, slices.Clone(policy)
 			}
 		}

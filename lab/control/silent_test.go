@@ -63,15 +63,15 @@ func TestUnrestrictedIsOptimal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := full.project(m.Cost.weights()).unrestricted(t.Context(), [][]int{o.Best.Policy})
+			found, err := full.projectedSolver(m.Cost.accrualWeights()).optimizeUnrestricted(t.Context(), [][]int{o.Best.Policy})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if better(found.Cost, want) {
+			if isClearlyLess(found.Cost, want) {
 				t.Errorf("the heuristic found cost %g, want at least %g", found.Cost, want)
 			}
 			bound, err := m.lowerBound(t.Context(), o.Best.Policy)
-			if err != nil || bound == nil || better(want, *bound) {
+			if err != nil || bound == nil || isClearlyLess(want, *bound) {
 				t.Errorf("lower bound %v, %v; want at most %g", bound, err, want)
 			}
 		})
@@ -154,7 +154,7 @@ func BenchmarkSolveCapacity(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			m := mustNew(b, Spec{Capacity: n, Modes: []Batches{mapArrivals(1)}, Service: hyperService, Obsolescence: &Obsolescence{[]float64{1}, [][]float64{{-.01}}}, Cost: Cost{Loss: 1}})
 			for b.Loop() {
-				if _, err := m.Solve(b.Context(), m.fixed(1)); err != nil {
+				if _, err := m.Solve(b.Context(), m.fixedModePolicy(1)); err != nil {
 					b.Fatal(err)
 				}
 			}

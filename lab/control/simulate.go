@@ -69,20 +69,20 @@ func (m *Model) Simulate(ctx context.Context, policy []int, c Simulation) (*Simu
 	if r := policy[0] - 1; m.isSilent(r) {
 		return m.emptySimulated(r, c), nil
 	}
-	table := m.transitions()
+	table := m.phaseTransitions()
 	runs := make([]*run, c.Replications)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range runs {
 		g.Go(func() error {
-			runs[i] = newRun(m, policy, table, rng.New(c.Seed, "control", "simulate", i))
-			return runs[i].replicate(ctx, c)
+			runs[i] = newSimulationRun(m, policy, table, rng.New(c.Seed, "control", "simulate", i))
+			return runs[i].runReplication(ctx, c)
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	return m.summarise(runs, c)
+	return m.summarizeRuns(runs, c)
 }
 
 // emptySimulated returns the measures of a policy under which the system empties
@@ -105,8 +105,8 @@ type change struct {
 	to   int
 }
 
-// transitions returns the ways out of each phase in each mode.
-func (m *Model) transitions() [][][]change {
+// phaseTransitions returns the ways out of each phase in each mode.
+func (m *Model) phaseTransitions() [][][]change {
 	out := make([][][]change, m.R)
 	for r := range out {
 		out[r] = make([][]change, m.W)
@@ -141,8 +141,8 @@ type happening struct {
 	id   uint64 // of the page that goes stale, or the version of the arrival process; below 2^62
 }
 
-// entry is the happening in a heap.
-func (h happening) entry() dueheap.Entry {
+// heapEntry is the happening in a heap.
+func (h happening) heapEntry() dueheap.Entry {
 	return dueheap.Entry{At: h.at, ID: uint32(h.id), Mark: uint32(h.what)<<30 | uint32(h.id>>32)}
 }
 
@@ -183,29 +183,29 @@ type counts struct {
 	servedTime, staleTime        float64
 }
 
-func newRun(m *Model, policy []int, table [][][]change, r *rand.Rand) *run {
+func newSimulationRun(m *Model, policy []int, table [][][]change, r *rand.Rand) *run {
 	s := &run{m: m, policy: policy, table: table, r: r}
 	s.counts.time = make([]float64, m.N+1)
 	s.scheduleArrivals()
 	return s
 }
 
-func (s *run) present() int {
+func (s *run) presentPages() int {
 	if !s.busy {
 		return 0
 	}
 	return 1 + len(s.queue)
 }
 
-// schedule enters an event, and throws out those made void when they are many.
-func (s *run) schedule(h happening) {
-	s.calendar.Push(h.entry())
+// scheduleEvent enters an event, and throws out those made void when they are many.
+func (s *run) scheduleEvent(h happening) {
+	s.calendar.Push(h.heapEntry())
 	if len(s.calendar) < 4*s.m.N+64 {
 		return
 	}
 	live := s.calendar[:0]
 	for _, e := range s.calendar {
-		if !s.void(happeningOf(e)) {
+		if !s.isVoidEvent(happeningOf(e)) {
 			live = append(live, e)
 		}
 	}
@@ -213,25 +213,25 @@ func (s *run) schedule(h happening) {
 	live.Order()
 }
 
-// void says whether what was to happen cannot any more: a switch of modes came
+// isVoidEvent says whether what was to happen cannot any more: a switch of modes came
 // before it, or the page is in service or gone.
-func (s *run) void(h happening) bool {
-	return h.what == arrivalMoves && h.id != s.version || h.what == goesStale && s.find(h.id) < 0
+func (s *run) isVoidEvent(h happening) bool {
+	return h.what == arrivalMoves && h.id != s.version || h.what == goesStale && s.findWaitingPage(h.id) < 0
 }
 
 // scheduleArrivals draws the next move of the arrival process anew, which a
 // switch of modes calls for and an exponential time allows.
 func (s *run) scheduleArrivals() {
 	s.version++
-	ways := s.table[s.policy[s.present()]-1][s.phase]
+	ways := s.table[s.policy[s.presentPages()]-1][s.phase]
 	if len(ways) == 0 {
 		return
 	}
-	s.schedule(happening{s.now + s.r.ExpFloat64()/ways[len(ways)-1].upTo, arrivalMoves, s.version})
+	s.scheduleEvent(happening{s.now + s.r.ExpFloat64()/ways[len(ways)-1].upTo, arrivalMoves, s.version})
 }
 
-// draw returns a phase-type time, +Inf if it never ends.
-func (s *run) draw(alpha, t, out mat) float64 {
+// drawPhaseTime returns a phase-type time, +Inf if it never ends.
+func (s *run) drawPhaseTime(alpha, t, out mat) float64 {
 	u := s.r.Float64()
 	p := 0
 	for ; p < alpha.c-1 && u >= alpha.a[p]; p++ {
@@ -265,33 +265,33 @@ func (s *run) draw(alpha, t, out mat) float64 {
 
 const errStuck = InputError("nothing will ever happen again: no mode leads out of the phase of arrival")
 
-// pass lets time go by.
-func (s *run) pass(to float64) {
-	n := s.present()
+// advanceClock lets time go by.
+func (s *run) advanceClock(to float64) {
+	n := s.presentPages()
 	s.counts.time[n] += to - s.now
 	s.counts.robots += float64(s.policy[n]) * (to - s.now)
 	s.now = to
 }
 
-// step lets the next event happen, or time go by until the limit if that comes
+// stepUntil lets the next event happen, or time go by until the limit if that comes
 // before.
-func (s *run) step(limit float64) error {
-	for len(s.calendar) > 0 && s.void(happeningOf(s.calendar[0])) {
+func (s *run) stepUntil(limit float64) error {
+	for len(s.calendar) > 0 && s.isVoidEvent(happeningOf(s.calendar[0])) {
 		s.calendar.Pop()
 	}
 	switch {
 	case len(s.calendar) == 0:
 		return errStuck
 	case s.calendar[0].At > limit:
-		s.pass(limit)
+		s.advanceClock(limit)
 		return nil
 	}
 	h := happeningOf(s.calendar.Pop())
-	s.pass(h.at)
-	before := s.policy[s.present()]
+	s.advanceClock(h.at)
+	before := s.policy[s.presentPages()]
 	switch h.what {
 	case arrivalMoves:
-		s.arrive(before)
+		s.advanceArrivals(before)
 		s.scheduleArrivals()
 		return nil
 	case serviceEnds:
@@ -300,19 +300,19 @@ func (s *run) step(limit float64) error {
 		s.busy = false
 		s.beginService()
 	case goesStale:
-		place := s.find(h.id)
+		place := s.findWaitingPage(h.id)
 		s.counts.stale++
 		s.counts.staleTime += s.now - s.queue[place].arrived
 		s.queue = append(s.queue[:place], s.queue[place+1:]...)
 	}
-	if s.policy[s.present()] != before {
+	if s.policy[s.presentPages()] != before {
 		s.scheduleArrivals()
 	}
 	return nil
 }
 
-// find returns the place of a waiting page, whose numbers rise, or -1.
-func (s *run) find(id uint64) int {
+// findWaitingPage returns the place of a waiting page, whose numbers rise, or -1.
+func (s *run) findWaitingPage(id uint64) int {
 	low, high := 0, len(s.queue)
 	for low < high {
 		if mid := (low + high) / 2; s.queue[mid].id < id {
@@ -327,8 +327,8 @@ func (s *run) find(id uint64) int {
 	return -1
 }
 
-// arrive moves the arrival process of a mode.
-func (s *run) arrive(mode int) {
+// advanceArrivals moves the arrival process of a mode.
+func (s *run) advanceArrivals(mode int) {
 	ways := s.table[mode-1][s.phase]
 	u := s.r.Float64() * ways[len(ways)-1].upTo
 	w := ways[len(ways)-1]
@@ -341,7 +341,7 @@ func (s *run) arrive(mode int) {
 	s.phase = w.to
 	s.counts.offered += w.k
 	for range w.k {
-		if s.present() == s.m.N {
+		if s.presentPages() == s.m.N {
 			s.counts.lost++
 			continue
 		}
@@ -351,8 +351,8 @@ func (s *run) arrive(mode int) {
 			s.beginService()
 			continue
 		}
-		if at := s.now + s.draw(s.m.gamma, s.m.g, s.m.g0); !math.IsInf(at, 1) {
-			s.schedule(happening{at, goesStale, s.pages})
+		if at := s.now + s.drawPhaseTime(s.m.gamma, s.m.g, s.m.g0); !math.IsInf(at, 1) {
+			s.scheduleEvent(happening{at, goesStale, s.pages})
 		}
 	}
 }
@@ -364,11 +364,11 @@ func (s *run) beginService() {
 	}
 	s.busy, s.arrived = true, s.queue[0].arrived
 	s.queue = append(s.queue[:0], s.queue[1:]...)
-	s.schedule(happening{at: s.now + s.draw(s.m.beta, s.m.s, s.m.s0), what: serviceEnds})
+	s.scheduleEvent(happening{at: s.now + s.drawPhaseTime(s.m.beta, s.m.s, s.m.s0), what: serviceEnds})
 }
 
-// replicate runs one replication.
-func (s *run) replicate(ctx context.Context, c Simulation) error {
+// runReplication runs one replication.
+func (s *run) runReplication(ctx context.Context, c Simulation) error {
 	until := func(time float64, pages int) error {
 		for n := 0; ; n++ {
 			if s.now >= time || c.Pages > 0 && s.counts.offered >= pages {
@@ -377,7 +377,7 @@ func (s *run) replicate(ctx context.Context, c Simulation) error {
 			if n&0xfff == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if err := s.step(time); err != nil {
+			if err := s.stepUntil(time); err != nil {
 				return err
 			}
 		}
@@ -393,8 +393,8 @@ func (s *run) replicate(ctx context.Context, c Simulation) error {
 	return until(end, c.Pages)
 }
 
-// measures returns those of one replication.
-func (n *counts) measures(m *Model) (Result, float64) {
+// replicationMeasures returns those of one replication.
+func (n *counts) replicationMeasures(m *Model) (Result, float64) {
 	var r Result
 	total := 0.0
 	for _, t := range n.time {
@@ -413,19 +413,19 @@ func (n *counts) measures(m *Model) (Result, float64) {
 	if n.stale > 0 {
 		r.SojournObsolete = n.staleTime / float64(n.stale)
 	}
-	r.Cost = m.Cost.of(r)
+	r.Cost = m.Cost.costOfResult(r)
 	return r, total
 }
 
-// summarise takes means and intervals by Student's law over the replications.
-func (m *Model) summarise(runs []*run, c Simulation) (*Simulated, error) {
+// summarizeRuns takes means and intervals by Student's law over the replications.
+func (m *Model) summarizeRuns(runs []*run, c Simulation) (*Simulated, error) {
 	out := &Simulated{Replications: len(runs), Seed: c.Seed}
 	var all []Result
 	for i, s := range runs {
 		if s.counts.offered == 0 || s.counts.served == 0 {
 			return nil, InputError(fmt.Sprintf("replication %d: %d pages offered, %d served: simulate longer (a longer time or more pages)", i+1, s.counts.offered, s.counts.served))
 		}
-		r, t := s.counts.measures(m)
+		r, t := s.counts.replicationMeasures(m)
 		out.Time += t
 		out.Pages += s.counts.offered
 		all = append(all, r)

@@ -34,7 +34,7 @@ func instances() map[string]Spec {
 		"marked":         {Capacity: 6, Marked: &Marked{D0: [][]float64{{-3, .5}, {.3, -1}}, Robots: [][][][]float64{{{{1, 0}, {0, .2}}}, {{{.5, .2}, {0, .1}}, {{.5, .3}, {.2, .2}}}}}, Policy: []int{2, 2, 2, 1, 1, 1, 2}},
 		"four modes":     {Capacity: 6, Modes: modes, Policy: []int{4, 4, 3, 2, 2, 1, 1}},
 		"thinned":        {Capacity: 6, Common: ptr(mapArrivals(1)), Thinning: []float64{.2, .45, .8, 1}, Policy: []int{4, 4, 3, 2, 2, 1, 1}},
-		"N=100":          {Capacity: 100, Modes: modes, Service: exponential(.5), Obsolescence: &Obsolescence{[]float64{1}, [][]float64{{-.01}}}, Policy: (&Model{N: 100}).fixed(2)},
+		"N=100":          {Capacity: 100, Modes: modes, Service: exponential(.5), Obsolescence: &Obsolescence{[]float64{1}, [][]float64{{-.01}}}, Policy: (&Model{N: 100}).fixedModePolicy(2)},
 		"defective staleness": {
 			Capacity: 5, Modes: []Batches{mapArrivals(1)}, Service: coxService,
 			Obsolescence: &Obsolescence{[]float64{.4, .6}, [][]float64{{-1, 0}, {0, 0}}},
@@ -171,9 +171,9 @@ func TestCalendarIsBounded(t *testing.T) {
 	t.Parallel()
 	s := Spec{Capacity: 5, Modes: []Batches{poisson(1)}, Service: exponential(1), Obsolescence: &Obsolescence{[]float64{1}, [][]float64{{-1e-9}}}}
 	m := mustNew(t, s)
-	r := newRun(m, m.Policy(), m.transitions(), rngFor(t))
+	r := newSimulationRun(m, m.Policy(), m.phaseTransitions(), rngFor(t))
 	for range 20000 {
-		if err := r.step(math.Inf(1)); err != nil {
+		if err := r.stepUntil(math.Inf(1)); err != nil {
 			t.Fatal(err)
 		}
 		if len(r.calendar) > 4*m.N+64 {
@@ -185,10 +185,10 @@ func TestCalendarIsBounded(t *testing.T) {
 func BenchmarkSimulate(b *testing.B) {
 	s := instances()["Erlang-2"]
 	m := mustNew(b, s)
-	r := newRun(m, s.Policy, m.transitions(), rngFor(b))
+	r := newSimulationRun(m, s.Policy, m.phaseTransitions(), rngFor(b))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := r.step(math.Inf(1)); err != nil {
+		if err := r.stepUntil(math.Inf(1)); err != nil {
 			b.Fatal(err)
 		}
 	}

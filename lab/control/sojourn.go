@@ -34,18 +34,18 @@ type taggedChain struct {
 	stale [][]float64 // rates of going stale
 }
 
-// accepted builds the chain from the law of the queue.
-func (s *solver) accepted(policy []int, pi [][]float64) *taggedChain {
+// acceptedPageChain builds the chain from the law of the queue.
+func (s *solver) acceptedPageChain(policy []int, pi [][]float64) *taggedChain {
 	m := s.m
 	c := &taggedChain{begin: make([]mat, m.N+1), t: make([]mat, m.N+1), ahead: make([]mat, m.N+1), ends: []mat{m.s0}, stale: make([][]float64, m.N+1)}
 	for i := 1; i <= m.N; i++ {
 		n := s.dim[i] / m.W
-		c.begin[i], c.t[i], c.stale[i] = zeros(1, n), m.phases(i-1), make([]float64, n)
+		c.begin[i], c.t[i], c.stale[i] = zeroMatrix(1, n), m.phaseGenerator(i-1), make([]float64, n)
 		switch {
 		case i == 2:
-			c.ahead[i] = kron(m.s0.mul(m.beta), ones(m.Q))
+			c.ahead[i] = kroneckerProduct(m.s0.mul(m.beta), onesVector(m.Q))
 		case i > 2:
-			c.ahead[i] = kron(m.leave(i-2), identity(m.Q))
+			c.ahead[i] = kroneckerProduct(m.departureMatrix(i-2), identityMatrix(m.Q))
 		}
 		if i > 1 {
 			for x := range n {
@@ -57,27 +57,27 @@ func (s *solver) accepted(policy []int, pi [][]float64) *taggedChain {
 	for i := range m.N {
 		inner := s.dim[i] / m.W
 		for j := 1; j <= min(m.K, m.N-i); j++ {
-			from := zeros(1, inner)
+			from := zeroMatrix(1, inner)
 			for k := j; k <= m.K; k++ {
-				for a, rate := range m.d[policy[i]-1][k].sums() {
+				for a, rate := range m.d[policy[i]-1][k].rowSums() {
 					for x := range inner {
 						from.a[x] += rate * pi[i][a*inner+x]
 					}
 				}
 			}
 			if i == 0 {
-				from = kron(from, m.beta, power(m.gamma, j-1))
+				from = kroneckerProduct(from, m.beta, kroneckerPower(m.gamma, j-1))
 			} else {
-				from = kron(from, power(m.gamma, j))
+				from = kroneckerProduct(from, kroneckerPower(m.gamma, j))
 			}
-			c.begin[i+j].add(from)
+			c.begin[i+j].addInPlace(from)
 			for _, v := range from.a {
 				total += v
 			}
 		}
 	}
 	for _, b := range c.begin[1:] {
-		b.scale(1 / total)
+		b.scaleInPlace(1 / total)
 	}
 	return c
 }
@@ -94,53 +94,53 @@ func (m *Model) Sojourn(ctx context.Context, policy []int, quantiles ...float64)
 		return nil, err
 	}
 	for i := m.N; i >= 0; i-- {
-		if err := s.descend(i, policy[i]-1); err != nil {
+		if err := s.descendToLevel(i, policy[i]-1); err != nil {
 			return nil, fmt.Errorf("%d pages present: %w", i, err)
 		}
 	}
-	_, pi0, err := s.finish()
+	_, pi0, err := s.finishElimination()
 	if err != nil {
 		return nil, err
 	}
-	c := s.accepted(policy, s.law(pi0))
-	served, stale, err := c.moments()
+	c := s.acceptedPageChain(policy, s.queueLaw(pi0))
+	served, stale, err := c.fateMoments()
 	if err != nil {
 		return nil, err
 	}
-	flow, err := c.uniformise(ctx)
+	flow, err := c.uniformizeChain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := &Sojourn{chain: c, flow: flow, Served: times(served, flow, flow.served, quantiles)}
+	out := &Sojourn{chain: c, flow: flow, Served: fateTimes(served, flow, flow.served, quantiles)}
 	if stale[0] > 0 {
-		t := times(stale, flow, flow.stale, quantiles)
+		t := fateTimes(stale, flow, flow.stale, quantiles)
 		out.Stale = &t
 	}
 	return out, nil
 }
 
-// times puts together what is known of one fate: P, E[T; fate], E[T^2; fate].
-func times(m [3]float64, f *uniformised, ends []float64, quantiles []float64) Times {
+// fateTimes puts together what is known of one fate: P, E[T; fate], E[T^2; fate].
+func fateTimes(m [3]float64, f *uniformised, ends []float64, quantiles []float64) Times {
 	t := Times{Share: m[0], Mean: m[1] / m[0], Quantiles: map[string]float64{}}
 	t.Deviation = math.Sqrt(max(0, m[2]/m[0]-t.Mean*t.Mean))
 	for _, q := range quantiles {
-		t.Quantiles[fmt.Sprint(q)] = f.quantile(ends, q*m[0], t.Mean)
+		t.Quantiles[fmt.Sprint(q)] = f.timeQuantile(ends, q*m[0], t.Mean)
 	}
 	return t
 }
 
-// moments returns P, E[T; fate] and E[T^2; fate] of being served and stale.
-func (c *taggedChain) moments() (served, stale [3]float64, err error) {
+// fateMoments returns P, E[T; fate] and E[T^2; fate] of being served and stale.
+func (c *taggedChain) fateMoments() (served, stale [3]float64, err error) {
 	var before [2][3]mat // of the place before, by fate and power
 	for i := 1; i < len(c.t); i++ {
-		f, err := c.factor(i, 0)
+		f, err := c.factorizePlace(i, 0)
 		if err != nil {
 			return served, stale, err
 		}
 		var here [2][3]mat
 		for fate := range here {
 			for power := range here[fate] {
-				x := zeros(c.t[i].r, 1)
+				x := zeroMatrix(c.t[i].r, 1)
 				if power == 0 && fate == 0 && i == 1 {
 					copy(x.a, c.ends[0].a)
 				}
@@ -155,7 +155,7 @@ func (c *taggedChain) moments() (served, stale [3]float64, err error) {
 				if i > 1 {
 					x.addMul(c.ahead[i], before[fate][power])
 				}
-				f.solve(x)
+				f.solveInPlace(x)
 				here[fate][power] = x
 				v := c.begin[i].mul(x).a[0]
 				if fate == 0 {
@@ -170,8 +170,8 @@ func (c *taggedChain) moments() (served, stale [3]float64, err error) {
 	return served, stale, nil
 }
 
-// factor factorises s I - T of a place.
-func (c *taggedChain) factor(i int, s float64) (mfactor, error) {
+// factorizePlace factorises s I - T of a place.
+func (c *taggedChain) factorizePlace(i int, s float64) (mfactor, error) {
 	exit := make([]float64, c.t[i].r)
 	for x := range exit {
 		exit[x] = s + c.stale[i][x]
@@ -183,7 +183,7 @@ func (c *taggedChain) factor(i int, s float64) (mfactor, error) {
 			}
 		}
 	}
-	return factor(c.t[i].clone(), exit)
+	return factorizeMatrix(c.t[i].cloneMatrix(), exit)
 }
 
 // Transform returns the Laplace-Stieltjes transforms at s >= 0 of the sojourn
@@ -196,13 +196,13 @@ func (s *Sojourn) Transform(at float64) (served, stale float64, err error) {
 	c := s.chain
 	var before [2]mat
 	for i := 1; i < len(c.t); i++ {
-		f, err := c.factor(i, at)
+		f, err := c.factorizePlace(i, at)
 		if err != nil {
 			return 0, 0, err
 		}
 		var here [2]mat
 		for fate := range here {
-			x := zeros(c.t[i].r, 1)
+			x := zeroMatrix(c.t[i].r, 1)
 			switch {
 			case fate == 1:
 				copy(x.a, c.stale[i])
@@ -212,7 +212,7 @@ func (s *Sojourn) Transform(at float64) (served, stale float64, err error) {
 			if i > 1 {
 				x.addMul(c.ahead[i], before[fate])
 			}
-			f.solve(x)
+			f.solveInPlace(x)
 			here[fate] = x
 		}
 		served += c.begin[i].mul(here[0]).a[0]
@@ -236,8 +236,8 @@ const (
 	unended   = 1e-10
 )
 
-// uniformise follows the pages until nearly all are gone.
-func (c *taggedChain) uniformise(ctx context.Context) (*uniformised, error) {
+// uniformizeChain follows the pages until nearly all are gone.
+func (c *taggedChain) uniformizeChain(ctx context.Context) (*uniformised, error) {
 	u := &uniformised{served: []float64{0}, stale: []float64{0}}
 	for _, t := range c.t[1:] {
 		for x := range t.r {
@@ -246,7 +246,7 @@ func (c *taggedChain) uniformise(ctx context.Context) (*uniformised, error) {
 	}
 	now, next := make([]mat, len(c.t)), make([]mat, len(c.t))
 	for i := 1; i < len(c.t); i++ {
-		now[i], next[i] = c.begin[i].clone(), zeros(1, c.t[i].r)
+		now[i], next[i] = c.begin[i].cloneMatrix(), zeroMatrix(1, c.t[i].r)
 	}
 	var served, stale float64
 	for left := 1.0; left > unended; {
@@ -282,9 +282,9 @@ func (c *taggedChain) uniformise(ctx context.Context) (*uniformised, error) {
 	return u, nil
 }
 
-// at returns the probability that it has ended so by time t: the mean of ends
+// probabilityBy returns the probability that it has ended so by time t: the mean of ends
 // over a Poisson number of events.
-func (u *uniformised) at(ends []float64, t float64) float64 {
+func (u *uniformised) probabilityBy(ends []float64, t float64) float64 {
 	mean := u.rate * t
 	if mean == 0 {
 		return ends[0]
@@ -301,15 +301,15 @@ func (u *uniformised) at(ends []float64, t float64) float64 {
 	return sum / weight
 }
 
-// quantile returns the time by which the probability p is reached.
-func (u *uniformised) quantile(ends []float64, p, guess float64) float64 {
+// timeQuantile returns the time by which the probability p is reached.
+func (u *uniformised) timeQuantile(ends []float64, p, guess float64) float64 {
 	low, high := 0.0, guess
-	for u.at(ends, high) < p && high < 1e6*guess {
+	for u.probabilityBy(ends, high) < p && high < 1e6*guess {
 		low, high = high, 2*high
 	}
 	for range 60 {
 		mid := (low + high) / 2
-		if u.at(ends, mid) < p {
+		if u.probabilityBy(ends, mid) < p {
 			low = mid
 		} else {
 			high = mid
@@ -321,5 +321,5 @@ func (u *uniformised) quantile(ends []float64, p, guess float64) float64 {
 // CDF returns the probabilities that an accepted page has been served, and has
 // gone stale, at most t after its arrival.
 func (s *Sojourn) CDF(t float64) (served, stale float64) {
-	return s.flow.at(s.flow.served, t), s.flow.at(s.flow.stale, t)
+	return s.flow.probabilityBy(s.flow.served, t), s.flow.probabilityBy(s.flow.stale, t)
 }

@@ -80,8 +80,8 @@ type level struct {
 
 func newSolver(m *Model) (*solver, error) {
 	s := &solver{m: m, dim: make([]int, m.N+1), memo: map[[2]int][]mat{}, lev: make([]level, m.N+1)}
-	if _, dense := m.denseWork(); dense > maxDense || m.widest() > maxLevel {
-		return nil, fmt.Errorf("%w: %.4g of them, %.4g with %d pages present", ErrTooLarge, m.States(), m.widest(), m.N)
+	if _, dense := m.denseWork(); dense > maxDense || m.topLevelStates() > maxLevel {
+		return nil, fmt.Errorf("%w: %.4g of them, %.4g with %d pages present", ErrTooLarge, m.States(), m.topLevelStates(), m.N)
 	}
 	s.dim[0] = m.W
 	for i := 1; i <= m.N; i++ {
@@ -89,30 +89,30 @@ func newSolver(m *Model) (*solver, error) {
 	}
 	s.down, s.exit = make([]mat, m.N+1), make([][]float64, m.N+1)
 	for i := 1; i <= m.N; i++ {
-		s.down[i] = m.downward(i)
-		s.exit[i] = s.down[i].sums()
+		s.down[i] = m.downwardRates(i)
+		s.exit[i] = s.down[i].rowSums()
 	}
-	if err := s.tagged(); err != nil {
+	if err := s.solveTaggedPage(); err != nil {
 		return nil, err
 	}
 	s.rate = make([][]mat, m.N+1)
 	for i := range s.rate {
 		s.rate[i] = make([]mat, m.R)
 		for r := range s.rate[i] {
-			s.rate[i][r] = s.accrual(i, r)
+			s.rate[i][r] = s.levelAccruals(i, r)
 		}
 	}
 	return s, nil
 }
 
-// rest returns the staleness phases of n waiting pages as one identity.
-func (m *Model) rest(n int) mat { return identity(intPower(m.Q, n)) }
+// stalenessIdentity returns the staleness phases of n waiting pages as one identity.
+func (m *Model) stalenessIdentity(n int) mat { return identityMatrix(intPower(m.Q, n)) }
 
-// leave returns the rates at which a page leaves with n waiting, without the
+// departureMatrix returns the rates at which a page leaves with n waiting, without the
 // arrival phases: the first waiting page enters service, or one goes stale.
 // Where staleness has one phase the n terms are the same; adding them one by one
 // would make the time of a solution grow as the square of the capacity.
-func (m *Model) leave(n int) mat {
+func (m *Model) departureMatrix(n int) mat {
 	if m.Q == 1 {
 		out := m.s0.mul(m.beta)
 		for x := range m.M {
@@ -120,25 +120,25 @@ func (m *Model) leave(n int) mat {
 		}
 		return out
 	}
-	out := kron(m.s0.mul(m.beta), ones(m.Q), m.rest(n-1))
+	out := kroneckerProduct(m.s0.mul(m.beta), onesVector(m.Q), m.stalenessIdentity(n-1))
 	for k := 1; k <= n; k++ {
-		out.add(kron(identity(m.M), m.rest(k-1), m.g0, m.rest(n-k)))
+		out.addInPlace(kroneckerProduct(identityMatrix(m.M), m.stalenessIdentity(k-1), m.g0, m.stalenessIdentity(n-k)))
 	}
 	return out
 }
 
-// downward returns Q(i, i-1), formula (5).
-func (m *Model) downward(i int) mat {
+// downwardRates returns Q(i, i-1), formula (5).
+func (m *Model) downwardRates(i int) mat {
 	if i == 1 {
-		return kron(identity(m.W), m.s0)
+		return kroneckerProduct(identityMatrix(m.W), m.s0)
 	}
-	return kron(identity(m.W), m.leave(i-1))
+	return kroneckerProduct(identityMatrix(m.W), m.departureMatrix(i-1))
 }
 
-// phases returns S (+) Gamma (+) ... (+) Gamma for n waiting pages.
-func (m *Model) phases(n int) mat {
+// phaseGenerator returns S (+) Gamma (+) ... (+) Gamma for n waiting pages.
+func (m *Model) phaseGenerator(n int) mat {
 	if m.Q == 1 {
-		out := m.s.clone()
+		out := m.s.cloneMatrix()
 		for x := range m.M {
 			out.set(x, x, out.at(x, x)+float64(n)*m.g.a[0])
 		}
@@ -151,58 +151,58 @@ func (m *Model) phases(n int) mat {
 	return p
 }
 
-// upward returns Q(i, i), Q(i, i+1), ..., Q(i, min(i+K, N)) in mode r (from 0):
+// upwardRates returns Q(i, i), Q(i, i+1), ..., Q(i, min(i+K, N)) in mode r (from 0):
 // formulas (2)-(4).
 // The diagonal of Q(i, i) is not to be read.
-func (m *Model) upward(i, r int) []mat {
+func (m *Model) upwardRates(i, r int) []mat {
 	room := m.N - i
 	out := make([]mat, 1+min(m.K, room))
 	if i == 0 {
-		out[0] = m.d[r][0].clone()
+		out[0] = m.d[r][0].cloneMatrix()
 	} else {
-		out[0] = kronSum(m.d[r][0], m.phases(i-1))
+		out[0] = kronSum(m.d[r][0], m.phaseGenerator(i-1))
 	}
 	for k := 1; k <= m.K; k++ {
 		c := min(k, room)
 		var b mat
 		if i == 0 {
-			b = kron(m.d[r][k], m.beta, power(m.gamma, c-1))
+			b = kroneckerProduct(m.d[r][k], m.beta, kroneckerPower(m.gamma, c-1))
 		} else {
-			b = kron(m.d[r][k], identity(m.M), m.rest(i-1), power(m.gamma, c))
+			b = kroneckerProduct(m.d[r][k], identityMatrix(m.M), m.stalenessIdentity(i-1), kroneckerPower(m.gamma, c))
 		}
 		if out[c].a == nil {
 			out[c] = b
 		} else {
-			out[c].add(b) // beyond the room
+			out[c].addInPlace(b) // beyond the room
 		}
 	}
 	return out
 }
 
-// tagged computes for the page at the last place of level i, from all states
+// solveTaggedPage computes for the page at the last place of level i, from all states
 // without arrival phases, the probability h of being served and the mean times
 // y = E[time; served], z = E[time; stale]. What comes after it does not matter.
-func (s *solver) tagged() error {
+func (s *solver) solveTaggedPage() error {
 	m := s.m
 	s.tag = make([]struct{ h, y, z mat }, m.N+1)
 	for i := 1; i <= m.N; i++ {
 		n := s.dim[i] / m.W
 		t := &s.tag[i]
-		t.h, t.y, t.z = zeros(n, 1), zeros(n, 1), zeros(n, 1)
+		t.h, t.y, t.z = zeroMatrix(n, 1), zeroMatrix(n, 1), zeroMatrix(n, 1)
 		exit := make([]float64, n)
 		var ahead mat // the head enters service or one ahead goes stale
 		if i == 1 {
 			copy(exit, m.s0.a)
 		} else {
-			copy(exit, m.leave(i-1).sums())
+			copy(exit, m.departureMatrix(i-1).rowSums())
 			// Without the tagged page's own staleness, which ends the story.
 			if i == 2 {
-				ahead = kron(m.s0.mul(m.beta), ones(m.Q))
+				ahead = kroneckerProduct(m.s0.mul(m.beta), onesVector(m.Q))
 			} else {
-				ahead = kron(m.leave(i-2), identity(m.Q))
+				ahead = kroneckerProduct(m.departureMatrix(i-2), identityMatrix(m.Q))
 			}
 		}
-		f, err := factor(m.phases(i-1).clone(), exit)
+		f, err := factorizeMatrix(m.phaseGenerator(i-1).cloneMatrix(), exit)
 		if err != nil {
 			return fmt.Errorf("%d pages present: %w", i, err)
 		}
@@ -210,29 +210,29 @@ func (s *solver) tagged() error {
 			for k := range t.h.a {
 				t.h.a[k], t.y.a[k] = 1, 1
 			}
-			f.solve(t.y)
+			f.solveInPlace(t.y)
 			continue
 		}
 		p := s.tag[i-1]
 		t.h.addMul(ahead, p.h)
-		f.solve(t.h)
+		f.solveInPlace(t.h)
 		t.y.addMul(ahead, p.y)
 		t.z.addMul(ahead, p.z)
 		for k, h := range t.h.a {
 			t.y.a[k] += h
 			t.z.a[k] += max(0, 1-h)
 		}
-		f.solve(t.y)
-		f.solve(t.z)
+		f.solveInPlace(t.y)
+		f.solveInPlace(t.z)
 	}
 	return nil
 }
 
-// entering averages a vector on the states of level i+j over the staleness
+// averageOverEntering averages a vector on the states of level i+j over the staleness
 // phases with which j pages arrive at level i.
-func (m *Model) entering(v mat, i, j int) mat {
+func (m *Model) averageOverEntering(v mat, i, j int) mat {
 	fold := func(v mat, p mat) mat {
-		out := zeros(v.r/p.c, 1)
+		out := zeroMatrix(v.r/p.c, 1)
 		for a := range out.a {
 			for b, w := range p.a {
 				out.a[a] += w * v.a[a*p.c+b]
@@ -252,10 +252,10 @@ func (m *Model) entering(v mat, i, j int) mat {
 	return v
 }
 
-// accrual returns the accruals of the states of level i in mode r (from 0).
-func (s *solver) accrual(i, r int) mat {
+// levelAccruals returns the accruals of the states of level i in mode r (from 0).
+func (s *solver) levelAccruals(i, r int) mat {
 	m := s.m
-	out := zeros(s.dim[i], accruals)
+	out := zeroMatrix(s.dim[i], accruals)
 	inner := s.dim[i] / m.W
 	room := m.N - i
 	stale := make([]float64, inner)
@@ -265,7 +265,7 @@ func (s *solver) accrual(i, r int) mat {
 		}
 	} else if i >= 2 {
 		for k := 1; k < i; k++ {
-			v := kron(ones(m.M), ones(intPower(m.Q, k-1)), m.g0, ones(intPower(m.Q, i-1-k)))
+			v := kroneckerProduct(onesVector(m.M), onesVector(intPower(m.Q, k-1)), m.g0, onesVector(intPower(m.Q, i-1-k)))
 			for x, w := range v.a {
 				stale[x] += w
 			}
@@ -276,7 +276,7 @@ func (s *solver) accrual(i, r int) mat {
 	enter := make([]entry, min(m.K, room)+1)
 	for j := 1; j < len(enter); j++ {
 		t := s.tag[i+j]
-		enter[j] = entry{m.entering(t.h, i, j), m.entering(t.y, i, j), m.entering(t.z, i, j)}
+		enter[j] = entry{m.averageOverEntering(t.h, i, j), m.averageOverEntering(t.y, i, j), m.averageOverEntering(t.z, i, j)}
 	}
 	for a := range m.W {
 		var pages, lost float64
@@ -309,8 +309,8 @@ func (s *solver) accrual(i, r int) mat {
 	return out
 }
 
-func ones(n int) mat {
-	v := zeros(n, 1)
+func onesVector(n int) mat {
+	v := zeroMatrix(n, 1)
 	for i := range v.a {
 		v.a[i] = 1
 	}
@@ -328,49 +328,49 @@ func intPower(b, n int) int {
 	return p
 }
 
-// rates returns upward(i, r), remembered.
-func (s *solver) rates(i, r int) []mat {
+// cachedUpwardRates returns upward(i, r), remembered.
+func (s *solver) cachedUpwardRates(i, r int) []mat {
 	k := [2]int{i, r}
 	b, ok := s.memo[k]
 	if !ok {
-		b = s.m.upward(i, r)
+		b = s.m.upwardRates(i, r)
 		s.memo[k] = b
 	}
 	return b
 }
 
-// descend eliminates what is above level i, whose mode is r (from 0): formula
+// descendToLevel eliminates what is above level i, whose mode is r (from 0): formula
 // (6). The levels above must be in place.
-func (s *solver) descend(i, r int) error {
-	q := s.rates(i, r)
-	l := s.room(i)
+func (s *solver) descendToLevel(i, r int) error {
+	q := s.cachedUpwardRates(i, r)
+	l := s.levelMatrices(i)
 	for k, x := range q {
 		copy(l.up[k].a, x.a)
 	}
 	copy(l.u.a, s.rate[i][r].a)
-	return s.eliminate(i)
+	return s.eliminateLevel(i)
 }
 
-// room returns level i with its matrices made.
-func (s *solver) room(i int) *level {
+// levelMatrices returns level i with its matrices made.
+func (s *solver) levelMatrices(i int) *level {
 	l := &s.lev[i]
 	if l.up == nil {
 		for k := range 1 + min(s.m.K, s.m.N-i) {
-			l.up = append(l.up, zeros(s.dim[i], s.dim[i+k]))
+			l.up = append(l.up, zeroMatrix(s.dim[i], s.dim[i+k]))
 		}
-		l.g, l.u = zeros(s.dim[i], s.dim[max(i-1, 0)]), zeros(s.dim[i], s.rate[i][0].c)
+		l.g, l.u = zeroMatrix(s.dim[i], s.dim[max(i-1, 0)]), zeroMatrix(s.dim[i], s.rate[i][0].c)
 	}
 	return l
 }
 
-// eliminate finishes what descend began with the rates of level i.
-func (s *solver) eliminate(i int) error {
+// eliminateLevel finishes what descend began with the rates of level i.
+func (s *solver) eliminateLevel(i int) error {
 	l := &s.lev[i]
 	l.unit = 0
 	for k := 1; k < len(l.up); k++ {
 		l.unit = max(l.unit, s.lev[i+k].unit)
 	}
-	l.u.shift(-l.unit)
+	l.u.shiftExponent(-l.unit)
 	for k := len(l.up) - 1; k >= 1; k-- {
 		if k < len(l.up)-1 {
 			l.up[k].addMul(l.up[k+1], s.lev[i+k+1].g)
@@ -384,23 +384,23 @@ func (s *solver) eliminate(i int) error {
 		return nil
 	}
 	s.left = append(s.left[:0], s.exit[i]...)
-	f, err := factor(l.up[0], s.left)
+	f, err := factorizeMatrix(l.up[0], s.left)
 	if err != nil {
 		return err
 	}
 	l.lu = f
 	copy(l.g.a, s.down[i].a)
-	f.solve(l.g)
-	f.solve(l.u)
-	l.unit = l.u.normalize(l.unit)
+	f.solveInPlace(l.g)
+	f.solveInPlace(l.u)
+	l.unit = l.u.normalizeExponent(l.unit)
 	return nil
 }
 
-// finish returns the long-run rates of the accruals once level 0 is reached,
+// finishElimination returns the long-run rates of the accruals once level 0 is reached,
 // and the law of level 0 but for a factor.
-func (s *solver) finish() (acc, pi0 []float64, err error) {
+func (s *solver) finishElimination() (acc, pi0 []float64, err error) {
 	l := &s.lev[0]
-	if pi0, err = stationary(l.up[0]); err != nil {
+	if pi0, err = stationaryLaw(l.up[0]); err != nil {
 		return acc, nil, err
 	}
 	acc = make([]float64, l.u.c)
@@ -418,8 +418,8 @@ func (s *solver) finish() (acc, pi0 []float64, err error) {
 
 const errArrivalsEnd = InputError("the phases of arrival come to rest where no page arrives under this policy")
 
-// measures fills a Result from long-run rates: formulas (19), (20).
-func (m *Model) measures(acc []float64) (Result, error) {
+// measuresFromAccruals fills a Result from long-run rates: formulas (19), (20).
+func (m *Model) measuresFromAccruals(acc []float64) (Result, error) {
 	var r Result
 	r.ArrivalRate = acc[accPages]
 	if !(r.ArrivalRate > 0) {
@@ -432,35 +432,35 @@ func (m *Model) measures(acc []float64) (Result, error) {
 		r.SojournObsolete = acc[accStaleTime] / acc[accObsolete]
 	}
 	r.Sojourn = (acc[accServedTime] + acc[accStaleTime]) / r.ArrivalRate
-	r.Cost = m.Cost.of(r)
+	r.Cost = m.Cost.costOfResult(r)
 	return r, nil
 }
 
-// of returns the cost of measures, formula (20).
-func (c Cost) of(r Result) float64 {
+// costOfResult returns the cost of measures, formula (20).
+func (c Cost) costOfResult(r Result) float64 {
 	return r.ArrivalRate*(c.Loss*r.Loss+c.Obsolete*r.Obsolete) + c.Response*r.SojournServed + c.Starvation*r.Starvation + c.Robot*r.MeanRobots
 }
 
-// solve is Model.Solve by dense matrices.
-func (s *solver) solve(ctx context.Context, policy []int) (Result, error) {
+// solveDense is Model.Solve by dense matrices.
+func (s *solver) solveDense(ctx context.Context, policy []int) (Result, error) {
 	m := s.m
 	for i := m.N; i >= 0; i-- {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		if err := s.descend(i, policy[i]-1); err != nil {
+		if err := s.descendToLevel(i, policy[i]-1); err != nil {
 			return Result{}, fmt.Errorf("%d pages present: %w", i, err)
 		}
 	}
-	acc, pi0, err := s.finish()
+	acc, pi0, err := s.finishElimination()
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := m.measures(acc)
+	r, err := m.measuresFromAccruals(acc)
 	if err != nil {
 		return r, err
 	}
-	pi := s.law(pi0)
+	pi := s.queueLaw(pi0)
 	r.QueueLength = make([]float64, m.N+1)
 	direct := make([]float64, accruals)
 	for i, x := range pi {
@@ -472,13 +472,13 @@ func (s *solver) solve(ctx context.Context, policy []int) (Result, error) {
 		}
 	}
 	r.Method, r.States = Exact, m.States()
-	r.Error, err = check(acc, direct)
+	r.Error, err = checkAccruals(acc, direct)
 	return r, err
 }
 
-// law returns the stationary law by levels from that of level 0, which may lack
+// queueLaw returns the stationary law by levels from that of level 0, which may lack
 // a factor: formula (7).
-func (s *solver) law(pi0 []float64) [][]float64 {
+func (s *solver) queueLaw(pi0 []float64) [][]float64 {
 	pi, units := [][]float64{pi0}, make([]int, s.m.N+1)
 	for l := 1; l <= s.m.N; l++ {
 		x := make([]float64, s.dim[l])
@@ -492,18 +492,18 @@ func (s *solver) law(pi0 []float64) [][]float64 {
 			row.addMul(rowVector(pi[i]).inUnit(units[i], units[l]), s.lev[i].up[l-i])
 		}
 		s.lev[l].lu.solveLeft(x)
-		units[l] = row.normalize(units[l])
+		units[l] = row.normalizeExponent(units[l])
 		pi = append(pi, x)
 	}
 	total, unit := 0.0, slices.Max(units)
 	for l, x := range pi {
-		rowVector(x).shift(units[l] - unit)
+		rowVector(x).shiftExponent(units[l] - unit)
 		for _, p := range x {
 			total += p
 		}
 	}
 	for _, x := range pi {
-		rowVector(x).scale(1 / total)
+		rowVector(x).scaleInPlace(1 / total)
 	}
 	return pi
 }

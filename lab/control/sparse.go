@@ -28,47 +28,47 @@ type sparse struct {
 	buf    []float64
 }
 
-// size returns the number of staleness phases with i pages present.
-func (p *sparse) size(i int) int { return intPower(p.m.Q, max(0, i-1)) }
+// stalenessPhaseCount returns the number of staleness phases with i pages present.
+func (p *sparse) stalenessPhaseCount(i int) int { return intPower(p.m.Q, max(0, i-1)) }
 
 func newSparse(ctx context.Context, m *Model, policy []int) (*sparse, error) {
 	p := &sparse{m: m, policy: policy, as: m.W * m.M, x: make([][]float64, m.N+1), up: make([][]mat, m.N+1), block: make([]map[int]mat, m.N+1), weight: make([]int, m.Q)}
 	for q := 1; q < m.Q; q++ {
 		p.weight[q] = intPower(m.N, q-1)
 	}
-	g := power(m.gamma, 0)
+	g := kroneckerPower(m.gamma, 0)
 	for range min(m.K, m.N) + 1 {
 		p.gamma = append(p.gamma, g.a)
-		g = kron(g, m.gamma)
+		g = kroneckerProduct(g, m.gamma)
 	}
 	for i := range p.x {
 		n := m.W
 		if i > 0 {
-			n = p.as * p.size(i)
+			n = p.as * p.stalenessPhaseCount(i)
 		}
 		p.x[i] = make([]float64, n)
 		d, room := m.d[policy[i]], m.N-i
-		p.up[i] = []mat{d[0].clone()}
+		p.up[i] = []mat{d[0].cloneMatrix()}
 		for k := 1; k <= m.K; k++ {
 			if c := min(k, room); c < len(p.up[i]) {
-				p.up[i][c].add(d[k])
+				p.up[i][c].addInPlace(d[k])
 			} else {
-				p.up[i] = append(p.up[i], d[k].clone())
+				p.up[i] = append(p.up[i], d[k].cloneMatrix())
 			}
 		}
 		p.block[i] = map[int]mat{}
 	}
 	p.buf = make([]float64, len(p.x[m.N]))
 	p.coarse = newLumped(m, policy, 0)
-	if err := p.coarse.solve(ctx); err != nil {
+	if err := p.coarse.solveFixedPoint(ctx); err != nil {
 		return nil, err
 	}
-	p.begin()
+	p.startIndependent()
 	return p, nil
 }
 
-// begin takes for a start the phases of the pages as independent.
-func (p *sparse) begin() {
+// startIndependent takes for a start the phases of the pages as independent.
+func (p *sparse) startIndependent() {
 	m := p.m
 	copy(p.x[0], p.coarse.pi[0])
 	for i := 1; i <= m.N; i++ {
@@ -90,9 +90,9 @@ func (p *sparse) begin() {
 	}
 }
 
-// inflow puts into b the rates at which the states of level i are entered from
+// levelInflow puts into b the rates at which the states of level i are entered from
 // other levels.
-func (p *sparse) inflow(i int, b []float64) {
+func (p *sparse) levelInflow(i int, b []float64) {
 	clear(b)
 	y := make([]float64, p.as)
 	for c := 1; c <= min(p.m.K, i); c++ {
@@ -126,7 +126,7 @@ func (p *sparse) inflowFrom(l, c int, b, y []float64) {
 		return
 	}
 	gamma := p.gamma[c]
-	for q := range p.size(l) {
+	for q := range p.stalenessPhaseCount(l) {
 		from := p.x[l][q*p.as : (q+1)*p.as]
 		clear(y)
 		for a := range m.W {
@@ -151,7 +151,7 @@ func (p *sparse) inflowFrom(l, c int, b, y []float64) {
 
 // inflowServed adds the ends of service with i+1 pages present, i >= 1.
 func (p *sparse) inflowServed(i int, b, y []float64) {
-	m, above, size := p.m, p.x[i+1], p.size(i)
+	m, above, size := p.m, p.x[i+1], p.stalenessPhaseCount(i)
 	for q := range size {
 		clear(y)
 		for first := range m.Q {
@@ -200,7 +200,7 @@ type odometer struct {
 	key   int // of the counts of phases
 }
 
-func (p *sparse) odometer(n int, descending bool) *odometer {
+func (p *sparse) newOdometer(n int, descending bool) *odometer {
 	o := &odometer{digit: make([]int, n), low: make([]int, n)}
 	for k := range n {
 		o.low[k] = intPower(p.m.Q, n-1-k)
@@ -213,8 +213,8 @@ func (p *sparse) odometer(n int, descending bool) *odometer {
 	return o
 }
 
-// next moves by one and says whether there was one.
-func (o *odometer) next(base int, weight []int, descending bool) bool {
+// nextState moves by one and says whether there was one.
+func (o *odometer) nextState(base int, weight []int, descending bool) bool {
 	for k := len(o.digit) - 1; k >= 0; k-- {
 		d := o.digit[k]
 		to := d + 1
@@ -244,7 +244,7 @@ func (p *sparse) blockInverse(i int, o *odometer) (mat, error) {
 	m := p.m
 	var q mat
 	if i == 0 {
-		q = p.up[0][0].clone()
+		q = p.up[0][0].cloneMatrix()
 	} else {
 		q = kronSum(p.up[i][0], m.s)
 	}
@@ -263,13 +263,13 @@ func (p *sparse) blockInverse(i int, o *odometer) (mat, error) {
 			}
 		}
 	}
-	f, err := factor(q, exit)
+	f, err := factorizeMatrix(q, exit)
 	if err != nil {
 		return mat{}, fmt.Errorf("%d pages present: %w", i, err)
 	}
-	inv := identity(q.r)
-	f.solve(inv)
-	t := zeros(q.r, q.r)
+	inv := identityMatrix(q.r)
+	f.solveInPlace(inv)
+	t := zeroMatrix(q.r, q.r)
 	for a := range q.r {
 		for b := range q.r {
 			t.set(b, a, inv.at(a, b))
@@ -279,17 +279,17 @@ func (p *sparse) blockInverse(i int, o *odometer) (mat, error) {
 	return t, nil
 }
 
-// relax solves level i for what enters it and returns how much it changed.
-func (p *sparse) relax(i int, descending bool) (float64, error) {
+// relaxLevel solves level i for what enters it and returns how much it changed.
+func (p *sparse) relaxLevel(i int, descending bool) (float64, error) {
 	x := p.x[i]
 	b := p.buf[:len(x)]
-	p.inflow(i, b)
+	p.levelInflow(i, b)
 	m, as := p.m, p.as
 	if i == 0 {
 		as = m.W
 	}
 	rhs := make([]float64, as)
-	o := p.odometer(max(0, i-1), descending)
+	o := p.newOdometer(max(0, i-1), descending)
 	changed := 0.0
 	var inv mat
 	last := -1
@@ -320,7 +320,7 @@ func (p *sparse) relax(i int, descending bool) (float64, error) {
 			changed += math.Abs(v - out[y])
 			out[y] = v
 		}
-		if !o.next(m.Q, p.weight, descending) {
+		if !o.nextState(m.Q, p.weight, descending) {
 			return changed, nil
 		}
 	}
@@ -329,21 +329,21 @@ func (p *sparse) relax(i int, descending bool) (float64, error) {
 // staleRate returns the stale rate of all waiting pages of each state of a
 // level: by staleness phases.
 func (p *sparse) staleRates(i int) []float64 {
-	out := make([]float64, p.size(i))
-	o := p.odometer(max(0, i-1), false)
+	out := make([]float64, p.stalenessPhaseCount(i))
+	o := p.newOdometer(max(0, i-1), false)
 	for {
 		for _, d := range o.digit {
 			out[o.q] += p.m.g0.a[d]
 		}
-		if !o.next(p.m.Q, p.weight, false) {
+		if !o.nextState(p.m.Q, p.weight, false) {
 			return out
 		}
 	}
 }
 
-// aggregate gives the masses by level, arrival and service their exact
+// aggregateMasses gives the masses by level, arrival and service their exact
 // proportions for the present phases of staleness.
-func (p *sparse) aggregate() error {
+func (p *sparse) aggregateMasses() error {
 	c := p.coarse
 	mass := make([][]float64, p.m.N+1)
 	for i := 1; i <= p.m.N; i++ {
@@ -395,8 +395,8 @@ const (
 	maxRounds = 2000
 )
 
-// iterate finds the law and returns the mass that it may be wrong by.
-func (p *sparse) iterate(ctx context.Context) (float64, error) {
+// iterateLaw finds the law and returns the mass that it may be wrong by.
+func (p *sparse) iterateLaw(ctx context.Context) (float64, error) {
 	before, least, since, rate := math.Inf(1), math.Inf(1), 0, 0.0
 	for round := range maxRounds {
 		changed := 0.0
@@ -404,18 +404,18 @@ func (p *sparse) iterate(ctx context.Context) (float64, error) {
 			if err := ctx.Err(); err != nil {
 				return 0, err
 			}
-			c, err := p.relax(i, false)
+			c, err := p.relaxLevel(i, false)
 			if err != nil {
 				return 0, err
 			}
 			changed += c
 		}
 		for i := range p.m.N + 1 {
-			if _, err := p.relax(i, true); err != nil {
+			if _, err := p.relaxLevel(i, true); err != nil {
 				return 0, err
 			}
 		}
-		if err := p.aggregate(); err != nil {
+		if err := p.aggregateMasses(); err != nil {
 			return 0, err
 		}
 		// The rate is that of the worst of the last rounds, fading slowly.

@@ -23,7 +23,7 @@ func TestIterativeAgainstExact(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got, err := m.iterative(t.Context(), s.Policy)
+					got, err := m.solveIteratively(t.Context(), s.Policy)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -72,7 +72,7 @@ func TestManyStates(t *testing.T) {
 	}
 	m := mustNew(t, optimisable(20, staleLaws["hyperexponential"], hyperService, false))
 	begin := time.Now()
-	r, err := m.Solve(t.Context(), m.fixed(2))
+	r, err := m.Solve(t.Context(), m.fixedModePolicy(2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestManyStates(t *testing.T) {
 func BenchmarkCapacity12(b *testing.B) {
 	m := mustNew(b, optimisable(12, staleLaws["Erlang-2"], hyperService, false))
 	for b.Loop() {
-		if _, err := m.Solve(b.Context(), m.fixed(2)); err != nil {
+		if _, err := m.Solve(b.Context(), m.fixedModePolicy(2)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,38 +12,38 @@ type tags struct {
 	h, y, z []float64
 }
 
-// following returns the tags of place i from those of the place before it.
-func (p *sparse) following(i int, before tags) (tags, error) {
-	n := p.size(i) * p.m.M
+// nextPlaceTags returns the tags of place i from those of the place before it.
+func (p *sparse) nextPlaceTags(i int, before tags) (tags, error) {
+	n := p.stalenessPhaseCount(i) * p.m.M
 	t := tags{make([]float64, n), make([]float64, n), make([]float64, n)}
 	if i == 1 {
 		for k := range t.h {
 			t.h[k], t.y[k] = 1, 1
 		}
-		return t, p.life(i, t.y)
+		return t, p.solvePlaceLifetime(i, t.y)
 	}
-	p.ahead(i, before.h, t.h)
-	if err := p.life(i, t.h); err != nil {
+	p.addDeparturesAhead(i, before.h, t.h)
+	if err := p.solvePlaceLifetime(i, t.h); err != nil {
 		return t, err
 	}
-	p.ahead(i, before.y, t.y)
-	p.ahead(i, before.z, t.z)
+	p.addDeparturesAhead(i, before.y, t.y)
+	p.addDeparturesAhead(i, before.z, t.z)
 	for k, h := range t.h {
 		t.y[k] += h
 		t.z[k] += max(0, 1-h)
 	}
-	if err := p.life(i, t.y); err != nil {
+	if err := p.solvePlaceLifetime(i, t.y); err != nil {
 		return t, err
 	}
-	return t, p.life(i, t.z)
+	return t, p.solvePlaceLifetime(i, t.z)
 }
 
-// ahead adds to out what follows when the head enters service or a page ahead
+// addDeparturesAhead adds to out what follows when the head enters service or a page ahead
 // of the tagged one goes stale.
-func (p *sparse) ahead(i int, before, out []float64) {
+func (p *sparse) addDeparturesAhead(i int, before, out []float64) {
 	m, n := p.m, i-1
-	size := p.size(i - 1)
-	for q := range p.size(i) {
+	size := p.stalenessPhaseCount(i - 1)
+	for q := range p.stalenessPhaseCount(i) {
 		from := before[q%size*m.M : (q%size+1)*m.M]
 		start := 0.0
 		for s, v := range m.beta.a {
@@ -69,16 +69,16 @@ func (p *sparse) ahead(i int, before, out []float64) {
 	}
 }
 
-// life overwrites b by (-T)^{-1} b for place i: one pass against the order of
+// solvePlaceLifetime overwrites b by (-T)^{-1} b for place i: one pass against the order of
 // the phases if those do not return, else as many as it takes.
-func (p *sparse) life(i int, b []float64) error {
+func (p *sparse) solvePlaceLifetime(i int, b []float64) error {
 	m := p.m
 	x := make([]float64, len(b))
 	inverse := map[int]mat{}
 	for range maxRounds {
 		worst := 0.0
 		rhs := make([]float64, m.M)
-		o := p.odometer(i-1, true)
+		o := p.newOdometer(i-1, true)
 		for {
 			copy(rhs, b[o.q*m.M:])
 			for k, d := range o.digit {
@@ -98,12 +98,12 @@ func (p *sparse) life(i int, b []float64) error {
 						exit[s] -= m.g.at(d, d)
 					}
 				}
-				f, err := factor(m.s.clone(), exit)
+				f, err := factorizeMatrix(m.s.cloneMatrix(), exit)
 				if err != nil {
 					return err
 				}
-				inv = identity(m.M)
-				f.solve(inv)
+				inv = identityMatrix(m.M)
+				f.solveInPlace(inv)
 				inverse[o.key] = inv
 			}
 			for s := range m.M {
@@ -117,7 +117,7 @@ func (p *sparse) life(i int, b []float64) error {
 				}
 				x[at] = v
 			}
-			if !o.next(m.Q, p.weight, true) {
+			if !o.nextState(m.Q, p.weight, true) {
 				break
 			}
 		}
@@ -129,9 +129,9 @@ func (p *sparse) life(i int, b []float64) error {
 	return errSlow
 }
 
-// fold averages a vector by (staleness, service) over the phases of the last c
+// foldLastPhases averages a vector by (staleness, service) over the phases of the last c
 // pages.
-func (p *sparse) fold(v []float64, c int) []float64 {
+func (p *sparse) foldLastPhases(v []float64, c int) []float64 {
 	gamma := p.gamma[c]
 	out := make([]float64, len(v)/len(gamma))
 	for q := range len(out) / p.m.M {
@@ -146,57 +146,57 @@ func (p *sparse) fold(v []float64, c int) []float64 {
 	return out
 }
 
-// sojourns adds to acc the fates of the arriving pages.
-func (p *sparse) sojourns(acc []float64) error {
+// addSojourns adds to acc the fates of the arriving pages.
+func (p *sparse) addSojourns(acc []float64) error {
 	m := p.m
 	var t tags
 	for i := 1; i <= m.N; i++ {
 		var err error
-		if t, err = p.following(i, t); err != nil {
+		if t, err = p.nextPlaceTags(i, t); err != nil {
 			return err
 		}
 		for c := 1; c <= min(m.K, i); c++ {
 			from := i - c
 			tail := make([]float64, m.W)
 			for k := c; k <= m.K; k++ {
-				for a, v := range m.d[p.policy[from]][k].sums() {
+				for a, v := range m.d[p.policy[from]][k].rowSums() {
 					tail[a] += v
 				}
 			}
 			for which, v := range [][]float64{t.h, t.y, t.z} {
-				acc[[]int{accServed, accServedTime, accStaleTime}[which]] += p.meet(from, c, tail, v)
+				acc[[]int{accServed, accServedTime, accStaleTime}[which]] += p.sumOverBatchPlace(from, c, tail, v)
 			}
 		}
 	}
 	return nil
 }
 
-// meet sums v over the pages that come as the c-th of a batch at level from.
-func (p *sparse) meet(from, c int, tail, v []float64) float64 {
+// sumOverBatchPlace sums v over the pages that come as the c-th of a batch at level from.
+func (p *sparse) sumOverBatchPlace(from, c int, tail, v []float64) float64 {
 	m, sum := p.m, 0.0
 	if from == 0 {
-		e := rowVector(m.beta.a).mul(mat{m.M, 1, p.fold(v, c-1)}).a[0]
+		e := rowVector(m.beta.a).mul(mat{m.M, 1, p.foldLastPhases(v, c-1)}).a[0]
 		for a, x := range p.x[0] {
 			sum += x * tail[a] * e
 		}
 		return sum
 	}
-	e := p.fold(v, c)
+	e := p.foldLastPhases(v, c)
 	for x, w := range p.x[from] {
 		sum += w * tail[x%p.as/m.M] * e[x/p.as*m.M+x%m.M]
 	}
 	return sum
 }
 
-// accruals returns the long-run rates and the law of the number of pages.
-func (p *sparse) accruals() (acc, length []float64, err error) {
+// sparseAccruals returns the long-run rates and the law of the number of pages.
+func (p *sparse) sparseAccruals() (acc, length []float64, err error) {
 	m := p.m
 	acc, length = make([]float64, accruals), make([]float64, m.N+1)
 	for i, x := range p.x {
 		d, room := m.d[p.policy[i]], m.N-i
 		pages, lost := make([]float64, m.W), make([]float64, m.W)
 		for k := 1; k <= m.K; k++ {
-			for a, v := range d[k].sums() {
+			for a, v := range d[k].rowSums() {
 				pages[a] += float64(k) * v
 				lost[a] += float64(max(0, k-room)) * v
 			}
@@ -218,11 +218,11 @@ func (p *sparse) accruals() (acc, length []float64, err error) {
 		acc[accLength] += length[i] * float64(i)
 	}
 	acc[accStarvation] = length[0]
-	return acc, length, p.sojourns(acc)
+	return acc, length, p.addSojourns(acc)
 }
 
-// iterative solves without a matrix of the chain.
-func (m *Model) iterative(ctx context.Context, policy []int) (Result, error) {
+// solveIteratively solves without a matrix of the chain.
+func (m *Model) solveIteratively(ctx context.Context, policy []int) (Result, error) {
 	modes := make([]int, len(policy))
 	for i, r := range policy {
 		modes[i] = r - 1
@@ -231,20 +231,20 @@ func (m *Model) iterative(ctx context.Context, policy []int) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	wrong, err := p.iterate(ctx)
+	wrong, err := p.iterateLaw(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	acc, length, err := p.accruals()
+	acc, length, err := p.sparseAccruals()
 	if err != nil {
 		return Result{}, err
 	}
-	r, err := m.measures(acc)
+	r, err := m.measuresFromAccruals(acc)
 	if err != nil {
 		return r, err
 	}
 	r.QueueLength, r.Method, r.States = length, Iterative, m.States()
-	r.Error, err = balance(acc)
+	r.Error, err = balanceError(acc)
 	r.Error = max(r.Error, wrong)
 	return r, err
 }

@@ -62,42 +62,42 @@ func (m *Model) Only(modes ...int) (*Model, error) {
 	return &v, nil
 }
 
-// moments returns mean and squared coefficient of variation of a phase-type
+// phaseTypeMoments returns mean and squared coefficient of variation of a phase-type
 // law, the mean +Inf if it may never end.
-func moments(alpha, t, out mat) (mean, scv float64) {
-	f, err := factor(t.clone(), append([]float64(nil), out.a...))
+func phaseTypeMoments(alpha, t, out mat) (mean, scv float64) {
+	f, err := factorizeMatrix(t.cloneMatrix(), append([]float64(nil), out.a...))
 	if err != nil {
 		return math.Inf(1), math.NaN()
 	}
-	x := ones(t.r)
-	f.solve(x)
+	x := onesVector(t.r)
+	f.solveInPlace(x)
 	mean = alpha.mul(x).a[0]
-	f.solve(x)
+	f.solveInPlace(x)
 	return mean, 2*alpha.mul(x).a[0]/(mean*mean) - 1
 }
 
 // ServiceMoments returns the mean service time and its squared coefficient of
 // variation (variance over squared mean).
-func (m *Model) ServiceMoments() (mean, scv float64) { return moments(m.beta, m.s, m.s0) }
+func (m *Model) ServiceMoments() (mean, scv float64) { return phaseTypeMoments(m.beta, m.s, m.s0) }
 
 // StaleMoments returns the same of the time until a waiting page is stale; the
 // mean is +Inf if some never are.
-func (m *Model) StaleMoments() (mean, scv float64) { return moments(m.gamma, m.g, m.g0) }
+func (m *Model) StaleMoments() (mean, scv float64) { return phaseTypeMoments(m.gamma, m.g, m.g0) }
 
 // ArrivalRates returns the pages offered a time in each mode if it were held
 // for ever, and NaN for a mode whose phases never come together.
 func (m *Model) ArrivalRates() []float64 {
 	var out []float64
 	for _, d := range m.d {
-		all := zeros(m.W, m.W)
+		all := zeroMatrix(m.W, m.W)
 		for _, x := range d {
-			all.add(x)
+			all.addInPlace(x)
 		}
 		rate := math.NaN()
-		if pi, err := stationary(all); err == nil {
+		if pi, err := stationaryLaw(all); err == nil {
 			rate = 0
 			for k, x := range d {
-				for a, v := range x.sums() {
+				for a, v := range x.rowSums() {
 					rate += float64(k) * pi[a] * v
 				}
 			}
@@ -121,7 +121,7 @@ func (m *Model) Pair(ctx context.Context, low, high int, o Options) ([]float64, 
 	e.limit = m.N + 2
 	var out []float64
 	for j := -1; j <= m.N; j++ {
-		out = append(out, e.cost(ctx, m.among([]int{low, high}, []int{j})))
+		out = append(out, e.policyCost(ctx, m.thresholdPolicy([]int{low, high}, []int{j})))
 	}
 	return out, ctx.Err()
 }
