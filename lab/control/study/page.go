@@ -16,15 +16,15 @@ func Page(studies []*Study) *report.Page {
 		Intro: "Robots bring pages in batches, one indexer works them off, waiting pages go stale. A policy says by the number of pages present which mode holds: in mode r, r robots are active. Costs are those of the models; profit is the part of the cost of the best fixed mode that control saves.",
 	}
 	for _, s := range studies {
-		p.Sections = append(p.Sections, s.sections()...)
+		p.Sections = append(p.Sections, s.studySections()...)
 	}
 	return p
 }
 
-func (s *Study) sections() []report.Section {
+func (s *Study) studySections() []report.Section {
 	title := func(t string) string { return s.Name + ": " + t }
 	out := []report.Section{
-		{Title: title("the optimum"), Text: s.summary(), Tables: []report.Table{s.modes(), s.fixed(), s.subsets()}, Figures: []report.Figure{s.lengths()}},
+		{Title: title("the optimum"), Text: s.optimumSummary(), Tables: []report.Table{s.modesTable(), s.fixedModesTable(), s.subsetsTable()}, Figures: []report.Figure{s.queueLengthFigure()}},
 		{Title: title("two modes and a threshold"), Text: "Below and at the threshold the higher mode, above it the lower one; -1 is the lower mode always.", Tables: []report.Table{s.pairTable()}, Figures: s.pairFigures()},
 		{Title: title("capacity"), Tables: []report.Table{pointTable("capacity", s.Capacity)}, Figures: pointFigures("Capacity", "capacity N", false, s.Capacity)},
 	}
@@ -40,7 +40,7 @@ func (s *Study) sections() []report.Section {
 	return out
 }
 
-func (s *Study) summary() string {
+func (s *Study) optimumSummary() string {
 	b := s.Best.Best
 	var lines []string
 	mean, scv := s.Model.ServiceMoments()
@@ -52,47 +52,47 @@ func (s *Study) summary() string {
 	}
 	lines = append(lines, fmt.Sprintf("Best thresholds %v: cost %.6g (%s, error %.1g; %s, %d policies).", b.Thresholds, b.Cost, b.Measures.Method, b.Measures.Error, s.Best.Search, s.Best.Sets))
 	u := s.Best.Unrestricted
-	lines = append(lines, fmt.Sprintf("The best policy with any mode at any level (search: %s) costs %.6g: thresholds are %s dearer.", u.Search, u.Cost, percent(u.Gap)))
+	lines = append(lines, fmt.Sprintf("The best policy with any mode at any level (search: %s) costs %.6g: thresholds are %s dearer.", u.Search, u.Cost, formatPercent(u.Gap)))
 	if s.Aware != nil {
-		lines = append(lines, fmt.Sprintf("The best one that sees the phases costs %.6g: thresholds are %s dearer.", s.Aware.Cost, percent(*s.Gap)))
+		lines = append(lines, fmt.Sprintf("The best one that sees the phases costs %.6g: thresholds are %s dearer.", s.Aware.Cost, formatPercent(*s.Gap)))
 	}
 	if n := s.Naive; n != nil {
-		lines = append(lines, fmt.Sprintf("If service is taken for exponential, the thresholds come out as %v, which are %s dearer.", n.Thresholds, percent(n.Loss)))
+		lines = append(lines, fmt.Sprintf("If service is taken for exponential, the thresholds come out as %v, which are %s dearer.", n.Thresholds, formatPercent(n.Loss)))
 	}
 	return strings.Join(lines, "\n")
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.3g %%", 100*v) }
-func number(v float64) string  { return fmt.Sprintf("%.5g", v) }
+func formatPercent(v float64) string { return fmt.Sprintf("%.3g %%", 100*v) }
+func formatFigure(v float64) string  { return fmt.Sprintf("%.5g", v) }
 
-func (s *Study) modes() report.Table {
+func (s *Study) modesTable() report.Table {
 	t := report.Table{Title: "Pages offered a time, were the mode held for ever", Header: []string{"mode", "pages a time", "times mean service"}}
 	mean, _ := s.Model.ServiceMoments()
 	for r, v := range s.Model.ArrivalRates() {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(r + 1), number(v), number(v * mean)})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(r + 1), formatFigure(v), formatFigure(v * mean)})
 	}
 	return t
 }
 
-func (s *Study) fixed() report.Table {
+func (s *Study) fixedModesTable() report.Table {
 	t := report.Table{Title: "Without control", Header: []string{"mode", "cost", "dearer than the best thresholds by"}}
 	for _, f := range s.Best.Fixed {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(f.Mode), number(f.Cost), percent(f.Cost/s.Best.Best.Cost - 1)})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(f.Mode), formatFigure(f.Cost), formatPercent(f.Cost/s.Best.Best.Cost - 1)})
 	}
 	return t
 }
 
-func (s *Study) subsets() report.Table {
+func (s *Study) subsetsTable() report.Table {
 	t := report.Table{Title: "With some of the modes", Header: []string{"modes", "thresholds", "cost", "dearer than all modes by"}}
 	for _, b := range s.Best.ByModes {
 		if len(b.Modes) > 1 {
-			t.Rows = append(t.Rows, []string{fmt.Sprint(b.Modes), fmt.Sprint(b.Thresholds), number(b.Cost), percent(b.Cost/s.Best.Best.Cost - 1)})
+			t.Rows = append(t.Rows, []string{fmt.Sprint(b.Modes), fmt.Sprint(b.Thresholds), formatFigure(b.Cost), formatPercent(b.Cost/s.Best.Best.Cost - 1)})
 		}
 	}
 	return t
 }
 
-func (s *Study) lengths() report.Figure {
+func (s *Study) queueLengthFigure() report.Figure {
 	f := report.Figure{Title: "Number of pages", X: report.Axis{Label: "pages present"}, Y: report.Axis{Label: "probability"}}
 	far := 0 // beyond it no law has more than a thousandth
 	for _, law := range s.Laws {
@@ -104,7 +104,7 @@ func (s *Study) lengths() report.Figure {
 			sum += p
 		}
 	}
-	for _, name := range sorted(s.Laws) {
+	for _, name := range sortedLawNames(s.Laws) {
 		x := make([]float64, far+1)
 		for i := range x {
 			x[i] = float64(i)
@@ -114,7 +114,7 @@ func (s *Study) lengths() report.Figure {
 	return f
 }
 
-func sorted(m map[string][]float64) []string {
+func sortedLawNames(m map[string][]float64) []string {
 	var out []string
 	for k := range m {
 		out = append(out, k)
@@ -126,7 +126,7 @@ func sorted(m map[string][]float64) []string {
 func (s *Study) pairTable() report.Table {
 	t := report.Table{Title: "Best threshold of each pair", Header: []string{"modes", "threshold", "cost", "profit over the better one alone"}}
 	for _, p := range s.Pairs {
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d and %d", p.Low, p.High), fmt.Sprint(p.Threshold), number(p.Cost), percent(p.Profit)})
+		t.Rows = append(t.Rows, []string{fmt.Sprintf("%d and %d", p.Low, p.High), fmt.Sprint(p.Threshold), formatFigure(p.Cost), formatPercent(p.Profit)})
 	}
 	return t
 }
@@ -160,7 +160,7 @@ func (s *Study) pairFigures() []report.Figure {
 func pointTable(x string, points []Point) report.Table {
 	t := report.Table{Header: []string{x, "thresholds", "cost", "profit of control", "method", "error"}}
 	for _, p := range points {
-		t.Rows = append(t.Rows, []string{number(p.X), fmt.Sprint(p.Thresholds), number(p.Cost), percent(p.Profit), p.Method, fmt.Sprintf("%.1g", p.Error)})
+		t.Rows = append(t.Rows, []string{formatFigure(p.X), fmt.Sprint(p.Thresholds), formatFigure(p.Cost), formatPercent(p.Profit), p.Method, fmt.Sprintf("%.1g", p.Error)})
 	}
 	return t
 }
@@ -195,7 +195,7 @@ func (s *Study) boundSection(title string) report.Section {
 	var x, y []float64
 	for _, b := range s.Bounds {
 		m := b.Best.Measures
-		t.Rows = append(t.Rows, []string{number(b.Bounds[0].AtMost), number(m.Starvation), fmt.Sprint(b.Best.Thresholds), number(b.Best.Cost), number(b.Multipliers[0]), number(b.LowerBound)})
+		t.Rows = append(t.Rows, []string{formatFigure(b.Bounds[0].AtMost), formatFigure(m.Starvation), fmt.Sprint(b.Best.Thresholds), formatFigure(b.Best.Cost), formatFigure(b.Multipliers[0]), formatFigure(b.LowerBound)})
 		x, y = append(x, b.Bounds[0].AtMost), append(y, b.Best.Cost)
 	}
 	return report.Section{
@@ -223,7 +223,7 @@ func (s *Study) checkTables() []report.Table {
 			{"mean robots", r.MeanRobots, v.MeanRobots, h.MeanRobots},
 			{"cost", r.Cost, v.Cost, h.Cost},
 		} {
-			t.Rows = append(t.Rows, []string{l.name, number(l.a), number(l.b), fmt.Sprintf("%.2g", l.c)})
+			t.Rows = append(t.Rows, []string{l.name, formatFigure(l.a), formatFigure(l.b), fmt.Sprintf("%.2g", l.c)})
 		}
 		out = append(out, t)
 	}

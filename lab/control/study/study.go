@@ -108,8 +108,8 @@ type run struct {
 	done int64
 }
 
-// step tells of progress and says whether to go on.
-func (r *run) step(what string) error {
+// reportStep tells of progress and says whether to go on.
+func (r *run) reportStep(what string) error {
 	r.done++
 	if r.c.Progress != nil {
 		r.c.Progress(r.done, steps, what)
@@ -123,7 +123,7 @@ const steps = 70
 // Do studies a model. An interrupt of the context ends it between two steps.
 func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, error) {
 	r := &run{ctx: ctx, c: c, m: m}
-	if err := r.step("optimum"); err != nil {
+	if err := r.reportStep("optimum"); err != nil {
 		return nil, err
 	}
 	best, err := m.Optimize(ctx, c.Options)
@@ -131,7 +131,7 @@ func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, e
 		return nil, err
 	}
 	s := &Study{Name: name, Model: m, Best: best}
-	if err := r.step("policies that see the phases"); err != nil {
+	if err := r.reportStep("policies that see the phases"); err != nil {
 		return nil, err
 	}
 	switch p, err := m.PhaseAware(ctx, best.Best.Policy, best.Unrestricted.Policy); {
@@ -145,16 +145,16 @@ func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, e
 		what string
 		do   func(*Study) error
 	}{
-		{"pairs of modes", r.pairs},
-		{"capacity", r.capacity},
+		{"pairs of modes", r.studyModePairs},
+		{"capacity", r.varyCapacity},
 		{"mean of service", r.serviceMean},
 		{"variance of service", r.serviceVariance},
 		{"mean of staleness", r.staleMean},
 		{"variance of staleness", r.staleVariance},
-		{"exponential service", r.naive},
-		{"bounds", r.bounds},
-		{"laws", r.laws},
-		{"simulation", r.checks},
+		{"exponential service", r.studyExponentialService},
+		{"bounds", r.studyStarvationBound},
+		{"laws", r.studyQueueLaws},
+		{"simulation", r.simulateOptima},
 	} {
 		if err := part.do(s); err != nil {
 			return nil, fmt.Errorf("%s: %w", part.what, err)
@@ -163,10 +163,10 @@ func Do(ctx context.Context, name string, m *control.Model, c Config) (*Study, e
 	return s, nil
 }
 
-func (r *run) pairs(s *Study) error {
+func (r *run) studyModePairs(s *Study) error {
 	for low := 1; low < r.m.R; low++ {
 		for high := low + 1; high <= r.m.R; high++ {
-			if err := r.step(fmt.Sprintf("modes %d and %d", low, high)); err != nil {
+			if err := r.reportStep(fmt.Sprintf("modes %d and %d", low, high)); err != nil {
 				return err
 			}
 			costs, err := r.m.Pair(r.ctx, low, high, r.c.Options)
@@ -182,15 +182,15 @@ func (r *run) pairs(s *Study) error {
 			if math.IsInf(p.Cost, 1) {
 				continue
 			}
-			p.Profit = profit(p.Cost, costs[0], costs[len(costs)-1])
+			p.Profit = controlProfit(p.Cost, costs[0], costs[len(costs)-1])
 			s.Pairs = append(s.Pairs, p)
 		}
 	}
 	return nil
 }
 
-// profit returns by which part the best of fixed is dearer than cost, of itself.
-func profit(cost float64, fixed ...float64) float64 {
+// controlProfit returns by which part the best of fixed is dearer than cost, of itself.
+func controlProfit(cost float64, fixed ...float64) float64 {
 	least := math.Inf(1)
 	for _, f := range fixed {
 		least = min(least, f)
@@ -201,8 +201,8 @@ func profit(cost float64, fixed ...float64) float64 {
 	return max(0, (least-cost)/least)
 }
 
-// point optimises a variant.
-func (r *run) point(x float64, m *control.Model) (Point, error) {
+// optimizeVariant optimises a variant.
+func (r *run) optimizeVariant(x float64, m *control.Model) (Point, error) {
 	o := r.c.Options
 	o.ThresholdsOnly = true
 	if o.Method == "" || o.Method == control.Auto {
@@ -216,23 +216,23 @@ func (r *run) point(x float64, m *control.Model) (Point, error) {
 	for _, f := range best.Fixed {
 		fixed = append(fixed, f.Cost)
 	}
-	return Point{X: x, Thresholds: best.Best.Thresholds, Cost: best.Best.Cost, Profit: profit(best.Best.Cost, fixed...), Method: best.Best.Measures.Method, Error: best.Best.Measures.Error}, nil
+	return Point{X: x, Thresholds: best.Best.Thresholds, Cost: best.Best.Cost, Profit: controlProfit(best.Best.Cost, fixed...), Method: best.Best.Measures.Method, Error: best.Best.Measures.Error}, nil
 }
 
-func (r *run) capacity(s *Study) error {
+func (r *run) varyCapacity(s *Study) error {
 	for _, f := range []float64{.05, .1, .2, .35, .5, .75, 1, 1.5} {
 		n := int(math.Round(f * float64(r.m.N)))
 		if n < 1 || len(s.Capacity) > 0 && s.Capacity[len(s.Capacity)-1].X == float64(n) {
 			continue
 		}
-		if err := r.step(fmt.Sprintf("capacity %d", n)); err != nil {
+		if err := r.reportStep(fmt.Sprintf("capacity %d", n)); err != nil {
 			return err
 		}
 		v, err := r.m.WithCapacity(n)
 		if err != nil {
 			return err
 		}
-		p, err := r.point(float64(n), v)
+		p, err := r.optimizeVariant(float64(n), v)
 		if err != nil {
 			return err
 		}
@@ -241,17 +241,17 @@ func (r *run) capacity(s *Study) error {
 	return nil
 }
 
-// vary adds the effect of a parameter.
-func (r *run) vary(s *Study, e Effect, values []float64, variant func(x float64) (*control.Model, error)) error {
+// varyParameter adds the effect of a parameter.
+func (r *run) varyParameter(s *Study, e Effect, values []float64, variant func(x float64) (*control.Model, error)) error {
 	for _, x := range values {
-		if err := r.step(fmt.Sprintf("%s %g", e.Name, x)); err != nil {
+		if err := r.reportStep(fmt.Sprintf("%s %g", e.Name, x)); err != nil {
 			return err
 		}
 		m, err := variant(x)
 		if err != nil {
 			return fmt.Errorf("at %g: %w", x, err)
 		}
-		p, err := r.point(x, m)
+		p, err := r.optimizeVariant(x, m)
 		if err != nil {
 			return err
 		}
@@ -261,13 +261,13 @@ func (r *run) vary(s *Study, e Effect, values []float64, variant func(x float64)
 	return nil
 }
 
-// law is a phase-type law of a mean and a squared coefficient of variation.
-func law(mean, scv float64) (*fit.Law, error) { return fit.Moments(mean, mean*mean*(1+scv)) }
+// fitLaw is a phase-type law of a mean and a squared coefficient of variation.
+func fitLaw(mean, scv float64) (*fit.Law, error) { return fit.Moments(mean, mean*mean*(1+scv)) }
 
 func (r *run) serviceMean(s *Study) error {
 	mean, scv := r.m.ServiceMoments()
-	return r.vary(s, Effect{Name: "Mean of service", X: "mean service time, times that of the model", Log: true, Note: twoMoments}, factors, func(f float64) (*control.Model, error) {
-		l, err := law(mean*f, clampSCV(scv))
+	return r.varyParameter(s, Effect{Name: "Mean of service", X: "mean service time, times that of the model", Log: true, Note: twoMoments}, factors, func(f float64) (*control.Model, error) {
+		l, err := fitLaw(mean*f, clampSCV(scv))
 		if err != nil {
 			return nil, err
 		}
@@ -280,8 +280,8 @@ func clampSCV(scv float64) float64 { return max(scv, .1) }
 
 func (r *run) serviceVariance(s *Study) error {
 	mean, _ := r.m.ServiceMoments()
-	return r.vary(s, Effect{Name: "Variance of service", X: "squared coefficient of variation of service", Log: true, Note: twoMoments}, serviceSCVs, func(scv float64) (*control.Model, error) {
-		l, err := law(mean, scv)
+	return r.varyParameter(s, Effect{Name: "Variance of service", X: "squared coefficient of variation of service", Log: true, Note: twoMoments}, serviceSCVs, func(scv float64) (*control.Model, error) {
+		l, err := fitLaw(mean, scv)
 		if err != nil {
 			return nil, err
 		}
@@ -295,7 +295,7 @@ func (r *run) staleMean(s *Study) error {
 		return nil
 	}
 	e := Effect{Name: "Mean of staleness", X: "mean time to staleness, times that of the model", Log: true, Note: "staleness taken as exponential"}
-	return r.vary(s, e, factors, func(f float64) (*control.Model, error) {
+	return r.varyParameter(s, e, factors, func(f float64) (*control.Model, error) {
 		return r.m.WithObsolescence(&control.Obsolescence{Gamma: []float64{1}, G: [][]float64{{-1 / (mean * f)}}})
 	})
 }
@@ -307,8 +307,8 @@ func (r *run) staleVariance(s *Study) error {
 	}
 	n := min(r.m.N, staleCapacity)
 	e := Effect{Name: "Variance of staleness", X: "squared coefficient of variation of the time to staleness", Log: true, Note: fmt.Sprintf("capacity %d, modes 1 and %d only", n, r.m.R)}
-	return r.vary(s, e, staleSCVs, func(scv float64) (*control.Model, error) {
-		l, err := law(mean, scv)
+	return r.varyParameter(s, e, staleSCVs, func(scv float64) (*control.Model, error) {
+		l, err := fitLaw(mean, scv)
 		if err != nil {
 			return nil, err
 		}
@@ -323,20 +323,20 @@ func (r *run) staleVariance(s *Study) error {
 	})
 }
 
-// naive takes service for exponential.
-func (r *run) naive(s *Study) error {
+// studyExponentialService takes service for exponential.
+func (r *run) studyExponentialService(s *Study) error {
 	mean, scv := r.m.ServiceMoments()
 	if math.Abs(scv-1) < 1e-9 {
 		return nil
 	}
-	if err := r.step("exponential service"); err != nil {
+	if err := r.reportStep("exponential service"); err != nil {
 		return err
 	}
 	m, err := r.m.WithService(control.Service{Beta: []float64{1}, S: [][]float64{{-1 / mean}}})
 	if err != nil {
 		return err
 	}
-	p, err := r.point(1, m)
+	p, err := r.optimizeVariant(1, m)
 	if err != nil {
 		return err
 	}
@@ -352,10 +352,10 @@ func (r *run) naive(s *Study) error {
 	return nil
 }
 
-// bounds tightens a bound on starvation from what the optimum has.
-func (r *run) bounds(s *Study) error {
+// studyStarvationBound tightens a bound on starvation from what the optimum has.
+func (r *run) studyStarvationBound(s *Study) error {
 	for _, f := range boundFactors {
-		if err := r.step("bounds"); err != nil {
+		if err := r.reportStep("bounds"); err != nil {
 			return err
 		}
 		at := f * s.Best.Best.Measures.Starvation
@@ -371,8 +371,8 @@ func (r *run) bounds(s *Study) error {
 	return nil
 }
 
-// laws keeps the law of the number of pages of the best and the fixed policies.
-func (r *run) laws(s *Study) error {
+// studyQueueLaws keeps the law of the number of pages of the best and the fixed policies.
+func (r *run) studyQueueLaws(s *Study) error {
 	s.Laws = map[string][]float64{"best thresholds": s.Best.Best.Measures.QueueLength}
 	for _, f := range s.Best.Fixed {
 		p := make([]int, r.m.N+1)
@@ -388,8 +388,8 @@ func (r *run) laws(s *Study) error {
 	return nil
 }
 
-// checks simulates the best policies.
-func (r *run) checks(s *Study) error {
+// simulateOptima simulates the best policies.
+func (r *run) simulateOptima(s *Study) error {
 	if r.c.Simulate == 0 {
 		return nil
 	}
@@ -400,7 +400,7 @@ func (r *run) checks(s *Study) error {
 		names = append(names, "any mode at any level")
 	}
 	for _, name := range names {
-		if err := r.step("simulation of " + name); err != nil {
+		if err := r.reportStep("simulation of " + name); err != nil {
 			return err
 		}
 		solved, err := r.m.SolveBy(r.ctx, policies[name], r.c.Options)
