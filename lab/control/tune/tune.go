@@ -81,13 +81,13 @@ func Measure(log []Page, c Config) Measured {
 	m.Service /= n
 	m.Response /= n
 	m.Queue = m.Rate * m.Response
-	m.Lost, m.Stale = waiting(log, c)
+	m.Lost, m.Stale = waitingOutcomes(log, c)
 	m.Cost = m.Rate*(c.Cost.Loss*m.Lost+c.Cost.Obsolete*m.Stale) + c.Cost.Response*m.Response + c.Cost.Starvation*m.Starvation
 	return m
 }
 
-// waiting goes through arrivals and departures in order of time.
-func waiting(log []Page, c Config) (lost, stale float64) {
+// waitingOutcomes goes through arrivals and departures in order of time.
+func waitingOutcomes(log []Page, c Config) (lost, stale float64) {
 	arrived, done := make([]float64, len(log)), make([]float64, len(log))
 	for i, p := range log {
 		arrived[i], done[i] = p.Arrived, p.Done
@@ -125,7 +125,7 @@ type Proposal struct {
 
 // Propose fits and optimises.
 func Propose(ctx context.Context, log []Page, c Config) (*Proposal, error) {
-	if err := c.defaults(); err != nil {
+	if err := c.checkAndDefault(); err != nil {
 		return nil, err
 	}
 	if len(log) < Least {
@@ -156,11 +156,11 @@ func Propose(ctx context.Context, log []Page, c Config) (*Proposal, error) {
 		return nil, fmt.Errorf("fit service: %w", err)
 	}
 	p := &Proposal{Log: Measure(log, c), Words: append(slices.Clone(process.Words), law.Words...)}
-	p.Model = c.spec(process.D, law.PH)
-	return p, p.optimise(ctx, c)
+	p.Model = c.thinnedModelSpec(process.D, law.PH)
+	return p, p.optimizeThresholds(ctx, c)
 }
 
-func (c *Config) defaults() error {
+func (c *Config) checkAndDefault() error {
 	if c.Capacity == 0 {
 		c.Capacity = 100
 	}
@@ -181,8 +181,8 @@ func (c *Config) defaults() error {
 	return nil
 }
 
-// spec builds the model: the common process thinned by the share of agents.
-func (c *Config) spec(d [][][]float64, service fit.PH) control.Spec {
+// thinnedModelSpec builds the model: the common process thinned by the share of agents.
+func (c *Config) thinnedModelSpec(d [][][]float64, service fit.PH) control.Spec {
 	most := float64(c.Agents[len(c.Agents)-1])
 	s := control.Spec{
 		Capacity: c.Capacity, Common: &control.Batches{D: d}, Cost: c.Cost,
@@ -197,8 +197,8 @@ func (c *Config) spec(d [][][]float64, service fit.PH) control.Spec {
 	return s
 }
 
-// optimise finds the thresholds and what they are worth.
-func (p *Proposal) optimise(ctx context.Context, c Config) error {
+// optimizeThresholds finds the thresholds and what they are worth.
+func (p *Proposal) optimizeThresholds(ctx context.Context, c Config) error {
 	m, err := control.New(p.Model)
 	if err != nil {
 		return fmt.Errorf("model: %w", err)
@@ -217,13 +217,13 @@ func (p *Proposal) optimise(ctx context.Context, c Config) error {
 	if p.Without, err = m.Solve(ctx, all); err != nil {
 		return err
 	}
-	p.Thresholds, p.Agents = setting(best.Policy, c.Agents)
+	p.Thresholds, p.Agents = throttleSetting(best.Policy, c.Agents)
 	return nil
 }
 
-// setting translates a policy (modes by pages present) for the throttle, which
+// throttleSetting translates a policy (modes by pages present) for the throttle, which
 // knows thresholds between the numbers of agents, fewest first.
-func setting(policy, agents []int) (thresholds, used []int) {
+func throttleSetting(policy, agents []int) (thresholds, used []int) {
 	for i := 1; i < len(policy); i++ {
 		if policy[i] != policy[i-1] {
 			thresholds = append(thresholds, i-1)
