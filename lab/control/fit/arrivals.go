@@ -20,13 +20,13 @@ type ArrivalOptions struct {
 	Progress func(what string)
 }
 
-func (o *ArrivalOptions) defaults() error {
+func (o *ArrivalOptions) setArrivalDefaults() error {
 	for _, v := range []struct {
 		value    *int
 		name     string
 		or, most int
 	}{{&o.Regimes, "regimes", 6, 20}, {&o.Order, "order", 30, MaxOrder}, {&o.Lags, "lags", 10, 1000}, {&o.MaxBatch, "largest batch", 50, 1000}} {
-		if err := bounded(v.name, v.value, v.or, v.most); err != nil {
+		if err := setBoundedOption(v.name, v.value, v.or, v.most); err != nil {
 			return err
 		}
 	}
@@ -36,9 +36,9 @@ func (o *ArrivalOptions) defaults() error {
 	return nil
 }
 
-// bounded sets a default and checks the bounds of an option: the matrices of
+// setBoundedOption sets a default and checks the bounds of an option: the matrices of
 // order n and batches up to K take n^2 K numbers.
-func bounded(name string, v *int, or, most int) error {
+func setBoundedOption(name string, v *int, or, most int) error {
 	if *v == 0 {
 		*v = or
 	}
@@ -86,7 +86,7 @@ type ArrivalFit struct {
 // least BIC. Batch sizes are independent of the phase, or each regime has its
 // own law of them where BIC says so.
 func FitArrivals(ctx context.Context, t *Table, o ArrivalOptions) (*ArrivalFit, error) {
-	if err := o.defaults(); err != nil {
+	if err := o.setArrivalDefaults(); err != nil {
 		return nil, err
 	}
 	gaps, err := t.Gaps(o.Cleaning)
@@ -99,12 +99,12 @@ func FitArrivals(ctx context.Context, t *Table, o ArrivalOptions) (*ArrivalFit, 
 	}
 	f.lags, f.stderr = gaps.Lags(o.Lags)
 	f.sizes, f.larger = gaps.SizeLaw(o.MaxBatch)
-	f.search, _ = gaps.runs(searchTimes)
-	f.final, f.used = gaps.runs(finalTimes)
-	if err := f.candidates(ctx); err != nil {
+	f.search, _ = gaps.sampledRuns(searchTimes)
+	f.final, f.used = gaps.sampledRuns(finalTimes)
+	if err := f.fitCandidates(ctx); err != nil {
 		return nil, err
 	}
-	return f.outcome(ctx)
+	return f.chooseProcess(ctx)
 }
 
 // fitting is the state of FitArrivals.
@@ -124,17 +124,17 @@ type fitting struct {
 	words []string
 }
 
-func (f *fitting) say(format string, args ...any) {
+func (f *fitting) explainChoice(format string, args ...any) {
 	f.words = append(f.words, fmt.Sprintf(format, args...))
 }
 
-// candidates fits every family.
-func (f *fitting) candidates(ctx context.Context) error {
+// fitCandidates fits every family.
+func (f *fitting) fitCandidates(ctx context.Context) error {
 	f.o.Progress("independent times")
 	if l, err := HyperErlangEM(ctx, f.sample, 6, f.o.Order); err == nil {
 		scale := float64(f.used) / float64(len(f.sample.Sorted))
-		ll := f.sample.score(&l.PH).LogLikelihood * scale
-		if err := f.add(Renewal(&l.PH), "independent", "independent times, "+l.Method, ll, parameters(&l.PH), nil); err != nil {
+		ll := f.sample.likelihoodScore(&l.PH).LogLikelihood * scale
+		if err := f.addCandidate(Renewal(&l.PH), "independent", "independent times, "+l.Method, ll, freeParameters(&l.PH), nil); err != nil {
 			return err
 		}
 	} else if ctx.Err() != nil {
@@ -151,9 +151,9 @@ func (f *fitting) candidates(ctx context.Context) error {
 		return err
 	}
 	var more []*regimes
-	if g, _, err := (Summary{f.sample.Moments[:], f.lags[:min(6, len(f.lags))]}).regimes(f.o.Order); err == nil {
-		ll := g.likelihood(f.final, &f.memory)
-		if err := f.add(g.BMAP(), "by moments", g.String()+", moments and correlations", ll, g.parameters(), g); err != nil {
+	if g, _, err := (Summary{f.sample.Moments[:], f.lags[:min(6, len(f.lags))]}).regimesFromSummary(f.o.Order); err == nil {
+		ll := g.runsLikelihood(f.final, &f.memory)
+		if err := f.addCandidate(g.BMAP(), "by moments", g.String()+", moments and correlations", ll, g.regimeParameters(), g); err != nil {
 			return err
 		}
 		more = append(more, g)
@@ -164,25 +164,25 @@ func (f *fitting) candidates(ctx context.Context) error {
 		var starts []*regimes
 		for _, g := range more {
 			if len(g.Order) == m {
-				starts = append(starts, g.clone())
+				starts = append(starts, g.cloneRegimes())
 			}
 		}
-		g, err := search(ctx, f.search, m, f.o.Order, starts...)
+		g, err := searchRegimes(ctx, f.search, m, f.o.Order, starts...)
 		if err != nil {
 			return err
 		}
-		if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
+		if _, err := g.climbLikelihood(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 			return err
 		}
-		full := g.likelihood(f.final, &f.memory)
-		if p := g.prune(); p.likelihood(f.final, &f.memory) > full-1 {
+		full := g.runsLikelihood(f.final, &f.memory)
+		if p := g.pruneRareMoves(); p.runsLikelihood(f.final, &f.memory) > full-1 {
 			g = p
 		}
 		if err := f.toMean(g); err != nil {
 			return err
 		}
-		ll := g.likelihood(f.final, &f.memory)
-		if err := f.add(g.BMAP(), fmt.Sprint(m, " regimes"), g.String()+", maximum likelihood", ll, g.parameters(), g); err != nil {
+		ll := g.runsLikelihood(f.final, &f.memory)
+		if err := f.addCandidate(g.BMAP(), fmt.Sprint(m, " regimes"), g.String()+", maximum likelihood", ll, g.regimeParameters(), g); err != nil {
 			return err
 		}
 		if bic := f.tried[len(f.tried)-1].Goodness.Score.BIC; bic < best {
@@ -224,12 +224,12 @@ func (f *fitting) twoPhases() error {
 	if err != nil {
 		first := err
 		if b, err = MAP2(m[0], m[1], 0, lag); err == nil {
-			f.say("Two phases: %v; without the third moment they have the rest.", first)
+			f.explainChoice("Two phases: %v; without the third moment they have the rest.", first)
 			matched, third = "two moments and ", 0
 		}
 	}
 	if err != nil {
-		f.say("Two phases: %v.", err)
+		f.explainChoice("Two phases: %v.", err)
 		return nil
 	}
 	method := "lag 1"
@@ -242,12 +242,12 @@ func (f *fitting) twoPhases() error {
 			b, method = d, "decay of correlations"
 		}
 	}
-	return f.add(b, "MAP(2)", "MAP(2), "+matched+method, b.likelihood2(f.final), 4, nil)
+	return f.addCandidate(b, "MAP(2)", "MAP(2), "+matched+method, b.triangularLikelihood(f.final), 4, nil)
 }
 
-// likelihood2 is the logarithmic likelihood of runs under a process of one or
+// triangularLikelihood is the logarithmic likelihood of runs under a process of one or
 // two phases whose D_0 is upper triangular.
-func (b *BMAP) likelihood2(runs []run) float64 {
+func (b *BMAP) triangularLikelihood(runs []run) float64 {
 	p, err := b.Marginal()
 	if err != nil {
 		return math.Inf(-1)
@@ -277,13 +277,13 @@ func (b *BMAP) likelihood2(runs []run) float64 {
 	return ll
 }
 
-// add rates a candidate. One whose matrices are no process is an error: no
+// addCandidate rates a candidate. One whose matrices are no process is an error: no
 // method may make such.
-func (f *fitting) add(b *BMAP, family, method string, ll float64, parameters int, g *regimes) error {
+func (f *fitting) addCandidate(b *BMAP, family, method string, ll float64, parameters int, g *regimes) error {
 	if err := b.Check(); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	good, off, err := f.rate(b)
+	good, off, err := f.rateProcess(b)
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -292,8 +292,8 @@ func (f *fitting) add(b *BMAP, family, method string, ll float64, parameters int
 	return nil
 }
 
-// rate compares a process with the log.
-func (f *fitting) rate(b *BMAP) (g Goodness, off float64, err error) {
+// rateProcess compares a process with the log.
+func (f *fitting) rateProcess(b *BMAP) (g Goodness, off float64, err error) {
 	p, err := b.Marginal()
 	if err != nil {
 		return g, 0, err
@@ -310,9 +310,9 @@ func (f *fitting) rate(b *BMAP) (g Goodness, off float64, err error) {
 	return g, off, nil
 }
 
-// near is how far correlations may be off by chance: four standard errors, at
+// correlationTolerance is how far correlations may be off by chance: four standard errors, at
 // least 0.03.
-func (f *fitting) near() float64 {
+func (f *fitting) correlationTolerance() float64 {
 	t := .03
 	for _, e := range f.stderr {
 		t = math.Max(t, 4*e)
@@ -320,12 +320,12 @@ func (f *fitting) near() float64 {
 	return t
 }
 
-// outcome chooses, adds batches and says why.
-func (f *fitting) outcome(ctx context.Context) (*ArrivalFit, error) {
+// chooseProcess chooses, adds batches and says why.
+func (f *fitting) chooseProcess(ctx context.Context) (*ArrivalFit, error) {
 	if len(f.tried) == 0 {
 		return nil, errors.New("no process could be fitted")
 	}
-	near := f.near()
+	near := f.correlationTolerance()
 	chosen, least := -1, -1
 	for i, c := range f.tried {
 		if least < 0 || c.Goodness.Score.BIC < f.tried[least].Goodness.Score.BIC {
@@ -335,23 +335,23 @@ func (f *fitting) outcome(ctx context.Context) (*ArrivalFit, error) {
 			chosen = i
 		}
 	}
-	f.reasons(chosen, least, near)
+	f.explainProcess(chosen, least, near)
 	if chosen < 0 {
 		chosen = least
 	}
 	f.tried[chosen].Chosen = true
 	c := f.tried[chosen]
 	out := &ArrivalFit{Arrivals: Arrivals{BMAP: *c.Process, Method: c.Method}, Goodness: c.Goodness, Gaps: f.gaps, Sample: f.sample, Tried: f.tried}
-	if err := f.batches(ctx, out, c); err != nil {
+	if err := f.addBatchSizes(ctx, out, c); err != nil {
 		return nil, err
 	}
-	f.cleaned()
+	f.explainCleaning()
 	out.Words = f.words
 	return out, out.Check()
 }
 
-// reasons says why a process was taken.
-func (f *fitting) reasons(chosen, least int, near float64) {
+// explainProcess says why a process was taken.
+func (f *fitting) explainProcess(chosen, least int, near float64) {
 	first := func(g Goodness) string {
 		var s []string
 		for _, p := range g.Lags[:min(3, len(g.Lags))] {
@@ -366,20 +366,20 @@ func (f *fitting) reasons(chosen, least int, near float64) {
 	best := f.tried[least]
 	switch {
 	case len(log) == 0:
-		f.say("No correlations can be estimated from so few times.")
+		f.explainChoice("No correlations can be estimated from so few times.")
 	case chosen < 0:
-		f.say("No process has the correlations of the log (%s ...) within %.3f; taken is the one of the least BIC: %s (%s ...).", strings.Join(log, " "), near, best.Method, first(best.Goodness))
+		f.explainChoice("No process has the correlations of the log (%s ...) within %.3f; taken is the one of the least BIC: %s (%s ...).", strings.Join(log, " "), near, best.Method, first(best.Goodness))
 	case chosen == least:
-		f.say("%s has the least BIC of %d processes tried, and its correlations (%s ...) are those of the log (%s ...) within %.3f.",
+		f.explainChoice("%s has the least BIC of %d processes tried, and its correlations (%s ...) are those of the log (%s ...) within %.3f.",
 			best.Method, len(f.tried), first(best.Goodness), strings.Join(log, " "), f.tried[chosen].LagError)
 	default:
-		f.say("%s has the least BIC, but its correlations (%s ...) are off from the log's (%s ...) by up to %.3f; taken is the least BIC of those off by at most %.3f: %s.",
+		f.explainChoice("%s has the least BIC, but its correlations (%s ...) are off from the log's (%s ...) by up to %.3f; taken is the least BIC of those off by at most %.3f: %s.",
 			best.Method, first(best.Goodness), strings.Join(log, " "), best.LagError, near, f.tried[chosen].Method)
 	}
 }
 
-// batches puts the batch sizes into the process.
-func (f *fitting) batches(ctx context.Context, out *ArrivalFit, c ArrivalCandidate) error {
+// addBatchSizes puts the batch sizes into the process.
+func (f *fitting) addBatchSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandidate) error {
 	if len(f.sizes) > 1 {
 		out.BMAP = *c.Process.Batches(f.sizes)
 		if c.regimes != nil {
@@ -402,9 +402,9 @@ func (f *fitting) batches(ctx context.Context, out *ArrivalFit, c ArrivalCandida
 // is less than with one law for all.
 func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandidate) error {
 	for i := range f.final {
-		f.final[i].size = clipped(f.final[i].size, len(f.sizes))
+		f.final[i].size = clippedSizes(f.final[i].size, len(f.sizes))
 	}
-	g := c.regimes.clone()
+	g := c.regimes.cloneRegimes()
 	free := -1 // sizes that occur, less one
 	for _, v := range f.sizes {
 		if v > 0 {
@@ -413,31 +413,31 @@ func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandid
 	}
 	for range g.Order {
 		law := append([]float64(nil), f.sizes...)
-		floor(law)
+		floorProbabilities(law)
 		g.Sizes = append(g.Sizes, law)
 	}
-	common := g.likelihood(f.final, &f.memory)
-	if _, err := g.climb(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
+	common := g.runsLikelihood(f.final, &f.memory)
+	if _, err := g.climbLikelihood(ctx, f.final, &f.memory, true, 0, 60, 1e-6); err != nil {
 		return err
 	}
-	if p := g.prune(); p.likelihood(f.final, &f.memory) > g.likelihood(f.final, &f.memory)-1 {
+	if p := g.pruneRareMoves(); p.runsLikelihood(f.final, &f.memory) > g.runsLikelihood(f.final, &f.memory)-1 {
 		g = p
 	}
 	if err := f.toMean(g); err != nil {
 		return err
 	}
-	own := g.likelihood(f.final, &f.memory)
+	own := g.runsLikelihood(f.final, &f.memory)
 	cost := float64(free*(len(g.Order)-1)) * math.Log(float64(f.used))
 	b := g.BMAP()
 	if 2*(own-common) <= cost || b.Check() != nil {
-		f.say("Batch sizes do not depend on the regime (BIC %.0f with a law for each, %.0f with one).", cost-2*own, -2*common)
+		f.explainChoice("Batch sizes do not depend on the regime (BIC %.0f with a law for each, %.0f with one).", cost-2*own, -2*common)
 		return nil
 	}
-	good, off, err := f.rate(b)
+	good, off, err := f.rateProcess(b)
 	if err != nil {
 		return err
 	}
-	if off > math.Max(f.near(), c.LagError) {
+	if off > math.Max(f.correlationTolerance(), c.LagError) {
 		return nil
 	}
 	var means []string
@@ -448,14 +448,14 @@ func (f *fitting) ownSizes(ctx context.Context, out *ArrivalFit, c ArrivalCandid
 		}
 		means = append(means, fmt.Sprintf("%.3g", m))
 	}
-	f.say("Each regime has its own law of batch sizes, of means %s (BIC %.0f instead of %.0f).", strings.Join(means, ", "), cost-2*own, -2*common)
-	good.Score = &Score{LogLikelihood: own, BIC: float64(c.regimes.parameters()+free*len(g.Order))*math.Log(float64(f.used)) - 2*own}
+	f.explainChoice("Each regime has its own law of batch sizes, of means %s (BIC %.0f instead of %.0f).", strings.Join(means, ", "), cost-2*own, -2*common)
+	good.Score = &Score{LogLikelihood: own, BIC: float64(c.regimes.regimeParameters()+free*len(g.Order))*math.Log(float64(f.used)) - 2*own}
 	out.BMAP, out.Goodness = *b, good
 	return nil
 }
 
-// clipped returns sizes of at most most.
-func clipped(sizes []int, most int) []int {
+// clippedSizes returns sizes of at most most.
+func clippedSizes(sizes []int, most int) []int {
 	out := make([]int, len(sizes))
 	for i, v := range sizes {
 		out[i] = min(v, most)
@@ -463,20 +463,20 @@ func clipped(sizes []int, most int) []int {
 	return out
 }
 
-// cleaned says what was left out of the log.
-func (f *fitting) cleaned() {
+// explainCleaning says what was left out of the log.
+func (f *fitting) explainCleaning() {
 	g := f.gaps
 	if g.Late > 0 {
-		f.say("Put into order: epochs that stood after later ones, %d of them, by at most %.3g.", g.Late, g.LateMax)
+		f.explainChoice("Put into order: epochs that stood after later ones, %d of them, by at most %.3g.", g.Late, g.LateMax)
 	}
 	if g.Pauses > 0 {
-		f.say("Left out: gaps longer than %.4g, taken for pauses, %d of them, %.4g in all.", g.PauseMin, g.Pauses, g.Paused)
+		f.explainChoice("Left out: gaps longer than %.4g, taken for pauses, %d of them, %.4g in all.", g.PauseMin, g.Pauses, g.Paused)
 	}
 	if f.larger > 0 {
-		f.say("Batches larger than %d count as %d: %d of them.", f.o.MaxBatch, f.o.MaxBatch, f.larger)
+		f.explainChoice("Batches larger than %d count as %d: %d of them.", f.o.MaxBatch, f.o.MaxBatch, f.larger)
 	}
-	if n := g.n(); f.used < n {
-		f.say("The likelihood looks at %d of %d times between batches, in blocks spread over the log.", f.used, n)
+	if n := g.gapCount(); f.used < n {
+		f.explainChoice("The likelihood looks at %d of %d times between batches, in blocks spread over the log.", f.used, n)
 	}
-	f.words = append(f.words, g.hints(f.sample, f.o.Cleaning)...)
+	f.words = append(f.words, g.cleaningHints(f.sample, f.o.Cleaning)...)
 }

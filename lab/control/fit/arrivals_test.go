@@ -209,7 +209,7 @@ func TestHints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		words := strings.Join(fine.hints(s, Cleaning{}), " ")
+		words := strings.Join(fine.cleaningHints(s, Cleaning{}), " ")
 		if !strings.Contains(words, tt.want) || (tt.want == "" && words != "") {
 			t.Errorf("%s: %q", tt.name, words)
 		}
@@ -219,7 +219,7 @@ func TestHints(t *testing.T) {
 // Correlations do not reach over pauses.
 func TestLagsOfRuns(t *testing.T) {
 	t.Parallel()
-	lags, stderr := correlations([][]float64{{1, 3}, {3, 1}, {1, 3}}, 5)
+	lags, stderr := lagCorrelations([][]float64{{1, 3}, {3, 1}, {1, 3}}, 5)
 	if len(lags) != 1 || math.Abs(lags[0]+1) > 1e-12 {
 		t.Errorf("%v", lags)
 	}

@@ -38,7 +38,7 @@ func (b *BMAP) Check() error {
 		}
 	}
 	arrivals := 0.0
-	all := rows(n)
+	all := zeroRows(n)
 	for i := range n {
 		var sum float64
 		for k, m := range b.D {
@@ -58,7 +58,7 @@ func (b *BMAP) Check() error {
 		return errors.New("d[1]: no arrivals at all")
 	}
 	for from := range n {
-		for to, ok := range reached(all, from) {
+		for to, ok := range reachableStates(all, from) {
 			if !ok && to != from {
 				return fmt.Errorf("d: phase %d is never reached from phase %d", to, from)
 			}
@@ -67,8 +67,8 @@ func (b *BMAP) Check() error {
 	return nil
 }
 
-// reached tells which states are entered sooner or later from a state.
-func reached(moves [][]float64, from int) []bool {
+// reachableStates tells which states are entered sooner or later from a state.
+func reachableStates(moves [][]float64, from int) []bool {
 	seen := make([]bool, len(moves))
 	stack := []int{from}
 	for len(stack) > 0 {
@@ -91,10 +91,10 @@ type embedded struct {
 	p     *mat.Dense    // (-D_0)^-1 (D_1 + ... + D_K): phases from arrival to arrival
 }
 
-func (b *BMAP) embed() (*embedded, error) {
+func (b *BMAP) embedAtArrivals() (*embedded, error) {
 	n := b.Order()
 	e := &embedded{m: new(mat.Dense), p: new(mat.Dense)}
-	if err := e.m.Inverse(dense(b.D[0], -1)); err != nil {
+	if err := e.m.Inverse(denseMatrix(b.D[0], -1)); err != nil {
 		var c mat.Condition
 		if !errors.As(err, &c) || math.IsInf(float64(c), 1) {
 			return nil, fmt.Errorf("d[0]: arrivals cease in some phase: %w", err)
@@ -102,30 +102,30 @@ func (b *BMAP) embed() (*embedded, error) {
 	}
 	moves := mat.NewDense(n, n, nil)
 	for _, m := range b.D[1:] {
-		moves.Add(moves, dense(m, 1))
+		moves.Add(moves, denseMatrix(m, 1))
 	}
 	e.p.Mul(e.m, moves)
-	p := rows(n)
+	p := zeroRows(n)
 	for i := range p {
 		for j := range p[i] {
 			p[i][j] = math.Max(0, e.p.At(i, j))
 		}
 	}
-	e.start = mat.NewVecDense(n, stationary(p))
+	e.start = mat.NewVecDense(n, stationaryProbabilities(p))
 	return e, nil
 }
 
-// stationary returns the law that stays the same under the transition
+// stationaryProbabilities returns the law that stays the same under the transition
 // probabilities p, which have one recurrent class, by elimination without
 // subtractions (Grassmann, Taksar, Heyman 1985). States outside the class,
 // such as phases in which no time between arrivals starts, get 0.
-func stationary(p [][]float64) []float64 {
+func stationaryProbabilities(p [][]float64) []float64 {
 	recurrent := make([]bool, len(p))
 	for j := range p {
 		recurrent[j] = true
 	}
 	for i := range p {
-		for j, ok := range reached(p, i) {
+		for j, ok := range reachableStates(p, i) {
 			recurrent[j] = recurrent[j] && ok
 		}
 	}
@@ -142,14 +142,14 @@ func stationary(p [][]float64) []float64 {
 		}
 	}
 	pi := make([]float64, len(p))
-	for i, v := range eliminate(a) {
+	for i, v := range eliminateStates(a) {
 		pi[class[i]] = v
 	}
 	return pi
 }
 
-// eliminate is stationary for irreducible a, which it overwrites.
-func eliminate(a [][]float64) []float64 {
+// eliminateStates is stationary for irreducible a, which it overwrites.
+func eliminateStates(a [][]float64) []float64 {
 	n := len(a)
 	for k := n - 1; k > 0; k-- {
 		var out float64
@@ -170,13 +170,13 @@ func eliminate(a [][]float64) []float64 {
 			pi[k] += pi[i] * a[i][k]
 		}
 	}
-	normalise(pi)
+	normalizeSum(pi)
 	return pi
 }
 
 // Marginal returns the law of the time between batches.
 func (b *BMAP) Marginal() (*PH, error) {
-	e, err := b.embed()
+	e, err := b.embedAtArrivals()
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (b *BMAP) Marginal() (*PH, error) {
 // Lags returns the correlations of the times between batches at lags 1..n:
 // (start M P^k M 1 - mean^2) / variance, M = (-D_0)^-1, P = M (D_1 + ... + D_K).
 func (b *BMAP) Lags(n int) ([]float64, error) {
-	e, err := b.embed()
+	e, err := b.embedAtArrivals()
 	if err != nil {
 		return nil, err
 	}
@@ -236,7 +236,7 @@ func (b *BMAP) Rate() (float64, error) {
 
 // Sizes returns the law of batch sizes: entry k is the share of batches of k+1.
 func (b *BMAP) Sizes() ([]float64, error) {
-	e, err := b.embed()
+	e, err := b.embedAtArrivals()
 	if err != nil {
 		return nil, err
 	}
@@ -260,12 +260,12 @@ func (b *BMAP) Sample(r *rand.Rand, n int) (gaps []float64, sizes []int, err err
 	if err != nil {
 		return nil, nil, err
 	}
-	phase := draw(r, start.Beta)
+	phase := drawIndex(r, start.Beta)
 	var t float64
 	for len(gaps) < n {
 		rate := -b.D[0][phase][phase]
 		t += r.ExpFloat64() / rate
-		k, next := b.move(phase, r.Float64()*rate)
+		k, next := b.pickMove(phase, r.Float64()*rate)
 		phase = next
 		if k > 0 {
 			gaps, sizes = append(gaps, t), append(sizes, k)
@@ -275,9 +275,9 @@ func (b *BMAP) Sample(r *rand.Rand, n int) (gaps []float64, sizes []int, err err
 	return gaps, sizes, nil
 }
 
-// move picks the batch and the next phase of a move out of phase, u being
+// pickMove picks the batch and the next phase of a move out of phase, u being
 // uniform below its rate.
-func (b *BMAP) move(phase int, u float64) (k, next int) {
+func (b *BMAP) pickMove(phase int, u float64) (k, next int) {
 	last, lastPhase := 0, phase
 	for k, m := range b.D {
 		for j, v := range m[phase] {
@@ -298,7 +298,7 @@ func (b *BMAP) move(phase int, u float64) (k, next int) {
 func (b *BMAP) Batches(sizes []float64) *BMAP {
 	out := &BMAP{D: [][][]float64{b.D[0]}}
 	for _, share := range sizes {
-		m := rows(b.Order())
+		m := zeroRows(b.Order())
 		for i, row := range b.D[1] {
 			for j, v := range row {
 				m[i][j] = share * v
@@ -312,7 +312,7 @@ func (b *BMAP) Batches(sizes []float64) *BMAP {
 // Renewal returns the process whose times between arrivals are independent and
 // follow p: D_0 = S, D_1 = -S 1 beta.
 func Renewal(p *PH) *BMAP {
-	d1 := rows(p.Order())
+	d1 := zeroRows(p.Order())
 	for i, row := range p.S {
 		exit := 0.0
 		for _, v := range row {

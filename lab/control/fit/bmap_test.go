@@ -185,21 +185,21 @@ func TestMAP2Decay(t *testing.T) {
 	}
 	// Two phases against the matrices.
 	g := gapsOf(b, 30, "two phases")
-	r, _ := g.runs(100)
+	r, _ := g.sampledRuns(100)
 	p, _ := b.Marginal()
 	v := mat.NewVecDense(2, p.Beta)
 	want := 0.0
 	for _, x := range g.Runs[0] {
 		var e mat.Dense
-		e.Exp(dense(b.D[0], x))
-		e.Mul(&e, dense(b.D[1], 1))
+		e.Exp(denseMatrix(b.D[0], x))
+		e.Mul(&e, denseMatrix(b.D[1], 1))
 		var next mat.VecDense
 		next.MulVec(e.T(), v)
 		sum := mat.Sum(&next)
 		want += math.Log(sum)
 		v.ScaleVec(1/sum, &next)
 	}
-	near(t, "likelihood", b.likelihood2(r), want, 1e-9)
+	near(t, "likelihood", b.triangularLikelihood(r), want, 1e-9)
 }
 
 // The paper's log: two phases cannot do it, and the error says why.

@@ -17,7 +17,7 @@ func (p *PH) Survival(x []float64) []float64 {
 	for i := range one {
 		one[i] = 1
 	}
-	out := p.at(x, one)
+	out := p.expectationAt(x, one)
 	for k := range out {
 		out[k] = min(out[k], 1)
 	}
@@ -39,26 +39,26 @@ func (p *PH) Density(x []float64) []float64 {
 			exit[i] = 0
 		}
 	}
-	return p.at(x, exit)
+	return p.expectationAt(x, exit)
 }
 
-// at returns beta e^(Sx) f at each x; negative x count as 0.
-func (p *PH) at(x, f []float64) []float64 {
+// expectationAt returns beta e^(Sx) f at each x; negative x count as 0.
+func (p *PH) expectationAt(x, f []float64) []float64 {
 	out := make([]float64, len(x))
 	most := 0.0
 	for _, v := range x {
 		most = math.Max(most, v)
 	}
-	for _, part := range p.parts() {
+	for _, part := range p.connectedPhases() {
 		q := 0.0
 		for _, i := range part {
 			q = math.Max(q, -p.S[i][i])
 		}
-		steps, all := p.steps(part, f, q, most)
+		steps, all := p.uniformizedSteps(part, f, q, most)
 		for k, v := range x {
 			v = math.Max(v, 0)
-			if !all && window(q*v) > float64(len(steps)) {
-				out[k] += p.exponential(part, f, v)
+			if !all && poissonWindow(q*v) > float64(len(steps)) {
+				out[k] += p.matrixExponential(part, f, v)
 				continue
 			}
 			out[k] += poissonMean(steps, q*v)
@@ -67,8 +67,8 @@ func (p *PH) at(x, f []float64) []float64 {
 	return out
 }
 
-// parts groups the phases that are connected.
-func (p *PH) parts() [][]int {
+// connectedPhases groups the phases that are connected.
+func (p *PH) connectedPhases() [][]int {
 	n := p.Order()
 	seen := make([]bool, n)
 	var out [][]int
@@ -96,15 +96,15 @@ func (p *PH) parts() [][]int {
 // left to the matrix exponential.
 const longest = 1_000_000
 
-// steps returns beta P^k f over the phases of part, as far as the mean of
+// uniformizedSteps returns beta P^k f over the phases of part, as far as the mean of
 // Poisson counts up to q*most needs them; all is false if they are cut short.
-func (p *PH) steps(part []int, f []float64, q, most float64) (out []float64, all bool) {
+func (p *PH) uniformizedSteps(part []int, f []float64, q, most float64) (out []float64, all bool) {
 	const negligible = 1e-15
 	v, w := make([]float64, len(part)), make([]float64, len(part))
 	for a, i := range part {
 		v[a] = p.Beta[i]
 	}
-	last := int(math.Min(window(q*most), longest))
+	last := int(math.Min(poissonWindow(q*most), longest))
 	for k := 0; k <= last; k++ {
 		alive, sum := 0.0, 0.0
 		for a, b := range v {
@@ -130,11 +130,11 @@ func (p *PH) steps(part []int, f []float64, q, most float64) (out []float64, all
 		}
 		v, w = w, v
 	}
-	return out, window(q*most) <= longest
+	return out, poissonWindow(q*most) <= longest
 }
 
-// exponential returns beta e^(Sx) f over the phases of part.
-func (p *PH) exponential(part []int, f []float64, x float64) float64 {
+// matrixExponential returns beta e^(Sx) f over the phases of part.
+func (p *PH) matrixExponential(part []int, f []float64, x float64) float64 {
 	s := mat.NewDense(len(part), len(part), nil)
 	for a, i := range part {
 		for b, j := range part {
@@ -152,8 +152,8 @@ func (p *PH) exponential(part []int, f []float64, x float64) float64 {
 	return math.Max(sum, 0)
 }
 
-// window is the count that a Poisson variable of this mean hardly exceeds.
-func window(mean float64) float64 { return mean + 9*math.Sqrt(mean) + 40 }
+// poissonWindow is the count that a Poisson variable of this mean hardly exceeds.
+func poissonWindow(mean float64) float64 { return mean + 9*math.Sqrt(mean) + 40 }
 
 // poissonMean returns the mean of f at a Poisson count, f being 0 past its end.
 func poissonMean(f []float64, mean float64) float64 {
@@ -168,7 +168,7 @@ func poissonMean(f []float64, mean float64) float64 {
 		return 0
 	}
 	from := int(low)
-	to := int(math.Min(float64(len(f)-1), window(mean)))
+	to := int(math.Min(float64(len(f)-1), poissonWindow(mean)))
 	lg, _ := math.Lgamma(float64(from) + 1)
 	logp := float64(from)*math.Log(mean) - mean - lg
 	var sum float64

@@ -31,10 +31,10 @@ type Gaps struct {
 	Paused   float64 // time left out
 }
 
-// disorder is the part of its span by which an epoch of a log of n may stand too
+// toleratedDisorder is the part of its span by which an epoch of a log of n may stand too
 // late without an error: what is done at the same time is logged in any order.
 // It is a hundredth; in short logs ten mean gaps, at most a fifth.
-func disorder(n int) float64 { return max(.01, min(.2, 10/float64(n))) }
+func toleratedDisorder(n int) float64 { return max(.01, min(.2, 10/float64(n))) }
 
 // Gaps cleans the epochs of a log. Epochs are put into order; one that is far
 // out of it, by a hundredth of the span, is an error that names the line, unless
@@ -49,7 +49,7 @@ func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 		return nil, fmt.Errorf("no epochs")
 	}
 	g := &Gaps{}
-	at, counts, err := g.order(t, c)
+	at, counts, err := g.orderedEpochs(t, c)
 	if err != nil {
 		return nil, err
 	}
@@ -74,15 +74,15 @@ func (t *Table) Gaps(c Cleaning) (*Gaps, error) {
 	if len(gaps) < 2 {
 		return nil, fmt.Errorf("%d epochs make %d times between batches; at least two are needed", len(at), len(gaps))
 	}
-	g.split(gaps, c)
-	if g.n() < 2 {
-		return nil, fmt.Errorf("%d times between batches are left without %d pauses; at least two are needed", g.n(), g.Pauses)
+	g.splitAtPauses(gaps, c)
+	if g.gapCount() < 2 {
+		return nil, fmt.Errorf("%d times between batches are left without %d pauses; at least two are needed", g.gapCount(), g.Pauses)
 	}
 	return g, nil
 }
 
-// order returns the epochs in order and the counts, if there are any, with them.
-func (g *Gaps) order(t *Table, c Cleaning) (at []float64, counts []int, err error) {
+// orderedEpochs returns the epochs in order and the counts, if there are any, with them.
+func (g *Gaps) orderedEpochs(t *Table, c Cleaning) (at []float64, counts []int, err error) {
 	at, counts = t.Values, t.Counts
 	span := slices.Max(at) - slices.Min(at)
 	last := 0
@@ -92,7 +92,7 @@ func (g *Gaps) order(t *Table, c Cleaning) (at []float64, counts []int, err erro
 			continue
 		}
 		late := at[last] - v
-		if late > disorder(len(at))*span && !c.Sort {
+		if late > toleratedDisorder(len(at))*span && !c.Sort {
 			return nil, nil, fmt.Errorf("line %d: %s %.15g is before %.15g of line %d; sort the log", t.Lines[i], t.Column, v, at[last], t.Lines[last])
 		}
 		g.Late++
@@ -116,8 +116,8 @@ func (g *Gaps) order(t *Table, c Cleaning) (at []float64, counts []int, err erro
 	return sorted, moved, nil
 }
 
-// split cuts the gaps at pauses.
-func (g *Gaps) split(gaps []float64, c Cleaning) {
+// splitAtPauses cuts the gaps at pauses.
+func (g *Gaps) splitAtPauses(gaps []float64, c Cleaning) {
 	g.PauseMin = c.Pause
 	if c.PauseQuantile > 0 {
 		s := slices.Sorted(slices.Values(gaps))
@@ -141,8 +141,8 @@ func (g *Gaps) split(gaps []float64, c Cleaning) {
 	add(len(gaps))
 }
 
-// n counts the times between batches.
-func (g *Gaps) n() int {
+// gapCount counts the times between batches.
+func (g *Gaps) gapCount() int {
 	n := 0
 	for _, r := range g.Runs {
 		n += len(r)
@@ -159,9 +159,9 @@ func (g *Gaps) Sample() (*Sample, error) {
 // over pairs of one run, and their standard errors by Bartlett's formula,
 // sqrt((1 + 2 sum of squares of the shorter lags)/pairs). There may be fewer
 // than n if no run is long enough.
-func (g *Gaps) Lags(n int) (lags, stderr []float64) { return correlations(g.Runs, n) }
+func (g *Gaps) Lags(n int) (lags, stderr []float64) { return lagCorrelations(g.Runs, n) }
 
-func correlations(runs [][]float64, n int) (lags, stderr []float64) {
+func lagCorrelations(runs [][]float64, n int) (lags, stderr []float64) {
 	var count, mean, variance float64
 	for _, r := range runs {
 		for _, v := range r {
@@ -211,9 +211,9 @@ func (g *Gaps) SizeLaw(most int) (law []float64, larger int) {
 	return law, larger
 }
 
-// hints say what in the gaps looks like pauses or batches that were not asked
+// cleaningHints say what in the gaps looks like pauses or batches that were not asked
 // to be removed.
-func (g *Gaps) hints(s *Sample, c Cleaning) []string {
+func (g *Gaps) cleaningHints(s *Sample, c Cleaning) []string {
 	var words []string
 	n := len(s.Sorted)
 	if longest, usual := s.Sorted[n-1], s.Quantile(.99); c.Pause == 0 && c.PauseQuantile == 0 && longest > 50*usual {

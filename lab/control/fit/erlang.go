@@ -17,8 +17,8 @@ type branches struct {
 	rate   []float64
 }
 
-// parameters counts what was estimated: weights, rates, orders.
-func (b *branches) parameters() int { return 3*len(b.order) - 1 }
+// branchParameters counts what was estimated: weights, rates, orders.
+func (b *branches) branchParameters() int { return 3*len(b.order) - 1 }
 
 // Sample describes positive values: ascending order and sums that the fits share.
 type Sample struct {
@@ -69,8 +69,8 @@ type binned struct {
 
 const bins = 4000
 
-// bin groups the sample; small samples keep their values.
-func (s *Sample) bin() *binned {
+// binValues groups the sample; small samples keep their values.
+func (s *Sample) binValues() *binned {
 	b := &binned{n: float64(len(s.Sorted))}
 	low, high := math.Log(s.Sorted[0]), math.Log(s.Sorted[len(s.Sorted)-1])
 	width := (high - low) / bins
@@ -106,16 +106,16 @@ func HyperErlangEM(ctx context.Context, s *Sample, maxBranches, maxOrder int) (*
 	if maxBranches < 1 || maxOrder < 1 {
 		return nil, errors.New("at least one branch of one phase is needed")
 	}
-	data := s.bin()
+	data := s.binValues()
 	var best *branches
 	bic := math.Inf(1)
 	worse := 0
 	for n := 1; n <= min(maxBranches, maxOrder) && worse < 2; n++ {
-		b, ll, err := data.em(ctx, s, n, maxOrder)
+		b, ll, err := data.fitBranches(ctx, s, n, maxOrder)
 		if err != nil {
 			return nil, err
 		}
-		if v := float64(b.parameters())*math.Log(data.n) - 2*ll; v < bic {
+		if v := float64(b.branchParameters())*math.Log(data.n) - 2*ll; v < bic {
 			best, bic, worse = b, v, 0
 		} else {
 			worse++
@@ -125,9 +125,9 @@ func HyperErlangEM(ctx context.Context, s *Sample, maxBranches, maxOrder int) (*
 	return l, l.Check()
 }
 
-// em fits n branches: first with the orders as real numbers (gamma laws), which
+// fitBranches fits n branches: first with the orders as real numbers (gamma laws), which
 // lets each find its shape, then rounded.
-func (d *binned) em(ctx context.Context, s *Sample, n, maxOrder int) (*branches, float64, error) {
+func (d *binned) fitBranches(ctx context.Context, s *Sample, n, maxOrder int) (*branches, float64, error) {
 	shape, rate, weight := make([]float64, n), make([]float64, n), make([]float64, n)
 	for i := range n {
 		q := s.Quantile((float64(i) + .5) / float64(n))
@@ -139,7 +139,7 @@ func (d *binned) em(ctx context.Context, s *Sample, n, maxOrder int) (*branches,
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
 		}
-		ll := d.round(weight, shape, rate, rounded, float64(maxOrder))
+		ll := d.branchEMStep(weight, shape, rate, rounded, float64(maxOrder))
 		if ll-last < gain*d.n || round == maxRounds {
 			if rounded {
 				break
@@ -156,9 +156,9 @@ func (d *binned) em(ctx context.Context, s *Sample, n, maxOrder int) (*branches,
 	return b, last, nil
 }
 
-// round does one round of expectation-maximisation in place and returns the
+// branchEMStep does one round of expectation-maximisation in place and returns the
 // logarithmic likelihood before it.
-func (d *binned) round(weight, shape, rate []float64, fixed bool, maxShape float64) float64 {
+func (d *binned) branchEMStep(weight, shape, rate []float64, fixed bool, maxShape float64) float64 {
 	n := len(weight)
 	sum, first, logs := make([]float64, n), make([]float64, n), make([]float64, n)
 	p, base := make([]float64, n), make([]float64, n)
@@ -197,7 +197,7 @@ func (d *binned) round(weight, shape, rate []float64, fixed bool, maxShape float
 		}
 		rate[j] = shape[j] / mean
 	}
-	normalise(weight)
+	normalizeSum(weight)
 	return ll
 }
 
@@ -210,7 +210,7 @@ func gammaShape(s, most float64) float64 {
 	}
 	a := (3 - s + math.Sqrt((s-3)*(s-3)+24*s)) / (12 * s)
 	for range 6 {
-		d := 1/a - trigamma(a)
+		d := 1/a - trigammaAt(a)
 		a = 1 / (1/a + (math.Log(a)-mathext.Digamma(a)-s)/(a*a*d))
 		if !(a > 0) {
 			return 1
@@ -219,8 +219,8 @@ func gammaShape(s, most float64) float64 {
 	return min(max(a, 1), most)
 }
 
-// trigamma is the derivative of digamma, by recurrence and Stirling's series.
-func trigamma(x float64) float64 {
+// trigammaAt is the derivative of digamma, by recurrence and Stirling's series.
+func trigammaAt(x float64) float64 {
 	var v float64
 	for ; x < 8; x++ {
 		v += 1 / (x * x)
@@ -254,7 +254,7 @@ func roundOrders(shape, rate []float64, most int) {
 	}
 }
 
-func normalise(p []float64) {
+func normalizeSum(p []float64) {
 	var sum float64
 	for _, v := range p {
 		sum += v

@@ -15,9 +15,9 @@ type run struct {
 // block is how many neighbouring times represent a part of a long log.
 const block = 2000
 
-// runs takes over the times between batches, about most of them: a longer log
+// sampledRuns takes over the times between batches, about most of them: a longer log
 // is represented by blocks spread evenly over it.
-func (g *Gaps) runs(most int) (out []run, used int) {
+func (g *Gaps) sampledRuns(most int) (out []run, used int) {
 	take := func(i, from, to int) {
 		part := run{x: g.Runs[i][from:to], size: g.Sizes[i][from:to], lx: make([]float64, to-from)}
 		for t, v := range part.x {
@@ -26,7 +26,7 @@ func (g *Gaps) runs(most int) (out []run, used int) {
 		out = append(out, part)
 		used += to - from
 	}
-	n := g.n()
+	n := g.gapCount()
 	if n <= most {
 		for i, r := range g.Runs {
 			take(i, 0, len(r))
@@ -51,8 +51,8 @@ type scratch struct {
 	like, alpha, scale []float64
 }
 
-// resize makes room for n times of m regimes.
-func (s *scratch) resize(n, m int) {
+// resizeScratch makes room for n times of m regimes.
+func (s *scratch) resizeScratch(n, m int) {
 	if cap(s.like) < n*m {
 		s.like, s.alpha = make([]float64, n*m), make([]float64, n*m)
 	}
@@ -69,10 +69,10 @@ type sums struct {
 	sizes            [][]float64
 }
 
-// forward fills like and alpha of a run and returns its logarithmic likelihood.
-func (g *regimes) forward(r *run, s *scratch, start, base []float64, logSize [][]float64) float64 {
+// forwardPass fills like and alpha of a run and returns its logarithmic likelihood.
+func (g *regimes) forwardPass(r *run, s *scratch, start, base []float64, logSize [][]float64) float64 {
 	m, n := len(g.Order), len(r.x)
-	s.resize(n, m)
+	s.resizeScratch(n, m)
 	var ll float64
 	product := 1.0 // of scales: one logarithm for many of them
 	for t, x := range r.x {
@@ -121,8 +121,8 @@ func (g *regimes) forward(r *run, s *scratch, start, base []float64, logSize [][
 	return ll + math.Log(product)
 }
 
-// backward adds the expectations of a run to e.
-func (g *regimes) backward(r *run, s *scratch, e *sums) {
+// backwardPass adds the expectations of a run to e.
+func (g *regimes) backwardPass(r *run, s *scratch, e *sums) {
 	m := len(g.Order)
 	beta, next := make([]float64, m), make([]float64, m)
 	for i := range beta {
@@ -159,10 +159,10 @@ func (g *regimes) backward(r *run, s *scratch, e *sums) {
 	}
 }
 
-// prepare returns what does not depend on the times: the long-run law of the
+// densityConstants returns what does not depend on the times: the long-run law of the
 // regimes, constants of the densities, logarithms of the size laws.
-func (g *regimes) prepare() (start, base []float64, logSize [][]float64) {
-	start = stationary(g.Move)
+func (g *regimes) densityConstants() (start, base []float64, logSize [][]float64) {
+	start = stationaryProbabilities(g.Move)
 	for i, o := range g.Order {
 		lg, _ := math.Lgamma(o)
 		base = append(base, o*math.Log(g.Rate[i])-lg)
@@ -177,12 +177,12 @@ func (g *regimes) prepare() (start, base []float64, logSize [][]float64) {
 	return start, base, logSize
 }
 
-// likelihood returns the logarithmic likelihood of the runs.
-func (g *regimes) likelihood(runs []run, s *scratch) float64 {
-	start, base, logSize := g.prepare()
+// runsLikelihood returns the logarithmic likelihood of the runs.
+func (g *regimes) runsLikelihood(runs []run, s *scratch) float64 {
+	start, base, logSize := g.densityConstants()
 	var ll float64
 	for i := range runs {
-		ll += g.forward(&runs[i], s, start, base, logSize)
+		ll += g.forwardPass(&runs[i], s, start, base, logSize)
 	}
 	return ll
 }
@@ -191,27 +191,27 @@ func (g *regimes) likelihood(runs []run, s *scratch) float64 {
 // one that vanishes can never come back, and makes the chain reducible.
 const rarest = 1e-9
 
-// round does one round of expectation-maximisation (Baum, Welch) in place and
+// regimeEMStep does one round of expectation-maximisation (Baum, Welch) in place and
 // returns the logarithmic likelihood before it. With fixed orders only rates
 // and moves are estimated. The law at the start of a run is the long-run one,
 // which is not maximised over: with few runs it hardly matters.
-func (g *regimes) round(runs []run, s *scratch, fixed bool, maxOrder float64) float64 {
+func (g *regimes) regimeEMStep(runs []run, s *scratch, fixed bool, maxOrder float64) float64 {
 	m := len(g.Order)
-	e := &sums{time: make([]float64, m), log: make([]float64, m), count: make([]float64, m), move: rows(m)}
+	e := &sums{time: make([]float64, m), log: make([]float64, m), count: make([]float64, m), move: zeroRows(m)}
 	for _, law := range g.Sizes {
 		e.sizes = append(e.sizes, make([]float64, len(law)))
 	}
-	start, base, logSize := g.prepare()
+	start, base, logSize := g.densityConstants()
 	var ll float64
 	for i := range runs {
-		ll += g.forward(&runs[i], s, start, base, logSize)
-		g.backward(&runs[i], s, e)
+		ll += g.forwardPass(&runs[i], s, start, base, logSize)
+		g.backwardPass(&runs[i], s, e)
 	}
 	for i := range m {
-		floor(e.move[i])
+		floorProbabilities(e.move[i])
 		g.Move[i] = e.move[i]
 		if e.sizes != nil {
-			floor(e.sizes[i])
+			floorProbabilities(e.sizes[i])
 			g.Sizes[i] = e.sizes[i]
 		}
 		if e.count[i] < 1e-6 || e.time[i] <= 0 {
@@ -226,8 +226,8 @@ func (g *regimes) round(runs []run, s *scratch, fixed bool, maxOrder float64) fl
 	return ll
 }
 
-// floor makes counts probabilities of at least rarest.
-func floor(p []float64) {
+// floorProbabilities makes counts probabilities of at least rarest.
+func floorProbabilities(p []float64) {
 	var sum float64
 	for _, v := range p {
 		sum += v
@@ -241,11 +241,11 @@ func floor(p []float64) {
 	for i := range p {
 		p[i] = math.Max(p[i]/sum, rarest)
 	}
-	normalise(p)
+	normalizeSum(p)
 }
 
-// climb does rounds until the likelihood rises by less than gain a value.
-func (g *regimes) climb(ctx context.Context, runs []run, s *scratch, fixed bool, maxOrder float64, rounds int, gain float64) (float64, error) {
+// climbLikelihood does rounds until the likelihood rises by less than gain a value.
+func (g *regimes) climbLikelihood(ctx context.Context, runs []run, s *scratch, fixed bool, maxOrder float64, rounds int, gain float64) (float64, error) {
 	n := 0
 	for i := range runs {
 		n += len(runs[i].x)
@@ -255,7 +255,7 @@ func (g *regimes) climb(ctx context.Context, runs []run, s *scratch, fixed bool,
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		ll := g.round(runs, s, fixed, maxOrder)
+		ll := g.regimeEMStep(runs, s, fixed, maxOrder)
 		if ll-last < gain*float64(n) {
 			return ll, nil
 		}
@@ -264,13 +264,13 @@ func (g *regimes) climb(ctx context.Context, runs []run, s *scratch, fixed bool,
 	return last, nil
 }
 
-// guess makes m regimes to start from: times are put into m classes of equal
+// guessRegimes makes m regimes to start from: times are put into m classes of equal
 // number by their moving geometric mean over width neighbours.
-func guess(runs []run, m, width int) *regimes {
+func guessRegimes(runs []run, m, width int) *regimes {
 	var means []float64
 	smooth := make([][]float64, len(runs))
 	for k, r := range runs {
-		smooth[k] = moving(r.lx, width)
+		smooth[k] = movingMeans(r.lx, width)
 		means = append(means, smooth[k]...)
 	}
 	slices.Sort(means)
@@ -278,7 +278,7 @@ func guess(runs []run, m, width int) *regimes {
 	for i := range cuts {
 		cuts[i] = means[(i+1)*len(means)/m]
 	}
-	g := &regimes{Order: make([]float64, m), Rate: make([]float64, m), Move: rows(m)}
+	g := &regimes{Order: make([]float64, m), Rate: make([]float64, m), Move: zeroRows(m)}
 	count, time, logs := make([]float64, m), make([]float64, m), make([]float64, m)
 	for k, r := range runs {
 		before := -1
@@ -297,7 +297,7 @@ func guess(runs []run, m, width int) *regimes {
 		for j := range m {
 			g.Move[i][j] += 1
 		}
-		normalise(g.Move[i])
+		normalizeSum(g.Move[i])
 		mean, spread := 1.0, 0.0
 		if count[i] > 0 && time[i] > 0 {
 			mean = time[i] / count[i]
@@ -309,8 +309,8 @@ func guess(runs []run, m, width int) *regimes {
 	return g
 }
 
-// moving returns the means of up to width neighbours around each value.
-func moving(x []float64, width int) []float64 {
+// movingMeans returns the means of up to width neighbours around each value.
+func movingMeans(x []float64, width int) []float64 {
 	sum := make([]float64, len(x)+1)
 	for i, v := range x {
 		sum[i+1] = sum[i] + v
@@ -323,20 +323,20 @@ func moving(x []float64, width int) []float64 {
 	return out
 }
 
-// search fits m regimes of at most maxOrder phases in all. It starts from
+// searchRegimes fits m regimes of at most maxOrder phases in all. It starts from
 // several guesses, estimates orders as real numbers, rounds them, and then
 // tries each one up and one down.
-func search(ctx context.Context, runs []run, m, maxOrder int, more ...*regimes) (*regimes, error) {
+func searchRegimes(ctx context.Context, runs []run, m, maxOrder int, more ...*regimes) (*regimes, error) {
 	s := &scratch{}
 	var best *regimes
 	top := math.Inf(-1)
 	starts := more
 	for _, width := range []int{1, 5, 25, 125} {
-		starts = append(starts, guess(runs, m, width))
+		starts = append(starts, guessRegimes(runs, m, width))
 	}
 	most := float64(maxOrder)
 	for _, g := range starts {
-		ll, err := g.climb(ctx, runs, s, false, most, 25, 1e-5)
+		ll, err := g.climbLikelihood(ctx, runs, s, false, most, 25, 1e-5)
 		if err != nil {
 			return nil, err
 		}
@@ -344,24 +344,24 @@ func search(ctx context.Context, runs []run, m, maxOrder int, more ...*regimes) 
 			best, top = g, ll
 		}
 	}
-	if _, err := best.climb(ctx, runs, s, false, most, 300, 1e-6); err != nil {
+	if _, err := best.climbLikelihood(ctx, runs, s, false, most, 300, 1e-6); err != nil {
 		return nil, err
 	}
 	roundOrders(best.Order, best.Rate, maxOrder)
-	top, err := best.climb(ctx, runs, s, true, most, 100, 1e-6)
+	top, err := best.climbLikelihood(ctx, runs, s, true, most, 100, 1e-6)
 	if err != nil {
 		return nil, err
 	}
 	for i := range m {
 		for _, step := range []float64{1, -1} {
-			try := best.clone()
+			try := best.cloneRegimes()
 			o := try.Order[i] + step
 			try.Rate[i] *= o / try.Order[i]
 			try.Order[i] = o
-			if o < 1 || try.phases() > maxOrder {
+			if o < 1 || try.totalPhases() > maxOrder {
 				continue
 			}
-			ll, err := try.climb(ctx, runs, s, true, most, 30, 1e-6)
+			ll, err := try.climbLikelihood(ctx, runs, s, true, most, 30, 1e-6)
 			if err != nil {
 				return nil, err
 			}

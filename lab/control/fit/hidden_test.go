@@ -41,28 +41,28 @@ func TestLikelihoodAgainstMatrices(t *testing.T) {
 	want := 0.0
 	for _, x := range g.Runs[0] {
 		var e mat.Dense
-		e.Exp(dense(b.D[0], x))
-		e.Mul(&e, dense(b.D[1], 1))
+		e.Exp(denseMatrix(b.D[0], x))
+		e.Mul(&e, denseMatrix(b.D[1], 1))
 		var next mat.VecDense
 		next.MulVec(e.T(), v)
 		sum := mat.Sum(&next)
 		want += math.Log(sum)
 		v.ScaleVec(1/sum, &next)
 	}
-	r, _ := g.runs(1000)
-	near(t, "likelihood", threeRegimes.likelihood(r, &scratch{}), want, 1e-9)
+	r, _ := g.sampledRuns(1000)
+	near(t, "likelihood", threeRegimes.runsLikelihood(r, &scratch{}), want, 1e-9)
 }
 
 // Each round raises the likelihood.
 func TestRoundsClimb(t *testing.T) {
 	t.Parallel()
 	g := gapsOf(threeRegimes.BMAP(), 3000, "climb")
-	r, _ := g.runs(1e6)
+	r, _ := g.sampledRuns(1e6)
 	for _, width := range []int{1, 25} {
-		fit := guess(r, 3, width)
+		fit := guessRegimes(r, 3, width)
 		last := math.Inf(-1)
 		for i := range 60 {
-			ll := fit.round(r, &scratch{}, i > 40, 30)
+			ll := fit.regimeEMStep(r, &scratch{}, i > 40, 30)
 			if i == 41 {
 				last = math.Inf(-1)
 			}
@@ -79,8 +79,8 @@ func TestSearchRecovers(t *testing.T) {
 	t.Parallel()
 	truth := threeRegimes.BMAP()
 	g := gapsOf(truth, 5_000, "recover")
-	r, _ := g.runs(1e6)
-	fit, err := search(context.Background(), r, 3, 30)
+	r, _ := g.sampledRuns(1e6)
+	fit, err := searchRegimes(context.Background(), r, 3, 30)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestSearchRecovers(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &scratch{}
-	if got, want := fit.likelihood(r, s), threeRegimes.likelihood(r, s); got < want-1 {
+	if got, want := fit.runsLikelihood(r, s), threeRegimes.runsLikelihood(r, s); got < want-1 {
 		t.Errorf("likelihood %g below the true one %g", got, want)
 	}
 	p, _ := b.Marginal()
@@ -103,7 +103,7 @@ func TestSearchRecovers(t *testing.T) {
 			t.Errorf("lag %d: %g, want %g", k+1, v, want[k])
 		}
 	}
-	if fit.phases() != 7 {
+	if fit.totalPhases() != 7 {
 		t.Errorf("orders %v, want 4, 1, 2 in some order", fit.Order)
 	}
 }
@@ -114,10 +114,10 @@ func TestLikelihoodOfTheImpossible(t *testing.T) {
 	t.Parallel()
 	g := &regimes{Order: []float64{1, 1}, Rate: []float64{1e6, 1e-6}, Move: [][]float64{{0, 1}, {1, 0}}}
 	r := []run{{x: []float64{1e6, 1e6, 1e6}, lx: []float64{math.Log(1e6), math.Log(1e6), math.Log(1e6)}, size: []int{1, 1, 1}}}
-	if ll := g.likelihood(r, &scratch{}); !(ll < -700) || math.IsInf(ll, 0) {
+	if ll := g.runsLikelihood(r, &scratch{}); !(ll < -700) || math.IsInf(ll, 0) {
 		t.Errorf("likelihood %g", ll)
 	}
-	if p := g.prune(); p.BMAP().Check() != nil {
+	if p := g.pruneRareMoves(); p.BMAP().Check() != nil {
 		t.Error("pruned to a process that is none")
 	}
 }

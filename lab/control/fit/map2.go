@@ -10,7 +10,7 @@ type Infeasible struct{ Why string }
 
 func (e *Infeasible) Error() string { return e.Why }
 
-func infeasible(format string, args ...any) error {
+func infeasiblef(format string, args ...any) error {
 	return &Infeasible{fmt.Sprintf(format, args...)}
 }
 
@@ -23,7 +23,7 @@ func infeasible(format string, args ...any) error {
 // is then *Infeasible and says by how much. m3 = 0 leaves the third moment
 // free.
 func MAP2(m1, m2, m3, lag1 float64) (*BMAP, error) {
-	if err := feasible([]float64{m1, m2}); err != nil {
+	if err := checkMoments([]float64{m1, m2}); err != nil {
 		return nil, err
 	}
 	scv := m2/(m1*m1) - 1
@@ -31,12 +31,12 @@ func MAP2(m1, m2, m3, lag1 float64) (*BMAP, error) {
 		if math.Abs(lag1) < 1e-6 {
 			return &BMAP{D: [][][]float64{{{-1 / m1}}, {{1 / m1}}}}, nil
 		}
-		return nil, infeasible("SCV 1 makes every correlation of two phases 0, the log has %.3f", lag1)
+		return nil, infeasiblef("SCV 1 makes every correlation of two phases 0, the log has %.3f", lag1)
 	}
 	bound := (1 - 1/scv) / 2
 	gamma := lag1 / bound
 	if gamma >= 1 {
-		return nil, infeasible("with SCV %.4g two phases reach correlations below (1 - 1/SCV)/2 = %.3f; the log has %.3f at lag 1: regimes of less than exponential variability are needed", scv, bound, lag1)
+		return nil, infeasiblef("with SCV %.4g two phases reach correlations below (1 - 1/SCV)/2 = %.3f; the log has %.3f at lag 1: regimes of less than exponential variability are needed", scv, bound, lag1)
 	}
 	return MAP2Decay(m1, m2, m3, gamma)
 }
@@ -44,11 +44,11 @@ func MAP2(m1, m2, m3, lag1 float64) (*BMAP, error) {
 // MAP2Decay is MAP2 with the decay gamma of correlations, rho_k = gamma^k rho_0
 // with rho_0 = (1 - 1/SCV)/2, in place of the correlation at lag 1.
 func MAP2Decay(m1, m2, m3, gamma float64) (*BMAP, error) {
-	if err := feasible([]float64{m1, m2}); err != nil {
+	if err := checkMoments([]float64{m1, m2}); err != nil {
 		return nil, err
 	}
 	if !(gamma >= -1 && gamma < 1) {
-		return nil, infeasible("decay %g is not from -1 to 1", gamma)
+		return nil, infeasiblef("decay %g is not from -1 to 1", gamma)
 	}
 	scv := m2/(m1*m1) - 1
 	if m3 == 0 {
@@ -61,7 +61,7 @@ func MAP2Decay(m1, m2, m3, gamma float64) (*BMAP, error) {
 			return map2AnySkew(m1, m2, gamma)
 		}
 	}
-	return map2(m1, m2, m3, gamma)
+	return canonicalMAP2(m1, m2, m3, gamma)
 }
 
 // decayOf is the decay by least squares over all lags, as far as two phases
@@ -83,27 +83,27 @@ func decayOf(scv float64, lags []float64) float64 {
 	return best
 }
 
-// map2 solves for the canonical form of decay gamma.
-func map2(m1, m2, m3, gamma float64) (*BMAP, error) {
-	l1, l2, c, ok := poles(m1, m2, m3)
+// canonicalMAP2 solves for the canonical form of decay gamma.
+func canonicalMAP2(m1, m2, m3, gamma float64) (*BMAP, error) {
+	l1, l2, c, ok := twoPhasePoles(m1, m2, m3)
 	if !ok {
 		scv := m2/(m1*m1) - 1
 		if scv > 1 {
-			return nil, infeasible("no law of two phases has the third moment %.4g; with SCV %.4g it must be above 1.5 m2^2/m1 = %.4g", m3, scv, 1.5*m2*m2/m1)
+			return nil, infeasiblef("no law of two phases has the third moment %.4g; with SCV %.4g it must be above 1.5 m2^2/m1 = %.4g", m3, scv, 1.5*m2*m2/m1)
 		}
-		return nil, infeasible("no law of two phases has SCV %.4g and the third moment %.4g", scv, m3)
+		return nil, infeasiblef("no law of two phases has SCV %.4g and the third moment %.4g", scv, m3)
 	}
 	for _, l := range [][2]float64{{l1, l2}, {l2, l1}} {
-		if b := canonical(l[0], l[1], c, gamma); b != nil {
+		if b := canonicalProcess(l[0], l[1], c, gamma); b != nil {
 			return b, nil
 		}
 	}
-	return nil, infeasible("the three moments and the correlation decay %.3f together fit no process of two phases", gamma)
+	return nil, infeasiblef("the three moments and the correlation decay %.3f together fit no process of two phases", gamma)
 }
 
-// canonical returns the process of rates l1, l2, transform coefficient c and
+// canonicalProcess returns the process of rates l1, l2, transform coefficient c and
 // decay gamma, nil if its probabilities a, b would leave [0, 1].
-func canonical(l1, l2, c, gamma float64) *BMAP {
+func canonicalProcess(l1, l2, c, gamma float64) *BMAP {
 	valid := func(a, b float64) bool {
 		return a >= -tolerance && a <= 1+tolerance && b >= -tolerance && b <= 1+tolerance
 	}
@@ -115,7 +115,7 @@ func canonical(l1, l2, c, gamma float64) *BMAP {
 			return nil
 		}
 		a, b = unit(a), unit(b)
-		return checked(&BMAP{D: [][][]float64{{{-l1, (1 - a) * l1}, {0, -l2}}, {{0, a * l1}, {b * l2, (1 - b) * l2}}}})
+		return processOrNil(&BMAP{D: [][][]float64{{{-l1, (1 - a) * l1}, {0, -l2}}, {{0, a * l1}, {b * l2, (1 - b) * l2}}}})
 	}
 	// a l1 + b l2 = k with a b = gamma.
 	k := c*(1-gamma) + gamma*(l1+l2)
@@ -133,14 +133,14 @@ func canonical(l1, l2, c, gamma float64) *BMAP {
 			continue
 		}
 		a, b = unit(a), unit(b)
-		if m := checked(&BMAP{D: [][][]float64{{{-l1, (1 - a) * l1}, {0, -l2}}, {{a * l1, 0}, {(1 - b) * l2, b * l2}}}}); m != nil {
+		if m := processOrNil(&BMAP{D: [][][]float64{{{-l1, (1 - a) * l1}, {0, -l2}}, {{a * l1, 0}, {(1 - b) * l2, b * l2}}}}); m != nil {
 			return m
 		}
 	}
 	return nil
 }
 
-func checked(b *BMAP) *BMAP {
+func processOrNil(b *BMAP) *BMAP {
 	if b.Check() != nil {
 		return nil
 	}
@@ -152,13 +152,13 @@ func checked(b *BMAP) *BMAP {
 func map2AnySkew(m1, m2, gamma float64) (*BMAP, error) {
 	scv := m2/(m1*m1) - 1
 	if scv < .5 {
-		return nil, infeasible("SCV %.4g is less than 0.5, the least of two phases", scv)
+		return nil, infeasiblef("SCV %.4g is less than 0.5, the least of two phases", scv)
 	}
 	low := m2 * m2 / m1
 	for i := 1; i < 400; i++ {
-		if b, err := map2(m1, m2, low*(1+float64(i)/400), gamma); err == nil {
+		if b, err := canonicalMAP2(m1, m2, low*(1+float64(i)/400), gamma); err == nil {
 			return b, nil
 		}
 	}
-	return nil, infeasible("SCV %.4g with the correlation decay %.3f fits no process of two phases", scv, gamma)
+	return nil, infeasiblef("SCV %.4g with the correlation decay %.3f fits no process of two phases", scv, gamma)
 }

@@ -26,7 +26,7 @@ type Law struct {
 // m3 m1 > m2^2 (r+2)/(r+1) (Johnson, Taaffe 1989). Moments that belong to no
 // positive random variable are an error that names the violated inequality.
 func Moments(m ...float64) (*Law, error) {
-	if err := feasible(m); err != nil {
+	if err := checkMoments(m); err != nil {
 		return nil, err
 	}
 	var l *Law
@@ -48,8 +48,8 @@ func Moments(m ...float64) (*Law, error) {
 	return l, nil
 }
 
-// feasible says why m are not the moments of a positive law, if they are not.
-func feasible(m []float64) error {
+// checkMoments says why m are not the moments of a positive law, if they are not.
+func checkMoments(m []float64) error {
 	if len(m) < 1 || len(m) > 3 {
 		return fmt.Errorf("%d moments given: one to three are matched", len(m))
 	}
@@ -107,7 +107,7 @@ func threeMoments(m1, m2, m3 float64) (*Law, error) {
 		}
 		return l, err
 	}
-	if l := coxian(m1, m2, m3); l != nil {
+	if l := coxianLaw(m1, m2, m3); l != nil {
 		return l, nil
 	}
 	for r := 2; 2*r <= MaxOrder; r++ {
@@ -156,10 +156,10 @@ func twoPoints(a1, a2, a3 float64) (w, x [2]float64, err error) {
 	return w, x, nil
 }
 
-// poles returns the two rates of the order-2 law of three moments, the larger
+// twoPhasePoles returns the two rates of the order-2 law of three moments, the larger
 // one last, and the coefficient c of its transform
 // (l1 l2 + c s)/((s + l1)(s + l2)); ok tells whether they are real and positive.
-func poles(m1, m2, m3 float64) (l1, l2, c float64, ok bool) {
+func twoPhasePoles(m1, m2, m3 float64) (l1, l2, c float64, ok bool) {
 	a1, a2, a3 := m1, m2/2, m3/6
 	det := a2 - a1*a1
 	if math.Abs(det) < 1e-12*a2 {
@@ -175,9 +175,9 @@ func poles(m1, m2, m3 float64) (l1, l2, c float64, ok bool) {
 	return l1, l2, l1 + l2 - m1*l1*l2, true
 }
 
-// coxian returns the order-2 acyclic law of three moments, nil if there is none.
-func coxian(m1, m2, m3 float64) *Law {
-	l1, l2, c, ok := poles(m1, m2, m3)
+// coxianLaw returns the order-2 acyclic law of three moments, nil if there is none.
+func coxianLaw(m1, m2, m3 float64) *Law {
+	l1, l2, c, ok := twoPhasePoles(m1, m2, m3)
 	if !ok || c < -tolerance*l2 || c > l2*(1+tolerance) {
 		return nil
 	}

@@ -162,7 +162,7 @@ func TestSurvivalAgainstExponential(t *testing.T) {
 		alive, density := p.Survival(xs), p.Density(xs)
 		for k, x := range xs {
 			var e mat.Dense
-			e.Exp(dense(p.S, x))
+			e.Exp(denseMatrix(p.S, x))
 			var a, d float64
 			for r, b := range p.Beta {
 				for c, row := range p.S {

@@ -112,8 +112,8 @@ func checkRates(name string, m [][]float64, n int, generator bool) error {
 	return nil
 }
 
-// dense copies rows into a matrix, times factor.
-func dense(rows [][]float64, factor float64) *mat.Dense {
+// denseMatrix copies rows into a matrix, times factor.
+func denseMatrix(rows [][]float64, factor float64) *mat.Dense {
 	m := mat.NewDense(len(rows), len(rows), nil)
 	for i, row := range rows {
 		for j, v := range row {
@@ -126,7 +126,7 @@ func dense(rows [][]float64, factor float64) *mat.Dense {
 // Moments returns the first n moments about zero, m_k = k! beta (-S)^-k 1.
 func (p *PH) Moments(n int) []float64 {
 	var lu mat.LU
-	lu.Factorize(dense(p.S, -1))
+	lu.Factorize(denseMatrix(p.S, -1))
 	v := mat.NewVecDense(len(p.Beta), nil)
 	for i := range p.Beta {
 		v.SetVec(i, 1)
@@ -172,7 +172,7 @@ func (p *PH) Scale(factor float64) *PH {
 
 // Sample draws one time.
 func (p *PH) Sample(r *rand.Rand) float64 {
-	phase := draw(r, p.Beta)
+	phase := drawIndex(r, p.Beta)
 	var t float64
 	for phase >= 0 {
 		row := p.S[phase]
@@ -193,8 +193,8 @@ func (p *PH) Sample(r *rand.Rand) float64 {
 	return t
 }
 
-// draw returns an index by its probability; the last one takes the rest.
-func draw(r *rand.Rand, p []float64) int {
+// drawIndex returns an index by its probability; the last one takes the rest.
+func drawIndex(r *rand.Rand, p []float64) int {
 	u := r.Float64()
 	for i, v := range p {
 		if u -= v; u < 0 {
@@ -204,8 +204,8 @@ func draw(r *rand.Rand, p []float64) int {
 	return len(p) - 1
 }
 
-// rows makes an n by n matrix of zeros by rows.
-func rows(n int) [][]float64 {
+// zeroRows makes an n by n matrix of zeros by rows.
+func zeroRows(n int) [][]float64 {
 	m := make([][]float64, n)
 	for i := range m {
 		m[i] = make([]float64, n)
@@ -220,7 +220,7 @@ func HyperErlang(weights []float64, orders []int, rates []float64) *PH {
 	for _, o := range orders {
 		n += o
 	}
-	p := &PH{Beta: make([]float64, n), S: rows(n)}
+	p := &PH{Beta: make([]float64, n), S: zeroRows(n)}
 	at := 0
 	for i, o := range orders {
 		p.Beta[at] = weights[i]

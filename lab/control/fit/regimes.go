@@ -18,8 +18,8 @@ type regimes struct {
 	Sizes [][]float64
 }
 
-// phases sums the orders.
-func (g *regimes) phases() int {
+// totalPhases sums the orders.
+func (g *regimes) totalPhases() int {
 	n := 0
 	for _, o := range g.Order {
 		n += int(math.Round(o))
@@ -27,8 +27,8 @@ func (g *regimes) phases() int {
 	return n
 }
 
-// parameters counts what is estimated: rates, orders, moves, sizes.
-func (g *regimes) parameters() int {
+// regimeParameters counts what is estimated: rates, orders, moves, sizes.
+func (g *regimes) regimeParameters() int {
 	n := len(g.Order)
 	p := 2*n + n*(n-1)
 	for _, s := range g.Sizes {
@@ -37,7 +37,7 @@ func (g *regimes) parameters() int {
 	return p
 }
 
-func (g *regimes) clone() *regimes {
+func (g *regimes) cloneRegimes() *regimes {
 	c := &regimes{Order: slices.Clone(g.Order), Rate: slices.Clone(g.Rate)}
 	for _, row := range g.Move {
 		c.Move = append(c.Move, slices.Clone(row))
@@ -66,9 +66,9 @@ func (g *regimes) String() string {
 // the diagonal of D_0; from the last phase of regime i an arrival to the first
 // of regime j at rate rate_i move_ij, times the share of each batch size.
 func (g *regimes) BMAP() *BMAP {
-	n := g.phases()
+	n := g.totalPhases()
 	first := make([]int, len(g.Order))
-	d0 := rows(n)
+	d0 := zeroRows(n)
 	at := 0
 	for i, o := range g.Order {
 		first[i] = at
@@ -86,7 +86,7 @@ func (g *regimes) BMAP() *BMAP {
 	}
 	b := &BMAP{D: [][][]float64{d0}}
 	for k := range sizes {
-		m := rows(n)
+		m := zeroRows(n)
 		for i := range g.Order {
 			share := 1.0
 			if g.Sizes != nil {
@@ -105,11 +105,11 @@ func (g *regimes) BMAP() *BMAP {
 	return b
 }
 
-// prune makes moves and sizes that only estimation kept above 0 (rarest)
+// pruneRareMoves makes moves and sizes that only estimation kept above 0 (rarest)
 // impossible, if the process stays one without them.
-func (g *regimes) prune() *regimes {
+func (g *regimes) pruneRareMoves() *regimes {
 	const vanishing = 100 * rarest
-	c := g.clone()
+	c := g.cloneRegimes()
 	for _, rows := range [][][]float64{c.Move, c.Sizes} {
 		for _, row := range rows {
 			for i, v := range row {
@@ -117,7 +117,7 @@ func (g *regimes) prune() *regimes {
 					row[i] = 0
 				}
 			}
-			normalise(row)
+			normalizeSum(row)
 		}
 	}
 	if c.BMAP().Check() != nil {

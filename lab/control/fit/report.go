@@ -16,7 +16,7 @@ func (v *Service) Report(s *Sample, unit string) *report.Page {
 	laws := make([]*PH, len(v.Tried))
 	names := make([]string, len(v.Tried))
 	table := report.Table{Title: "Laws tried", Header: []string{"law", "order", "mean", "m2", "m3", "SCV", "CDF off", "BIC"}}
-	table.Rows = append(table.Rows, append([]string{"log", ""}, numbers(s.Moments[0], s.Moments[1], s.Moments[2], s.SCV())...))
+	table.Rows = append(table.Rows, append([]string{"log", ""}, formatNumbers(s.Moments[0], s.Moments[1], s.Moments[2], s.SCV())...))
 	for i := range v.Tried {
 		c := &v.Tried[i]
 		laws[i], names[i] = &c.PH, c.Family
@@ -26,14 +26,14 @@ func (v *Service) Report(s *Sample, unit string) *report.Page {
 			method += " (taken)"
 		}
 		g := c.Goodness
-		row := append([]string{method, fmt.Sprint(c.Order())}, numbers(g.Moments[0].Fit, g.Moments[1].Fit, g.Moments[2].Fit, g.SCV.Fit, g.KS.Distance, g.Score.BIC)...)
+		row := append([]string{method, fmt.Sprint(c.Order())}, formatNumbers(g.Moments[0].Fit, g.Moments[1].Fit, g.Moments[2].Fit, g.SCV.Fit, g.KS.Distance, g.Score.BIC)...)
 		table.Rows = append(table.Rows, row)
 	}
 	return &report.Page{
 		Title: "Service: log and fit", Intro: strings.Join(v.Words, "\n"),
 		Sections: []report.Section{
-			{Title: "Figures", Tables: []report.Table{table, s.quantiles(laws, names)}},
-			{Title: "Curves", Figures: s.figures(laws, names, unit)},
+			{Title: "Figures", Tables: []report.Table{table, s.quantileTable(laws, names)}},
+			{Title: "Curves", Figures: s.distributionFigures(laws, names, unit)},
 		},
 	}
 }
@@ -47,7 +47,7 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 	if len(f.Goodness.Lags) > 0 {
 		first = f.Goodness.Lags[0].Sample
 	}
-	table.Rows = append(table.Rows, append([]string{"log", ""}, numbers(f.Sample.SCV(), first)...))
+	table.Rows = append(table.Rows, append([]string{"log", ""}, formatNumbers(f.Sample.SCV(), first)...))
 	const longest = 50
 	lags, _ := f.Gaps.Lags(longest)
 	var curves []report.Series
@@ -66,15 +66,15 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 		if len(g.Lags) > 0 {
 			first = g.Lags[0].Fit
 		}
-		table.Rows = append(table.Rows, append([]string{method, fmt.Sprint(c.Process.Order())}, numbers(g.SCV.Fit, first, c.LagError, g.KS.Distance, g.Score.BIC)...))
+		table.Rows = append(table.Rows, append([]string{method, fmt.Sprint(c.Process.Order())}, formatNumbers(g.SCV.Fit, first, c.LagError, g.KS.Distance, g.Score.BIC)...))
 		own, err := c.Process.Lags(len(lags))
 		if err != nil {
 			return nil, err
 		}
-		curves = append(curves, report.Series{Name: name, X: count(len(own)), Y: own})
+		curves = append(curves, report.Series{Name: name, X: countingNumbers(len(own)), Y: own})
 	}
-	curves = append(curves, report.Series{Name: "log", X: count(len(lags)), Y: lags, Style: report.Points})
-	figures := f.Sample.figures(laws, names, "time between batches")
+	curves = append(curves, report.Series{Name: "log", X: countingNumbers(len(lags)), Y: lags, Style: report.Points})
+	figures := f.Sample.distributionFigures(laws, names, "time between batches")
 	if len(lags) > 0 {
 		figures = append(figures, report.Figure{
 			Title: "Correlations", Caption: "of the times between batches with those before",
@@ -87,7 +87,7 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 	return &report.Page{
 		Title: "Arrivals: log and fit", Intro: strings.Join(f.Words, "\n"),
 		Sections: []report.Section{
-			{Title: "Figures", Tables: []report.Table{table, f.lagTable(), f.Sample.quantiles(laws, names)}},
+			{Title: "Figures", Tables: []report.Table{table, f.lagTable(), f.Sample.quantileTable(laws, names)}},
 			{Title: "Curves", Figures: figures},
 		},
 	}, nil
@@ -97,7 +97,7 @@ func (f *ArrivalFit) Report() (*report.Page, error) {
 func (f *ArrivalFit) lagTable() report.Table {
 	t := report.Table{Title: "Correlations of the process taken", Header: []string{"lag", "log", "process"}}
 	for k, p := range f.Goodness.Lags {
-		t.Rows = append(t.Rows, append([]string{fmt.Sprint(k + 1)}, numbers(p.Sample, p.Fit)...))
+		t.Rows = append(t.Rows, append([]string{fmt.Sprint(k + 1)}, formatNumbers(p.Sample, p.Fit)...))
 	}
 	return t
 }
@@ -108,7 +108,7 @@ func (f *ArrivalFit) batchFigure() report.Figure {
 	for _, p := range f.Batches {
 		log, fit = append(log, p.Sample), append(fit, p.Fit)
 	}
-	x := count(len(log))
+	x := countingNumbers(len(log))
 	return report.Figure{
 		Title: "Batch sizes", Caption: "bars are the log, marks the process",
 		X: report.Axis{Label: "arrivals in a batch"}, Y: report.Axis{Label: "share"},
@@ -116,8 +116,8 @@ func (f *ArrivalFit) batchFigure() report.Figure {
 	}
 }
 
-// figures draws distribution functions: plain, and the tail on logarithmic axes.
-func (s *Sample) figures(laws []*PH, names []string, unit string) []report.Figure {
+// distributionFigures draws distribution functions: plain, and the tail on logarithmic axes.
+func (s *Sample) distributionFigures(laws []*PH, names []string, unit string) []report.Figure {
 	n := len(s.Sorted)
 	var x, below []float64
 	for k := range curvePoints {
@@ -154,16 +154,16 @@ func (s *Sample) figures(laws []*PH, names []string, unit string) []report.Figur
 		ccdf = append(ccdf, report.Series{Name: names[k], X: tx, Y: z})
 	}
 	// The log comes last and as marks, so that no curve hides it.
-	cdf = append(cdf, marks(x, below))
-	ccdf = append(ccdf, marks(tx, tail))
+	cdf = append(cdf, logMarks(x, below))
+	ccdf = append(ccdf, logMarks(tx, tail))
 	return []report.Figure{
 		{Title: "Distribution function", Caption: "share of the log and of each law at most x", X: report.Axis{Label: unit, Log: true}, Y: report.Axis{Label: "share"}, Series: cdf},
 		{Title: "Tail", Caption: "share beyond x, both axes logarithmic", X: report.Axis{Label: unit, Log: true}, Y: report.Axis{Label: "share beyond", Log: true}, Series: ccdf},
 	}
 }
 
-// marks is the log's curve as every eighth of its points.
-func marks(x, y []float64) report.Series {
+// logMarks is the log's curve as every eighth of its points.
+func logMarks(x, y []float64) report.Series {
 	const every = 8
 	s := report.Series{Name: "log", Style: report.Points}
 	for i := range x {
@@ -174,8 +174,8 @@ func marks(x, y []float64) report.Series {
 	return s
 }
 
-// quantiles tells what share each law has below quantiles of the log.
-func (s *Sample) quantiles(laws []*PH, names []string) report.Table {
+// quantileTable tells what share each law has below quantiles of the log.
+func (s *Sample) quantileTable(laws []*PH, names []string) report.Table {
 	t := report.Table{Title: "Share below quantiles of the log (* taken)", Header: append([]string{"quantile", "value"}, names...)}
 	qs := []float64{.01, .1, .25, .5, .75, .9, .99, .999}
 	var x []float64
@@ -196,8 +196,8 @@ func (s *Sample) quantiles(laws []*PH, names []string) report.Table {
 	return t
 }
 
-// count returns 1..n.
-func count(n int) []float64 {
+// countingNumbers returns 1..n.
+func countingNumbers(n int) []float64 {
 	x := make([]float64, n)
 	for i := range x {
 		x[i] = float64(i + 1)
@@ -205,7 +205,7 @@ func count(n int) []float64 {
 	return x
 }
 
-func numbers(v ...float64) []string {
+func formatNumbers(v ...float64) []string {
 	out := make([]string, len(v))
 	for i, x := range v {
 		if math.Abs(x) < 1e-12 {

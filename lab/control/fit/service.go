@@ -44,7 +44,7 @@ type Service struct {
 
 // FitService fits a law to service times or sizes.
 func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, error) {
-	if err := errors.Join(bounded("branches", &o.Branches, 6, 20), bounded("order", &o.Order, 30, MaxOrder)); err != nil {
+	if err := errors.Join(setBoundedOption("branches", &o.Branches, 6, 20), setBoundedOption("order", &o.Order, 30, MaxOrder)); err != nil {
 		return nil, err
 	}
 	if o.Method == "" {
@@ -53,14 +53,14 @@ func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, err
 	var tried []Candidate
 	moments, momentsErr := Moments(s.Moments[:]...)
 	if momentsErr == nil {
-		tried = append(tried, Candidate{Law: *moments, Family: "moments", Goodness: s.goodness(&moments.PH)})
+		tried = append(tried, Candidate{Law: *moments, Family: "moments", Goodness: s.goodnessOfFit(&moments.PH)})
 	}
 	likely, likelyErr := HyperErlangEM(ctx, s, o.Branches, o.Order)
 	if likelyErr != nil && (ctx.Err() != nil || o.Method == ByLikelihood) {
 		return nil, likelyErr
 	}
 	if likelyErr == nil {
-		tried = append(tried, Candidate{Law: *likely, Family: "likelihood", Goodness: s.goodness(&likely.PH)})
+		tried = append(tried, Candidate{Law: *likely, Family: "likelihood", Goodness: s.goodnessOfFit(&likely.PH)})
 	}
 	if momentsErr != nil && (o.Method == ByMoments || likelyErr != nil) {
 		return nil, momentsErr
@@ -68,12 +68,12 @@ func FitService(ctx context.Context, s *Sample, o ServiceOptions) (*Service, err
 	out := &Service{Tried: tried}
 	h2 := momentsErr == nil && s.SCV() > 1 && s.Moments[2]*s.Moments[0] > 1.5*s.Moments[1]*s.Moments[1]
 	chosen := len(tried) - 1
-	if momentsErr == nil && (o.Method == ByMoments || likelyErr != nil || (o.Method == Auto && h2 && !far(tried))) {
+	if momentsErr == nil && (o.Method == ByMoments || likelyErr != nil || (o.Method == Auto && h2 && !isMomentFitFar(tried))) {
 		chosen = 0
 	}
 	out.Tried[chosen].Chosen = true
 	out.Candidate = out.Tried[chosen]
-	out.Words = s.reasons(out, o, h2, momentsErr)
+	out.Words = s.explainService(out, o, h2, momentsErr)
 	return out, nil
 }
 
@@ -83,11 +83,11 @@ const (
 	sameMoments = .2 // relative error of the second moment that is no objection
 )
 
-// far tells that the law of the moments, the first tried, is far off in
+// isMomentFitFar tells that the law of the moments, the first tried, is far off in
 // distribution where the law of the likelihood, the second, is near in
 // distribution and second moment: one outlier among values that vary little
 // makes the moments those of no likeness of the sample.
-func far(tried []Candidate) bool {
+func isMomentFitFar(tried []Candidate) bool {
 	if len(tried) < 2 {
 		return false
 	}
@@ -96,8 +96,8 @@ func far(tried []Candidate) bool {
 	return d > farDistance && tried[1].Goodness.KS.Distance < d/2 && math.Abs(m.Fit/m.Sample-1) < sameMoments
 }
 
-// reasons says why the law was taken.
-func (s *Sample) reasons(v *Service, o ServiceOptions, h2 bool, momentsErr error) []string {
+// explainService says why the law was taken.
+func (s *Sample) explainService(v *Service, o ServiceOptions, h2 bool, momentsErr error) []string {
 	m1, m2, m3 := s.Moments[0], s.Moments[1], s.Moments[2]
 	var words []string
 	bound := fmt.Sprintf("m3 m1 = %.4g against 1.5 m2^2 = %.4g, SCV %.4g", m3*m1, 1.5*m2*m2, s.SCV())
@@ -123,10 +123,10 @@ func (s *Sample) reasons(v *Service, o ServiceOptions, h2 bool, momentsErr error
 	return append(words, v.Notes...)
 }
 
-// goodness compares a law with the sample.
-func (s *Sample) goodness(p *PH) Goodness {
+// goodnessOfFit compares a law with the sample.
+func (s *Sample) goodnessOfFit(p *PH) Goodness {
 	g := s.distanceAndMoments(p)
-	g.Score = s.score(p)
+	g.Score = s.likelihoodScore(p)
 	return g
 }
 
@@ -141,19 +141,19 @@ func (s *Sample) distanceAndMoments(p *PH) Goodness {
 	return g
 }
 
-// score computes the likelihood of a law; parameters are what a law of its
+// likelihoodScore computes the likelihood of a law; parameters are what a law of its
 // shape needs: one a distinct rate, one a weight beyond the first.
-func (s *Sample) score(p *PH) *Score {
-	d := s.bin()
+func (s *Sample) likelihoodScore(p *PH) *Score {
+	d := s.binValues()
 	var ll float64
 	for i, f := range p.Density(d.x) {
 		ll += d.weight[i] * math.Log(math.Max(f, math.SmallestNonzeroFloat64))
 	}
-	return &Score{LogLikelihood: ll, BIC: float64(parameters(p))*math.Log(d.n) - 2*ll}
+	return &Score{LogLikelihood: ll, BIC: float64(freeParameters(p))*math.Log(d.n) - 2*ll}
 }
 
-// parameters counts the free figures of a law of Erlang branches or of a chain.
-func parameters(p *PH) int {
+// freeParameters counts the free figures of a law of Erlang branches or of a chain.
+func freeParameters(p *PH) int {
 	rates := map[float64]bool{}
 	starts := 0
 	for i, row := range p.S {
@@ -162,5 +162,5 @@ func parameters(p *PH) int {
 			starts++
 		}
 	}
-	return len(rates) + max(0, starts-1) + len(p.parts())
+	return len(rates) + max(0, starts-1) + len(p.connectedPhases())
 }

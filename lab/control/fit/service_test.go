@@ -49,12 +49,12 @@ func TestHyperErlangEMRecovers(t *testing.T) {
 			near(t, "mean", l.Mean(), s.Moments[0], 1e-3)
 			near(t, "m2", l.Moments(2)[1], s.Moments[1], .05) // the likelihood does not look at moments
 			// The likelihood cannot be much below the true law's.
-			got, truth := s.goodness(&l.PH).Score, s.goodness(tt.law).Score
+			got, truth := s.goodnessOfFit(&l.PH).Score, s.goodnessOfFit(tt.law).Score
 			if got.LogLikelihood < truth.LogLikelihood-3 {
 				t.Errorf("%s: likelihood %g below the true law's %g", l.Method, got.LogLikelihood, truth.LogLikelihood)
 			}
-			if len(l.parts()) != len(tt.law.parts()) {
-				t.Errorf("%s: want %d branches", l.Method, len(tt.law.parts()))
+			if len(l.connectedPhases()) != len(tt.law.connectedPhases()) {
+				t.Errorf("%s: want %d branches", l.Method, len(tt.law.connectedPhases()))
 			}
 		})
 	}
@@ -64,8 +64,8 @@ func TestGammaShape(t *testing.T) {
 	t.Parallel()
 	// For shape 3, ln a - digamma(a) = ln 3 - (1 + 1/2 - 0.5772156649...).
 	near(t, "shape 3", gammaShape(math.Log(3)-(1.5-.5772156649015329), 100), 3, 1e-9)
-	near(t, "trigamma(1)", trigamma(1), math.Pi*math.Pi/6, 1e-10)
-	near(t, "trigamma(1/2)", trigamma(.5), math.Pi*math.Pi/2, 1e-10)
+	near(t, "trigamma(1)", trigammaAt(1), math.Pi*math.Pi/6, 1e-10)
+	near(t, "trigamma(1/2)", trigammaAt(.5), math.Pi*math.Pi/2, 1e-10)
 	if v := gammaShape(0, 50); v != 50 {
 		t.Errorf("constant values: shape %g, want the bound", v)
 	}

@@ -44,7 +44,7 @@ type component struct{ share, decay float64 }
 // best within maxOrder phases. A third moment, if given, sets the skewness of
 // the chains as far as the mean times stay positive.
 func MomentRegimes(s Summary, maxOrder int) (*Arrivals, error) {
-	g, words, err := s.regimes(maxOrder)
+	g, words, err := s.regimesFromSummary(maxOrder)
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +64,11 @@ func MomentRegimes(s Summary, maxOrder int) (*Arrivals, error) {
 	return a, nil
 }
 
-func (s Summary) check() error {
+func (s Summary) checkSummary() error {
 	if len(s.Moments) < 2 {
 		return fmt.Errorf("%d moments given: arrivals need two or three", len(s.Moments))
 	}
-	if err := feasible(s.Moments); err != nil {
+	if err := checkMoments(s.Moments); err != nil {
 		return err
 	}
 	if len(s.Lags) == 0 {
@@ -82,9 +82,9 @@ func (s Summary) check() error {
 	return nil
 }
 
-// regimes searches the orders.
-func (s Summary) regimes(maxOrder int) (*regimes, []string, error) {
-	if err := s.check(); err != nil {
+// regimesFromSummary searches the orders.
+func (s Summary) regimesFromSummary(maxOrder int) (*regimes, []string, error) {
+	if err := s.checkSummary(); err != nil {
 		return nil, nil, err
 	}
 	m, m2 := s.Moments[0], s.Moments[1]
@@ -93,7 +93,7 @@ func (s Summary) regimes(maxOrder int) (*regimes, []string, error) {
 	var best *regimes
 	bestError := math.Inf(1)
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	for _, size := range sizes(maxOrder) {
+	for _, size := range regimeOrders(maxOrder) {
 		r, n := size.order, size.chains
 		between := m2/(1+1/float64(r)) - m*m
 		share := between / variance
@@ -103,11 +103,11 @@ func (s Summary) regimes(maxOrder int) (*regimes, []string, error) {
 			}
 			continue
 		}
-		comps, off := decays(s.Lags, share, n)
+		comps, off := fitDecays(s.Lags, share, n)
 		if n == 2 && (comps[0].share < 1e-6*share || comps[1].share < 1e-6*share) {
 			continue
 		}
-		g, err := s.build(r, comps)
+		g, err := s.buildRegimes(r, comps)
 		if err != nil {
 			say("%d regimes of Erlang-%d: %v.", 1<<n, r, err)
 			continue
@@ -121,12 +121,12 @@ func (s Summary) regimes(maxOrder int) (*regimes, []string, error) {
 		}
 	}
 	if best == nil {
-		return nil, nil, infeasible("no regimes within %d phases have these moments and correlations: %s", maxOrder, words[len(words)-1])
+		return nil, nil, infeasiblef("no regimes within %d phases have these moments and correlations: %s", maxOrder, words[len(words)-1])
 	}
 	if bestError <= lagTolerance {
-		say("Taken: %s, order %d: the fewest phases whose correlations are off by at most %g.", best, best.phases(), lagTolerance)
+		say("Taken: %s, order %d: the fewest phases whose correlations are off by at most %g.", best, best.totalPhases(), lagTolerance)
 	} else {
-		say("Taken: %s, order %d: the nearest within %d phases.", best, best.phases(), maxOrder)
+		say("Taken: %s, order %d: the nearest within %d phases.", best, best.totalPhases(), maxOrder)
 	}
 	return best, words, nil
 }
@@ -134,8 +134,8 @@ func (s Summary) regimes(maxOrder int) (*regimes, []string, error) {
 // size is a number of phases: two-state chains, hence 2^chains regimes, of one order.
 type size struct{ order, chains int }
 
-// sizes lists what fits into so many phases, the fewest phases first.
-func sizes(maxOrder int) []size {
+// regimeOrders lists what fits into so many phases, the fewest phases first.
+func regimeOrders(maxOrder int) []size {
 	var out []size
 	for n := 1; n <= 2; n++ {
 		for r := 1; r<<n <= maxOrder; r++ {
@@ -150,7 +150,7 @@ func sizes(maxOrder int) []size {
 // phases where they reach that far, else regimes of Erlang laws. Its words say
 // why not the smaller one.
 func FitSummary(s Summary, maxOrder int) (*Arrivals, error) {
-	if err := s.check(); err != nil {
+	if err := s.checkSummary(); err != nil {
 		return nil, err
 	}
 	var m3 float64
@@ -192,12 +192,12 @@ func lagError(b *BMAP, lags []float64) (float64, error) {
 	return off, nil
 }
 
-// decays finds n components whose correlations sum_j share_j decay_j^k come
+// fitDecays finds n components whose correlations sum_j share_j decay_j^k come
 // nearest to lags with shares that sum to share; off is the greatest error.
-func decays(lags []float64, share float64, n int) (c []component, off float64) {
+func fitDecays(lags []float64, share float64, n int) (c []component, off float64) {
 	best := math.Inf(1)
 	try := func(d [2]float64) {
-		w := weight(lags, share, d)
+		w := firstComponentShare(lags, share, d)
 		if n == 1 {
 			w = 1
 		}
@@ -215,13 +215,13 @@ func decays(lags []float64, share float64, n int) (c []component, off float64) {
 	grid := func(centre [2]float64, width float64) {
 		const steps = 10
 		for i := -steps; i <= steps; i++ {
-			d := [2]float64{inside(centre[0] + width*float64(i)/steps), 0}
+			d := [2]float64{searchPointToDecay(centre[0] + width*float64(i)/steps), 0}
 			if n == 1 {
 				try(d)
 				continue
 			}
 			for j := -steps; j <= steps; j++ {
-				d[1] = inside(centre[1] + width*float64(j)/steps)
+				d[1] = searchPointToDecay(centre[1] + width*float64(j)/steps)
 				try(d)
 			}
 		}
@@ -245,11 +245,11 @@ func decays(lags []float64, share float64, n int) (c []component, off float64) {
 	return c, off
 }
 
-// inside maps a point of the search to a decay.
-func inside(u float64) float64 { return math.Tanh(min(max(u, -3), 5)) }
+// searchPointToDecay maps a point of the search to a decay.
+func searchPointToDecay(u float64) float64 { return math.Tanh(min(max(u, -3), 5)) }
 
-// weight is the share of the first component by least squares, in [0, 1].
-func weight(lags []float64, share float64, d [2]float64) float64 {
+// firstComponentShare is the share of the first component by least squares, in [0, 1].
+func firstComponentShare(lags []float64, share float64, d [2]float64) float64 {
 	var num, den float64
 	a, b := share, share
 	for _, v := range lags {
@@ -266,8 +266,8 @@ func weight(lags []float64, share float64, d [2]float64) float64 {
 // least is the smallest mean time of a regime, as a share of the mean.
 const least = .05
 
-// build makes the regimes of order r from the components.
-func (s Summary) build(r int, comps []component) (*regimes, error) {
+// buildRegimes makes the regimes of order r from the components.
+func (s Summary) buildRegimes(r int, comps []component) (*regimes, error) {
 	m := s.Moments[0]
 	variance := s.Moments[1] - m*m
 	var c []float64
@@ -293,10 +293,10 @@ func (s Summary) build(r int, comps []component) (*regimes, error) {
 	for k, comp := range comps {
 		toSlow, stay := slow*(1-comp.decay), slow+(1-slow)*comp.decay
 		if stay < 0 || toSlow > 1 {
-			return nil, infeasible("a decay of %.3f needs states of equal weight, which mean times above 0 do not allow", comp.decay)
+			return nil, infeasiblef("a decay of %.3f needs states of equal weight, which mean times above 0 do not allow", comp.decay)
 		}
 		chain := [][]float64{{stay, 1 - stay}, {toSlow, 1 - toSlow}}
-		g = g.times(chain, []float64{c[k] / d, -c[k] * d})
+		g = g.joinChain(chain, []float64{c[k] / d, -c[k] * d})
 	}
 	for i, mean := range g.Rate {
 		g.Rate[i] = float64(r) / mean
@@ -304,8 +304,8 @@ func (s Summary) build(r int, comps []component) (*regimes, error) {
 	return g, nil
 }
 
-// times joins an independent chain whose states add shifts to the means.
-func (g *regimes) times(chain [][]float64, shifts []float64) *regimes {
+// joinChain joins an independent chain whose states add shifts to the means.
+func (g *regimes) joinChain(chain [][]float64, shifts []float64) *regimes {
 	out := &regimes{}
 	for i := range g.Order {
 		for a, shift := range shifts {

@@ -132,7 +132,7 @@ func readCSV(in io.Reader, c Columns) (*Table, error) {
 		if count >= 0 {
 			batch = row[count]
 		}
-		if err := t.add(line, row[column], batch, c); err != nil {
+		if err := t.addTableRow(line, row[column], batch, c); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func noColumn(line int, head, names []string) error {
 			shown = append(shown, "...")
 			break
 		}
-		shown = append(shown, clip(h))
+		shown = append(shown, clipQuoted(h))
 	}
 	return fmt.Errorf("line %d: no column %s; there are %q", line, strings.Join(names, " or "), strings.Join(shown, ","))
 }
@@ -197,15 +197,15 @@ func readObjects(in io.Reader, c Columns) (*Table, error) {
 				return nil, noColumn(line, t.Head, c.Value)
 			}
 		}
-		field, err := plain(row[t.Column])
+		field, err := jsonAsCSV(row[t.Column])
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %s: %w", line, t.Column, err)
 		}
-		batch, err := plain(row[c.Count])
+		batch, err := jsonAsCSV(row[c.Count])
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %s: %w", line, c.Count, err)
 		}
-		if err := t.add(line, field, batch, c); err != nil {
+		if err := t.addTableRow(line, field, batch, c); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +218,8 @@ func readObjects(in io.Reader, c Columns) (*Table, error) {
 	return t, nil
 }
 
-// plain is a JSON value as CSV would have it.
-func plain(raw json.RawMessage) (string, error) {
+// jsonAsCSV is a JSON value as CSV would have it.
+func jsonAsCSV(raw json.RawMessage) (string, error) {
 	text := strings.TrimSpace(string(raw))
 	if text == "null" {
 		return "", nil
@@ -231,8 +231,8 @@ func plain(raw json.RawMessage) (string, error) {
 	return text, nil
 }
 
-// add takes the value of one row, and its count if the log has counts.
-func (t *Table) add(line int, field, batch string, c Columns) error {
+// addTableRow takes the value of one row, and its count if the log has counts.
+func (t *Table) addTableRow(line int, field, batch string, c Columns) error {
 	field, batch = strings.TrimSpace(field), strings.TrimSpace(batch)
 	if field == "" {
 		t.Empty++
@@ -242,7 +242,7 @@ func (t *Table) add(line int, field, batch string, c Columns) error {
 	if err != nil {
 		at, notDate := time.Parse(time.RFC3339, field)
 		if notDate != nil {
-			return fmt.Errorf("line %d: %s: %q is neither a number nor a time of RFC 3339", line, t.Column, clip(field))
+			return fmt.Errorf("line %d: %s: %q is neither a number nor a time of RFC 3339", line, t.Column, clipQuoted(field))
 		}
 		v = float64(at.Unix()) + float64(at.Nanosecond())/1e9
 	}
@@ -256,7 +256,7 @@ func (t *Table) add(line int, field, batch string, c Columns) error {
 		n := 1
 		if batch != "" {
 			if n, err = strconv.Atoi(batch); err != nil || n < 1 || n > mostInRow {
-				return fmt.Errorf("line %d: %s: %q is no whole number from 1 to %d", line, c.Count, clip(batch), mostInRow)
+				return fmt.Errorf("line %d: %s: %q is no whole number from 1 to %d", line, c.Count, clipQuoted(batch), mostInRow)
 			}
 		}
 		for len(t.Counts) < len(t.Values) {
@@ -268,8 +268,8 @@ func (t *Table) add(line int, field, batch string, c Columns) error {
 	return nil
 }
 
-// clip shortens what is quoted in an error.
-func clip(s string) string {
+// clipQuoted shortens what is quoted in an error.
+func clipQuoted(s string) string {
 	if len(s) > 40 {
 		return s[:40] + "..."
 	}
