@@ -39,31 +39,31 @@ func ParseEntry(line string) (Entry, error) {
 		what string
 		read func() bool
 	}{
-		{"host", func() bool { return l.word(&e.Host) }},
-		{"identity", func() bool { return l.word(nil) }},
-		{"user", func() bool { return l.user(&e.User) }},
-		{"time in brackets", func() bool { return l.time(&e.Time) }},
-		{"request in quotes", func() bool { return l.quoted(&request) }},
-		{"status", func() bool { return l.word(&status) }},
-		{"number of bytes", func() bool { return l.word(&size) }},
+		{"host", func() bool { return l.readWord(&e.Host) }},
+		{"identity", func() bool { return l.readWord(nil) }},
+		{"user", func() bool { return l.readUserName(&e.User) }},
+		{"time in brackets", func() bool { return l.readLogTime(&e.Time) }},
+		{"request in quotes", func() bool { return l.readQuoted(&request) }},
+		{"status", func() bool { return l.readWord(&status) }},
+		{"number of bytes", func() bool { return l.readWord(&size) }},
 	}
 	for _, s := range steps {
 		if !s.read() {
-			return Entry{}, fmt.Errorf("%w: no %s at %q", ErrLine, s.what, shorten(l.rest))
+			return Entry{}, fmt.Errorf("%w: no %s at %q", ErrLine, s.what, shortenQuoted(l.rest))
 		}
 	}
 	n, err := strconv.Atoi(status)
 	if err != nil || n < 0 || n > 999 {
-		return Entry{}, fmt.Errorf("%w: status %q", ErrLine, shorten(status))
+		return Entry{}, fmt.Errorf("%w: status %q", ErrLine, shortenQuoted(status))
 	}
 	e.Status, e.Bytes = n, -1
 	if size != "-" {
 		if e.Bytes, err = strconv.ParseInt(size, 10, 64); err != nil || e.Bytes < 0 {
-			return Entry{}, fmt.Errorf("%w: number of bytes %q", ErrLine, shorten(size))
+			return Entry{}, fmt.Errorf("%w: number of bytes %q", ErrLine, shortenQuoted(size))
 		}
 	}
-	if l.rest != "" && (!l.quoted(&e.Referrer) || !l.quoted(&e.Agent)) {
-		return Entry{}, fmt.Errorf("%w: no referrer and agent in quotes at %q", ErrLine, shorten(l.rest))
+	if l.rest != "" && (!l.readQuoted(&e.Referrer) || !l.readQuoted(&e.Agent)) {
+		return Entry{}, fmt.Errorf("%w: no referrer and agent in quotes at %q", ErrLine, shortenQuoted(l.rest))
 	}
 	e.Method, e.Target = splitRequest(request)
 	return e, nil
@@ -88,7 +88,7 @@ func splitRequest(s string) (method, target string) {
 	return method, target
 }
 
-func shorten(s string) string {
+func shortenQuoted(s string) string {
 	if len(s) > 40 {
 		return s[:40] + "..."
 	}
@@ -98,8 +98,8 @@ func shorten(s string) string {
 // cursor walks through a line; fields are separated by single spaces.
 type cursor struct{ rest string }
 
-// gap passes over the space before the next field; the end will do too.
-func (l *cursor) gap() bool {
+// skipSpace passes over the space before the next field; the end will do too.
+func (l *cursor) skipSpace() bool {
 	if l.rest == "" {
 		return true
 	}
@@ -110,7 +110,7 @@ func (l *cursor) gap() bool {
 	return true
 }
 
-func (l *cursor) word(to *string) bool {
+func (l *cursor) readWord(to *string) bool {
 	i := strings.IndexByte(l.rest, ' ')
 	if i < 0 {
 		i = len(l.rest)
@@ -122,11 +122,11 @@ func (l *cursor) word(to *string) bool {
 		*to = l.rest[:i]
 	}
 	l.rest = l.rest[i:]
-	return l.gap()
+	return l.skipSpace()
 }
 
-// user reads a user, whose name may hold spaces: up to the bracket.
-func (l *cursor) user(to *string) bool {
+// readUserName reads a user, whose name may hold spaces: up to the bracket.
+func (l *cursor) readUserName(to *string) bool {
 	i := strings.Index(l.rest, " [")
 	if i <= 0 {
 		return false
@@ -135,7 +135,7 @@ func (l *cursor) user(to *string) bool {
 	return true
 }
 
-func (l *cursor) time(to *time.Time) bool {
+func (l *cursor) readLogTime(to *time.Time) bool {
 	i := strings.IndexByte(l.rest, ']')
 	if i < 1 || l.rest[0] != '[' {
 		return false
@@ -145,11 +145,11 @@ func (l *cursor) time(to *time.Time) bool {
 		return false
 	}
 	*to, l.rest = t, l.rest[i+1:]
-	return l.gap()
+	return l.skipSpace()
 }
 
-// quoted reads a string in quotes.
-func (l *cursor) quoted(to *string) bool {
+// readQuoted reads a string in quotes.
+func (l *cursor) readQuoted(to *string) bool {
 	if l.rest == "" || l.rest[0] != '"' {
 		return false
 	}
@@ -163,7 +163,7 @@ func (l *cursor) quoted(to *string) bool {
 				s = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(s)
 			}
 			*to, l.rest = s, l.rest[i+1:]
-			return l.gap()
+			return l.skipSpace()
 		}
 	}
 	return false
@@ -202,7 +202,7 @@ func ReadLog(r io.Reader, to *Sightings, o LogOptions) (lines, bad int, err erro
 			to.Skipped++
 			continue
 		}
-		if err := to.Add(e.sighting(o.Robots)); err != nil {
+		if err := to.Add(e.toSighting(o.Robots)); err != nil {
 			return lines, bad, fmt.Errorf("%s:%d: %w", o.Name, lines, err)
 		}
 	}
@@ -212,8 +212,8 @@ func ReadLog(r io.Reader, to *Sightings, o LogOptions) (lines, bad int, err erro
 	return lines, bad, nil
 }
 
-// sighting says what an entry shows. Only a whole body of a 200 tells a size.
-func (e *Entry) sighting(robots []string) Sighting {
+// toSighting says what an entry shows. Only a whole body of a 200 tells a size.
+func (e *Entry) toSighting(robots []string) Sighting {
 	s := Sighting{Name: e.Target, Time: e.Time, Status: e.Status, Size: -1, Visitor: true}
 	if e.Status == 200 && e.Method == "GET" {
 		s.Size = max(0, e.Bytes)

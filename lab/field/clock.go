@@ -10,7 +10,7 @@ import (
 
 // clock says when the next event is and on which page: for ever, in order.
 type clock interface {
-	next() (t float64, page uint32)
+	nextOccurrence() (t float64, page uint32)
 }
 
 // merged is the superposition of independent Poisson clocks of equal rate.
@@ -28,15 +28,15 @@ func newMerged(r *rand.ChaCha8, gap float64, pages int) *merged {
 	return &merged{r: rand.New(r), bits: r, gap: gap, pages: uint32(pages)}
 }
 
-func (m *merged) next() (float64, uint32) {
+func (m *merged) nextOccurrence() (float64, uint32) {
 	m.t += m.r.ExpFloat64() * m.gap
-	return m.t, m.page()
+	return m.t, m.randomPage()
 }
 
-// page returns a page, each with the same probability: the integer part of 32
+// randomPage returns a page, each with the same probability: the integer part of 32
 // random bits times their number (Lemire 2019), where the few draws that would
 // favour some pages are made again.
-func (m *merged) page() uint32 {
+func (m *merged) randomPage() uint32 {
 	for {
 		word := m.spare
 		if m.left = !m.left; m.left {
@@ -50,8 +50,8 @@ func (m *merged) page() uint32 {
 	}
 }
 
-// below returns an integer in [0, n), uniform but for n/2^64.
-func below(r *rand.ChaCha8, n uint64) uint64 {
+// uniformBelow returns an integer in [0, n), uniform but for n/2^64.
+func uniformBelow(r *rand.ChaCha8, n uint64) uint64 {
 	hi, _ := bits.Mul64(r.Uint64(), n)
 	return hi
 }
@@ -96,8 +96,8 @@ func newWeighted(r *rand.ChaCha8, rates []float64) *weighted {
 	return w
 }
 
-func (w *weighted) next() (float64, uint32) {
-	t, p := w.merged.next()
+func (w *weighted) nextOccurrence() (float64, uint32) {
+	t, p := w.merged.nextOccurrence()
 	if w.r.Float64() >= w.keep[p] {
 		p = w.alias[p]
 	}
@@ -125,7 +125,7 @@ func newClocks(r *rand.Rand, law Law, rates []float64, horizon float64) *clocks 
 	return c
 }
 
-func (c *clocks) next() (float64, uint32) {
+func (c *clocks) nextOccurrence() (float64, uint32) {
 	if len(c.heap) == 0 {
 		return math.Inf(1), 0
 	}

@@ -30,7 +30,7 @@ type Computed struct {
 func NewComputed(s Spec) (*Computed, error) {
 	pages := s.PageCount
 	s.PageCount = max(pages, 1)
-	if err := s.complete(); err != nil {
+	if err := s.checkSpec(); err != nil {
 		return nil, err
 	}
 	s.PageCount = pages
@@ -42,17 +42,17 @@ func NewComputed(s Spec) (*Computed, error) {
 	}, nil
 }
 
-// first returns the size at the start.
-func (f *Computed) first(page uint64) uint32 {
+// initialSize returns the size at the start.
+func (f *Computed) initialSize(page uint64) uint32 {
 	hash := rng.Mix(f.changes.seed, page)
 	return f.spec.Least + uint32((hash>>32)*(uint64(f.spec.Most-f.spec.Least)+1)>>32)
 }
 
-// event returns what event e does to a resource.
-func (f *Computed) event(page uint64, e place, was state) state {
+// applyEvent returns what event e does to a resource.
+func (f *Computed) applyEvent(page uint64, e place, was state) state {
 	bits := rng.Mix(rng.Mix(f.changes.seed+saltKinds, page), e.number)
-	k := f.course.kind(uint32(bits >> 32))
-	return state{f.course.resize(k, was.size, uint32(bits)), k}
+	k := f.course.drawKind(uint32(bits >> 32))
+	return state{f.course.drawSize(k, was.size, uint32(bits)), k}
 }
 
 // reach is how many cells At goes back at first: some events, most likely with
@@ -61,22 +61,22 @@ const reach = 3
 
 // At returns the state of a resource at time t.
 func (f *Computed) At(page uint64, t float64) State {
-	p := f.changes.of(page)
+	p := f.changes.pageProcess(page)
 	t = min(max(t, 0), f.spec.Length)
-	if f.settled() {
-		return f.once(page, &p, t)
+	if f.settlesAfterFirst() {
+		return f.stateOfSettled(page, &p, t)
 	}
 	for cells := uint64(reach); ; cells *= 4 {
-		from := p.before(t, cells)
-		if s, ok := f.from(page, &p, from, t); ok {
+		from := p.placeBefore(t, cells)
+		if s, ok := f.followFrom(page, &p, from, t); ok {
 			return s
 		}
 	}
 }
 
-// settled tells whether all events are of one kind that repeats without being a
+// settlesAfterFirst tells whether all events are of one kind that repeats without being a
 // real change: there is at most the first.
-func (f *Computed) settled() bool {
+func (f *Computed) settlesAfterFirst() bool {
 	for k := Forbidden; k <= Same; k++ {
 		if f.spec.Kinds[k-1] == 1 && !Real(k, k) {
 			return true
@@ -85,11 +85,11 @@ func (f *Computed) settled() bool {
 	return false
 }
 
-// once is At of such a field.
-func (f *Computed) once(page uint64, p *process, t float64) State {
-	s := State{Kind: Same, Size: f.first(page), Until: math.Inf(1)}
-	e := p.next(place{})
-	kind := f.event(page, e, state{s.Size, Same}).kind
+// stateOfSettled is At of such a field.
+func (f *Computed) stateOfSettled(page uint64, p *process, t float64) State {
+	s := State{Kind: Same, Size: f.initialSize(page), Until: math.Inf(1)}
+	e := p.nextPlace(place{})
+	kind := f.applyEvent(page, e, state{s.Size, Same}).kind
 	switch {
 	case !Real(Same, kind):
 	case e.at > t:
@@ -100,21 +100,21 @@ func (f *Computed) once(page uint64, p *process, t float64) State {
 	return s
 }
 
-// from follows a resource from a place up to t and to the real change after;
+// followFrom follows a resource from a place up to t and to the real change after;
 // false if the state at t hangs on what was before that place.
-func (f *Computed) from(page uint64, p *process, e place, t float64) (State, bool) {
+func (f *Computed) followFrom(page uint64, p *process, e place, t float64) (State, bool) {
 	s := State{Kind: Same}
 	low := state{f.spec.Least, 0} // no kind: not known
 	high := state{f.spec.Most, 0}
 	sure := e == place{}
 	if sure {
-		low = state{f.first(page), Same}
+		low = state{f.initialSize(page), Same}
 		high = low
 	}
 	w := walk{process: p, at: e}
-	for e = w.next(); e.at <= t; e = w.next() {
+	for e = w.nextWalkPlace(); e.at <= t; e = w.nextWalkPlace() {
 		was := low.kind
-		low, high = f.event(page, e, low), f.event(page, e, high)
+		low, high = f.applyEvent(page, e, low), f.applyEvent(page, e, high)
 		if was != 0 && Real(was, low.kind) {
 			s.Number, s.Since, s.Kind, sure = e.number, e.at, low.kind, true
 		}
@@ -123,9 +123,9 @@ func (f *Computed) from(page uint64, p *process, e place, t float64) (State, boo
 		return s, false
 	}
 	s.Size = low.size
-	for ; !math.IsInf(e.at, 1); e = w.next() {
+	for ; !math.IsInf(e.at, 1); e = w.nextWalkPlace() {
 		was := low
-		if low = f.event(page, e, low); real[was.kind&7][low.kind&7] {
+		if low = f.applyEvent(page, e, low); real[was.kind&7][low.kind&7] {
 			break
 		}
 	}
@@ -143,20 +143,20 @@ func (f *Computed) Horizon() float64 { return f.spec.Length }
 func (f *Computed) Sizes() []uint32 {
 	out := make([]uint32, f.spec.PageCount)
 	for i := range out {
-		out[i] = f.first(uint64(i))
+		out[i] = f.initialSize(uint64(i))
 	}
 	return out
 }
 
 // Rates returns the rate of real changes of each resource.
 func (f *Computed) Rates() []float64 {
-	return f.changes.rates(f.spec.PageCount, f.spec.Kinds.RealShare())
+	return f.changes.scaledRates(f.spec.PageCount, f.spec.Kinds.RealShare())
 }
 
 // RequestRates returns the rate of requests of each resource.
-func (f *Computed) RequestRates() []float64 { return f.requests.rates(f.spec.PageCount, 1) }
+func (f *Computed) RequestRates() []float64 { return f.requests.scaledRates(f.spec.PageCount, 1) }
 
-func (r *renewal) rates(pages int, share float64) []float64 {
+func (r *renewal) scaledRates(pages int, share float64) []float64 {
 	out := make([]float64, pages)
 	for i := range out {
 		out[i] = share * r.rateOf(uint64(i))
@@ -188,8 +188,8 @@ type merge struct {
 func newMerge(r *renewal, pages int) *merge {
 	m := &merge{r: r, number: make([]uint64, pages)}
 	for i := range pages {
-		p := r.of(uint64(i))
-		if e := p.next(place{}); !math.IsInf(e.at, 1) {
+		p := r.pageProcess(uint64(i))
+		if e := p.nextPlace(place{}); !math.IsInf(e.at, 1) {
 			m.number[i] = e.number
 			m.heap = append(m.heap, dueheap.Entry{At: e.at, ID: uint32(i)})
 		}
@@ -198,15 +198,15 @@ func newMerge(r *renewal, pages int) *merge {
 	return m
 }
 
-// next returns the next event; false at the end.
-func (m *merge) next() (page uint32, e place, ok bool) {
+// nextEvent returns the next event; false at the end.
+func (m *merge) nextEvent() (page uint32, e place, ok bool) {
 	if len(m.heap) == 0 {
 		return 0, place{}, false
 	}
 	top := m.heap[0]
 	e = place{top.At, m.number[top.ID]}
-	p := m.r.of(uint64(top.ID))
-	after := p.next(e)
+	p := m.r.pageProcess(uint64(top.ID))
+	after := p.nextPlace(e)
 	m.number[top.ID] = after.number
 	if math.IsInf(after.at, 1) {
 		m.heap.Pop()
@@ -225,12 +225,12 @@ type computedChanges struct {
 // Read fills buf.
 func (c *computedChanges) Read(buf []Change) int {
 	for i := range buf {
-		page, e, ok := c.merge.next()
+		page, e, ok := c.merge.nextEvent()
 		if !ok {
 			return i
 		}
 		was := c.state[page]
-		now := c.f.event(uint64(page), e, was)
+		now := c.f.applyEvent(uint64(page), e, was)
 		buf[i] = Change{e.at, page, now.size, now.kind, real[was.kind&7][now.kind&7]}
 		c.state[page] = now
 	}
@@ -242,7 +242,7 @@ type computedRequests struct{ merge *merge }
 // Read fills buf.
 func (c *computedRequests) Read(buf []Request) int {
 	for i := range buf {
-		page, e, ok := c.merge.next()
+		page, e, ok := c.merge.nextEvent()
 		if !ok {
 			return i
 		}

@@ -40,8 +40,8 @@ func (h *History) AddPage(name string, size uint32) error {
 	return nil
 }
 
-// at checks the time and page of an event.
-func (h *History) at(t float64, page uint32) error {
+// checkEventTime checks the time and page of an event.
+func (h *History) checkEventTime(t float64, page uint32) error {
 	switch {
 	case !(t >= 0) || t > MaxTime:
 		return fmt.Errorf("%w: time %g is not in [0, %g]", ErrInput, t, float64(MaxTime))
@@ -57,7 +57,7 @@ func (h *History) at(t float64, page uint32) error {
 // AddChange adds a change event. Whether it is real follows from the kind
 // before it.
 func (h *History) AddChange(t float64, page uint32, k Kind, size uint32) error {
-	if err := h.at(t, page); err != nil {
+	if err := h.checkEventTime(t, page); err != nil {
 		return err
 	}
 	if k < Forbidden || k > Same {
@@ -73,7 +73,7 @@ func (h *History) AddChange(t float64, page uint32, k Kind, size uint32) error {
 
 // AddRequest adds a request.
 func (h *History) AddRequest(t float64, page uint32) error {
-	if err := h.at(t, page); err != nil {
+	if err := h.checkEventTime(t, page); err != nil {
 		return err
 	}
 	if len(h.requests) >= MaxRequests {
@@ -149,5 +149,5 @@ func (g *given[E]) Read(buf []E) int {
 	return n
 }
 
-// clip returns a size as it is kept: what is larger than 4 GiB counts as 4 GiB.
-func clip(size int64) uint32 { return uint32(min(max(size, 0), math.MaxUint32)) }
+// clipSize returns a size as it is kept: what is larger than 4 GiB counts as 4 GiB.
+func clipSize(size int64) uint32 { return uint32(min(max(size, 0), math.MaxUint32)) }

@@ -43,7 +43,7 @@ func (k KindShares) RealShare() float64 {
 func (k KindShares) FreshAfter(lambda, x float64) float64 {
 	var p float64
 	for i, share := range k {
-		p += share * math.Exp(-lambda*(1-k.quiet(Kind(i+1)))*x)
+		p += share * math.Exp(-lambda*(1-k.quietProbability(Kind(i+1)))*x)
 	}
 	return p
 }
@@ -53,7 +53,7 @@ func (k KindShares) FreshAfter(lambda, x float64) float64 {
 func (k KindShares) Cycle(lambda, x float64) float64 {
 	var p float64
 	for i, share := range k {
-		y := lambda * (1 - k.quiet(Kind(i+1))) * x
+		y := lambda * (1 - k.quietProbability(Kind(i+1))) * x
 		if y == 0 {
 			p += share
 			continue
@@ -63,8 +63,8 @@ func (k KindShares) Cycle(lambda, x float64) float64 {
 	return p
 }
 
-// quiet is the probability that an event at a resource of a kind is no real change.
-func (k KindShares) quiet(kind Kind) float64 {
+// quietProbability is the probability that an event at a resource of a kind is no real change.
+func (k KindShares) quietProbability(kind Kind) float64 {
 	if kind.Gone() {
 		return k[kind-1]
 	}
@@ -89,23 +89,23 @@ func newCourse(s *Spec) course {
 		sum += p
 		c.cut[i] = uint64(math.Round(sum * (1 << 32)))
 	}
-	c.guess = c.guesses()
+	c.guess = c.kindsByPrefix()
 	return c
 }
 
-// guesses are the kinds of draws that begin with the same bits, 0 where they differ.
-func (c *course) guesses() (t [1 << guessBits]Kind) {
+// kindsByPrefix are the kinds of draws that begin with the same bits, 0 where they differ.
+func (c *course) kindsByPrefix() (t [1 << guessBits]Kind) {
 	for i := range t {
 		first := uint32(i) << (32 - guessBits)
-		if k := c.kind(first); k == c.kind(first|(1<<(32-guessBits)-1)) {
+		if k := c.drawKind(first); k == c.drawKind(first|(1<<(32-guessBits)-1)) {
 			t[i] = k
 		}
 	}
 	return t
 }
 
-// kind draws a kind from 32 random bits.
-func (c *course) kind(bits uint32) Kind {
+// drawKind draws a kind from 32 random bits.
+func (c *course) drawKind(bits uint32) Kind {
 	if k := c.guess[bits>>(32-guessBits)]; k != 0 {
 		return k
 	}
@@ -116,9 +116,9 @@ func (c *course) kind(bits uint32) Kind {
 	return Kind(k + 1)
 }
 
-// resize returns the size after an event, from 32 random bits: uniform below or
+// drawSize returns the size after an event, from 32 random bits: uniform below or
 // above the present one, within the bounds; at a bound it stays.
-func (c *course) resize(k Kind, size, bits uint32) uint32 {
+func (c *course) drawSize(k Kind, size, bits uint32) uint32 {
 	shrinks, grows := mask[k&7].shrinks, mask[k&7].grows
 	room := (size-c.least)&shrinks | (c.most-size)&grows
 	base := size&^shrinks | c.least&shrinks

@@ -58,23 +58,23 @@ func (u Uniform) Residual(r *rand.Rand) float64 {
 	return r.Float64() * math.Sqrt(a*a+r.Float64()*(b*b-a*a))
 }
 
-func (u Uniform) String() string { return "uniform:" + number(u.Width) }
+func (u Uniform) String() string { return "uniform:" + formatParameter(u.Width) }
 
 // Pareto has the tail (m/x)^Shape with Shape > 1: many short gaps, few very
 // long ones.
 type Pareto struct{ Shape float64 }
 
-func (p Pareto) draw(r *rand.Rand, shape float64) float64 {
+func (p Pareto) drawParetoTail(r *rand.Rand, shape float64) float64 {
 	return (p.Shape - 1) / p.Shape * math.Pow(1-r.Float64(), -1/shape)
 }
 
 // Draw returns a gap.
-func (p Pareto) Draw(r *rand.Rand) float64 { return p.draw(r, p.Shape) }
+func (p Pareto) Draw(r *rand.Rand) float64 { return p.drawParetoTail(r, p.Shape) }
 
 // Residual returns a first gap: by length, the shape is less by one.
-func (p Pareto) Residual(r *rand.Rand) float64 { return r.Float64() * p.draw(r, p.Shape-1) }
+func (p Pareto) Residual(r *rand.Rand) float64 { return r.Float64() * p.drawParetoTail(r, p.Shape-1) }
 
-func (p Pareto) String() string { return "pareto:" + number(p.Shape) }
+func (p Pareto) String() string { return "pareto:" + formatParameter(p.Shape) }
 
 // Lognormal has a logarithm of standard deviation Sigma.
 type Lognormal struct{ Sigma float64 }
@@ -89,28 +89,28 @@ func (l Lognormal) Residual(r *rand.Rand) float64 {
 	return r.Float64() * math.Exp(l.Sigma*r.NormFloat64()+l.Sigma*l.Sigma/2)
 }
 
-func (l Lognormal) String() string { return "lognormal:" + number(l.Sigma) }
+func (l Lognormal) String() string { return "lognormal:" + formatParameter(l.Sigma) }
 
 // Weibull has the tail exp(-(x/s)^Shape): Shape < 1 bursts, > 1 regular.
 type Weibull struct{ Shape float64 }
 
-func (w Weibull) scale() float64 { return 1 / math.Gamma(1+1/w.Shape) }
+func (w Weibull) unitMeanScale() float64 { return 1 / math.Gamma(1+1/w.Shape) }
 
 // Draw returns a gap.
 func (w Weibull) Draw(r *rand.Rand) float64 {
-	return w.scale() * math.Pow(r.ExpFloat64(), 1/w.Shape)
+	return w.unitMeanScale() * math.Pow(r.ExpFloat64(), 1/w.Shape)
 }
 
 // Residual returns a first gap: by length, (x/s)^Shape is Gamma(1 + 1/Shape).
 func (w Weibull) Residual(r *rand.Rand) float64 {
-	return r.Float64() * w.scale() * math.Pow(gamma(r, 1+1/w.Shape), 1/w.Shape)
+	return r.Float64() * w.unitMeanScale() * math.Pow(drawGamma(r, 1+1/w.Shape), 1/w.Shape)
 }
 
-func (w Weibull) String() string { return "weibull:" + number(w.Shape) }
+func (w Weibull) String() string { return "weibull:" + formatParameter(w.Shape) }
 
-// gamma draws from the gamma distribution of shape k >= 1 and scale 1
+// drawGamma draws from the gamma distribution of shape k >= 1 and scale 1
 // (Marsaglia, Tsang 2000).
-func gamma(r *rand.Rand, k float64) float64 {
+func drawGamma(r *rand.Rand, k float64) float64 {
 	d := k - 1./3
 	c := 1 / math.Sqrt(9*d)
 	for {
@@ -170,7 +170,7 @@ func (e *Empirical) Residual(r *rand.Rand) float64 {
 func (e *Empirical) String() string {
 	s := make([]string, len(e.values))
 	for i, v := range e.values {
-		s[i] = number(v)
+		s[i] = formatParameter(v)
 	}
 	return "empirical:" + strings.Join(s, ",")
 }
@@ -178,8 +178,8 @@ func (e *Empirical) String() string {
 // Laws says what ParseLaw understands.
 const Laws = "exponential, deterministic, uniform:WIDTH (0..1), pareto:SHAPE (> 1), lognormal:SIGMA, weibull:SHAPE, empirical:V1,V2,..."
 
-// shaped are the laws with one parameter and its range.
-func shaped(name string, v float64) (law Law, ok bool) {
+// shapedLaw are the laws with one parameter and its range.
+func shapedLaw(name string, v float64) (law Law, ok bool) {
 	switch name {
 	case "uniform":
 		return Uniform{v}, v >= 0 && v <= 1
@@ -223,11 +223,11 @@ func ParseLaw(s string) (Law, error) {
 	if err != nil {
 		return nil, bad()
 	}
-	law, ok := shaped(name, v)
+	law, ok := shapedLaw(name, v)
 	if !ok {
 		return nil, bad()
 	}
 	return law, nil
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+func formatParameter(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -68,7 +68,7 @@ func (r *renewal) rateOf(page uint64) float64 {
 	return r.rate * r.spread.Draw(rand.New(&mixed{key: rng.Mix(r.seed+saltRate, page)}))
 }
 
-func (r *renewal) of(page uint64) process {
+func (r *renewal) pageProcess(page uint64) process {
 	p := process{key: rng.Mix(r.seed+saltTimes, page), gap: 1 / r.rateOf(page), law: r.law, horizon: r.horizon}
 	if _, ok := r.law.(Exponential); ok {
 		p.law = nil
@@ -76,11 +76,11 @@ func (r *renewal) of(page uint64) process {
 	return p
 }
 
-// next returns the event after one; its time is +Inf if that is not before the
+// nextPlace returns the event after one; its time is +Inf if that is not before the
 // horizon.
-func (p *process) next(e place) place {
+func (p *process) nextPlace(e place) place {
 	w := walk{process: p, at: e}
-	return w.next()
+	return w.nextWalkPlace()
 }
 
 // walk goes from event to event.
@@ -92,20 +92,20 @@ type walk struct {
 	times  [cellMost]float64
 }
 
-func (w *walk) next() place {
+func (w *walk) nextWalkPlace() place {
 	switch {
 	case !(w.gap < w.horizon*1e9): // also where there are none
 		w.at = place{at: math.Inf(1)}
 	case w.law != nil:
-		w.at = w.bounded(w.drawn())
+		w.at = w.withinHorizon(w.drawnPlace())
 	default:
-		w.at = w.bounded(w.nextInCells())
+		w.at = w.withinHorizon(w.nextInCells())
 	}
 	return w.at
 }
 
-// drawn returns the next event by a law that remembers the one before.
-func (w *walk) drawn() place {
+// drawnPlace returns the next event by a law that remembers the one before.
+func (w *walk) drawnPlace() place {
 	r := rand.New(&mixed{key: rng.Mix(w.key, w.at.number)})
 	if w.at.number == 0 {
 		return place{w.law.Residual(r) * w.gap, 1}
@@ -117,7 +117,7 @@ func (w *walk) nextInCells() place {
 	width := w.gap * cellMean
 	for c, i := w.at.number>>cellBits, w.at.number&cellMost; float64(c)*width < w.horizon; c, i = c+1, 0 {
 		if w.found == 0 || w.filled != c {
-			w.filled, w.found = c, w.process.cell(c, width, &w.times)
+			w.filled, w.found = c, w.process.fillCell(c, width, &w.times)
 		}
 		if i < uint64(w.found) {
 			return place{w.times[i], c<<cellBits | (i + 1)}
@@ -126,16 +126,16 @@ func (w *walk) nextInCells() place {
 	return place{at: math.Inf(1)}
 }
 
-func (p *process) bounded(e place) place {
+func (p *process) withinHorizon(e place) place {
 	if !(e.at < p.horizon) {
 		e.at = math.Inf(1)
 	}
 	return e
 }
 
-// before returns a place from which some events follow up to t: so many cells
+// placeBefore returns a place from which some events follow up to t: so many cells
 // back, or the start. A process that must be walked is.
-func (p *process) before(t float64, cells uint64) place {
+func (p *process) placeBefore(t float64, cells uint64) place {
 	if p.law != nil || !(p.gap < p.horizon*1e9) {
 		return place{}
 	}
@@ -146,10 +146,10 @@ func (p *process) before(t float64, cells uint64) place {
 	return place{number: (c - cells) << cellBits}
 }
 
-// cell sets the times of a cell's events, in order, and returns their number.
-func (p *process) cell(c uint64, width float64, times *[cellMost]float64) (n int) {
+// fillCell sets the times of a cell's events, in order, and returns their number.
+func (p *process) fillCell(c uint64, width float64, times *[cellMost]float64) (n int) {
 	h := rng.Mix(p.key, c)
-	n = poisson(rng.Mix(h, 0))
+	n = drawPoisson(rng.Mix(h, 0))
 	for i := range n {
 		t := (float64(c) + rng.Unit(rng.Mix(h, uint64(i)+1))) * width
 		j := i
@@ -164,8 +164,8 @@ func (p *process) cell(c uint64, width float64, times *[cellMost]float64) (n int
 // none is the probability of no event in a cell.
 var none = math.Exp(-cellMean)
 
-// poisson draws a Poisson number with mean cellMean from 64 bits by inversion.
-func poisson(bits uint64) (n int) {
+// drawPoisson draws a Poisson number with mean cellMean from 64 bits by inversion.
+func drawPoisson(bits uint64) (n int) {
 	u, p := rng.Unit(bits), none
 	for sum := p; u > sum && n < cellMost; sum += p {
 		n++

@@ -63,7 +63,7 @@ type sighting struct {
 
 // Add takes a sighting.
 func (s *Sightings) Add(v Sighting) error {
-	kind, ok := kindOf(v.Status)
+	kind, ok := kindOfStatus(v.Status)
 	if !ok {
 		s.Skipped++
 		return nil
@@ -99,8 +99,8 @@ func (s *Sightings) Add(v Sighting) error {
 	return nil
 }
 
-// kindOf maps a status of HTTP; not ok: it tells nothing of the resource.
-func kindOf(status int) (k Kind, ok bool) {
+// kindOfStatus maps a status of HTTP; not ok: it tells nothing of the resource.
+func kindOfStatus(status int) (k Kind, ok bool) {
 	switch {
 	case status == 200 || status == 203 || status == 206 || status == 304:
 		return Same, true
@@ -153,15 +153,15 @@ func (s *Sightings) History() (*History, error) {
 		}
 		p.number = uint32(h.Pages())
 		p.size = max(p.size, 0)
-		if err := h.AddPage(s.names[i], clip(p.size)); err != nil {
+		if err := h.AddPage(s.names[i], clipSize(p.size)); err != nil {
 			return nil, err
 		}
 	}
-	return s.fill(h, pages)
+	return s.fillHistory(h, pages)
 }
 
-// fill adds the events and ends the history.
-func (s *Sightings) fill(h *History, pages []seen) (*History, error) {
+// fillHistory adds the events and ends the history.
+func (s *Sightings) fillHistory(h *History, pages []seen) (*History, error) {
 	first := s.all[0].nano
 	units := func(nano int64) float64 { return float64(nano-first) / (Unit * 1e9) }
 	var changes []Change
@@ -171,12 +171,12 @@ func (s *Sightings) fill(h *History, pages []seen) (*History, error) {
 			continue
 		}
 		t := units(e.nano)
-		if k, size, differs := p.differs(e, s.Slack); differs {
+		if k, size, differs := p.differsFrom(e, s.Slack); differs {
 			if d := size - p.size; d != 0 && d <= Few && d >= -Few {
 				s.Small++
 			}
 			when := p.at + rng.Unit(rng.Mix(s.Seed^uint64(e.page), p.count))*(t-p.at)
-			changes = append(changes, Change{Time: when, Page: p.number, Kind: k, Size: clip(size)})
+			changes = append(changes, Change{Time: when, Page: p.number, Kind: k, Size: clipSize(size)})
 			p.kind, p.size = k, size
 			p.count++
 		}
@@ -207,8 +207,8 @@ func (s *Sightings) fill(h *History, pages []seen) (*History, error) {
 	return h, h.End(length)
 }
 
-// differs tells whether a sighting shows a change of what was known, and which.
-func (p *seen) differs(e *sighting, slack int64) (k Kind, size int64, yes bool) {
+// differsFrom tells whether a sighting shows a change of what was known, and which.
+func (p *seen) differsFrom(e *sighting, slack int64) (k Kind, size int64, yes bool) {
 	switch {
 	case e.kind.Gone():
 		return e.kind, p.size, e.kind != p.kind

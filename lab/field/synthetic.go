@@ -51,16 +51,16 @@ type Synthetic struct {
 
 // New makes a field. The error says which number makes no sense.
 func New(s Spec) (*Synthetic, error) {
-	if err := s.complete(); err != nil {
+	if err := s.checkSpec(); err != nil {
 		return nil, err
 	}
 	f := &Synthetic{spec: s, sizes: make([]uint32, s.PageCount), course: newCourse(&s)}
-	r := f.stream("sizes")
+	r := f.randomStream("sizes")
 	for i := range f.sizes {
-		f.sizes[i] = s.Least + uint32(below(r, uint64(s.Most-s.Least)+1))
+		f.sizes[i] = s.Least + uint32(uniformBelow(r, uint64(s.Most-s.Least)+1))
 	}
-	f.changes = sync.OnceValue(func() []float64 { return f.spread("change rates", s.Changed/s.Length, s.ChangeSpread) })
-	f.requests = sync.OnceValue(func() []float64 { return f.spread("request rates", s.Requested/s.Length, s.RequestSpread) })
+	f.changes = sync.OnceValue(func() []float64 { return f.spreadRates("change rates", s.Changed/s.Length, s.ChangeSpread) })
+	f.requests = sync.OnceValue(func() []float64 { return f.spreadRates("request rates", s.Requested/s.Length, s.RequestSpread) })
 	f.rates = sync.OnceValue(func() []float64 {
 		share := s.Kinds.RealShare()
 		out := slices.Clone(f.changes())
@@ -73,10 +73,10 @@ func New(s Spec) (*Synthetic, error) {
 }
 
 // Check says which number of a spec makes no sense.
-func (s Spec) Check() error { return s.complete() }
+func (s Spec) Check() error { return s.checkSpec() }
 
-// complete checks and sets the defaults.
-func (s *Spec) complete() error {
+// checkSpec checks and sets the defaults.
+func (s *Spec) checkSpec() error {
 	switch {
 	case s.PageCount < 1 || s.PageCount > MaxPages:
 		return fmt.Errorf("%w: %d pages; there must be 1 to %d", ErrInput, s.PageCount, MaxPages)
@@ -115,12 +115,12 @@ func (s *Spec) complete() error {
 	return nil
 }
 
-func (f *Synthetic) stream(name string) *rand.ChaCha8 {
+func (f *Synthetic) randomStream(name string) *rand.ChaCha8 {
 	return rng.Source(f.spec.Seed, "field", f.spec.Number, f.spec.Replication, name)
 }
 
-// spread returns each page's rate about a mean.
-func (f *Synthetic) spread(name string, mean float64, law Law) []float64 {
+// spreadRates returns each page's rate about a mean.
+func (f *Synthetic) spreadRates(name string, mean float64, law Law) []float64 {
 	out := make([]float64, f.spec.PageCount)
 	if law == nil {
 		for i := range out {
@@ -128,7 +128,7 @@ func (f *Synthetic) spread(name string, mean float64, law Law) []float64 {
 		}
 		return out
 	}
-	r := rand.New(f.stream(name))
+	r := rand.New(f.randomStream(name))
 	for i := range out {
 		out[i] = mean * law.Draw(r)
 	}
@@ -150,9 +150,9 @@ func (f *Synthetic) Rates() []float64 { return f.rates() }
 // RequestRates returns the rate of requests of each page.
 func (f *Synthetic) RequestRates() []float64 { return f.requests() }
 
-// clock returns a clock of the given law for a mean number of events of a page.
-func (f *Synthetic) clock(name string, law, spread Law, mean float64, rates func() []float64) clock {
-	r := f.stream(name)
+// newClock returns a clock of the given law for a mean number of events of a page.
+func (f *Synthetic) newClock(name string, law, spread Law, mean float64, rates func() []float64) clock {
+	r := f.randomStream(name)
 	if _, ok := law.(Exponential); !ok {
 		return newClocks(rand.New(r), law, rates(), f.spec.Length)
 	}
@@ -165,8 +165,8 @@ func (f *Synthetic) clock(name string, law, spread Law, mean float64, rates func
 // Changes returns the change history from its start.
 func (f *Synthetic) Changes() ChangeReader {
 	s := &changes{
-		f: f, r: f.stream("kinds"), state: make([]state, len(f.sizes)),
-		clock: f.clock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.spec.Changed, f.changes),
+		f: f, r: f.randomStream("kinds"), state: make([]state, len(f.sizes)),
+		clock: f.newClock("changes", f.spec.ChangeLaw, f.spec.ChangeSpread, f.spec.Changed, f.changes),
 	}
 	for i, size := range f.sizes {
 		s.state[i] = state{size, Same}
@@ -198,7 +198,7 @@ func (s *changes) Read(buf []Change) int {
 	n := 0
 	if m, ok := s.clock.(*merged); ok { // no call through the interface
 		for n < len(buf) {
-			t, p := m.next()
+			t, p := m.nextOccurrence()
 			buf[n].Time, buf[n].Page = t, p
 			if !(t < s.f.spec.Length) {
 				break
@@ -207,7 +207,7 @@ func (s *changes) Read(buf []Change) int {
 		}
 	} else {
 		for n < len(buf) {
-			t, p := s.clock.next()
+			t, p := s.clock.nextOccurrence()
 			buf[n].Time, buf[n].Page = t, p
 			if !(t < s.f.spec.Length) {
 				break
@@ -217,23 +217,23 @@ func (s *changes) Read(buf []Change) int {
 	}
 	s.ended = n < len(buf)
 	for i := range buf[:n] {
-		s.draw(&buf[i])
+		s.drawChange(&buf[i])
 	}
 	return n
 }
 
-// draw says what an event does.
-func (s *changes) draw(c *Change) {
+// drawChange says what an event does.
+func (s *changes) drawChange(c *Change) {
 	bits := s.r.Uint64()
-	k := s.f.kind(uint32(bits >> 32))
+	k := s.f.drawKind(uint32(bits >> 32))
 	was := &s.state[c.Page]
-	c.Size, c.Kind, c.Real = s.f.resize(k, was.size, uint32(bits)), k, real[was.kind&7][k&7]
+	c.Size, c.Kind, c.Real = s.f.drawSize(k, was.size, uint32(bits)), k, real[was.kind&7][k&7]
 	*was = state{c.Size, k}
 }
 
 // Requests returns the request history from its start.
 func (f *Synthetic) Requests() RequestReader {
-	return &requests{f: f, clock: f.clock("requests", f.spec.RequestLaw, f.spec.RequestSpread, f.spec.Requested, f.requests)}
+	return &requests{f: f, clock: f.newClock("requests", f.spec.RequestLaw, f.spec.RequestSpread, f.spec.Requested, f.requests)}
 }
 
 type requests struct {
@@ -248,10 +248,10 @@ func (s *requests) Read(buf []Request) int {
 		return 0
 	}
 	if m, ok := s.clock.(*merged); ok { // most of all events are these: no call through the interface
-		return s.merged(m, buf)
+		return s.readMerged(m, buf)
 	}
 	for i := range buf {
-		t, p := s.clock.next()
+		t, p := s.clock.nextOccurrence()
 		if !(t < s.f.spec.Length) {
 			s.ended = true
 			return i
@@ -261,9 +261,9 @@ func (s *requests) Read(buf []Request) int {
 	return len(buf)
 }
 
-func (s *requests) merged(m *merged, buf []Request) int {
+func (s *requests) readMerged(m *merged, buf []Request) int {
 	for i := range buf {
-		t, p := m.next()
+		t, p := m.nextOccurrence()
 		if !(t < s.f.spec.Length) {
 			s.ended = true
 			return i

@@ -29,8 +29,8 @@ type Line struct {
 // columns of the CSV form, in order.
 var columns = []string{"time", "event", "page", "kind", "size", "name"}
 
-// add puts a row into a history.
-func (h *History) add(l *Line) error {
+// addLine puts a row into a history.
+func (h *History) addLine(l *Line) error {
 	if h.horizon > 0 {
 		return fmt.Errorf("%w: a row after the end", ErrInput)
 	}
@@ -42,9 +42,9 @@ func (h *History) add(l *Line) error {
 		if l.Page != int64(h.Pages()) {
 			return fmt.Errorf("%w: page %d where page %d is next", ErrInput, l.Page, h.Pages())
 		}
-		return h.AddPage(l.Name, clip(l.Size))
+		return h.AddPage(l.Name, clipSize(l.Size))
 	case "change":
-		return h.AddChange(l.Time, uint32(l.Page), Kind(l.Kind), clip(l.Size))
+		return h.AddChange(l.Time, uint32(l.Page), Kind(l.Kind), clipSize(l.Size))
 	case "request":
 		return h.AddRequest(l.Time, uint32(l.Page))
 	case "end":
@@ -75,7 +75,7 @@ func ReadCSV(r io.Reader) (*History, error) {
 		}
 		l, err := parseLine(row)
 		if err == nil {
-			err = h.add(l)
+			err = h.addLine(l)
 		}
 		if err != nil {
 			n, _ := c.FieldPos(0)
@@ -126,7 +126,7 @@ func ReadParquet(r io.ReaderAt, size int64) (h *History, err error) {
 	for row := 1; ; {
 		n, err := pr.Read(buf)
 		for i := range buf[:n] {
-			if err := h.add(&buf[i]); err != nil {
+			if err := h.addLine(&buf[i]); err != nil {
 				return nil, errors.Join(fmt.Errorf("row %d: %w", row, err), pr.Close())
 			}
 			row++
@@ -150,8 +150,8 @@ func ReadParquet(r io.ReaderAt, size int64) (h *History, err error) {
 // named is a field whose resources have names.
 type named interface{ Name(page uint32) string }
 
-// lines calls to for every row of a field's file.
-func lines(f Field, to func(*Line) error) error {
+// forEachLine calls to for every row of a field's file.
+func forEachLine(f Field, to func(*Line) error) error {
 	names, _ := f.(named)
 	for i, size := range f.Sizes() {
 		l := Line{Event: "page", Page: int64(i), Size: int64(size)}
@@ -191,8 +191,8 @@ func WriteCSV(w io.Writer, f Field) error {
 	c := csv.NewWriter(buf)
 	_ = c.Write(columns) // errors stay in c
 	row := make([]string, len(columns))
-	err := lines(f, func(l *Line) error {
-		row[0], row[1], row[5] = number(l.Time), l.Event, l.Name
+	err := forEachLine(f, func(l *Line) error {
+		row[0], row[1], row[5] = formatParameter(l.Time), l.Event, l.Name
 		for i, v := range []int64{l.Page, l.Kind, l.Size} {
 			row[2+i] = strconv.FormatInt(v, 10)
 		}
@@ -206,7 +206,7 @@ func WriteCSV(w io.Writer, f Field) error {
 func WriteParquet(w io.Writer, f Field) error {
 	pw := parquet.NewGenericWriter[Line](w, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(1<<20))
 	buf := make([]Line, 0, 4096)
-	err := lines(f, func(l *Line) error {
+	err := forEachLine(f, func(l *Line) error {
 		if buf = append(buf, *l); len(buf) < cap(buf) {
 			return nil
 		}

@@ -26,7 +26,7 @@ type visit struct {
 // visitColumns are what is needed of it.
 var visitColumns = []string{"url", "time", "changed", "status", "bytes"}
 
-func (v *visit) add(to *Sightings) error {
+func (v *visit) addTo(to *Sightings) error {
 	if v.URL == "" || v.Time.IsZero() {
 		return fmt.Errorf("%w: an entry without url or time", ErrInput)
 	}
@@ -49,7 +49,7 @@ func ReadVisits(r io.Reader, to *Sightings) error {
 		var v visit
 		err := json.Unmarshal(sc.Bytes(), &v)
 		if err == nil {
-			err = v.add(to)
+			err = v.addTo(to)
 		}
 		if err != nil {
 			return fmt.Errorf("%w: line %d: %w", ErrInput, n, err)
@@ -96,7 +96,7 @@ func ReadVisitsCSV(r io.Reader, to *Sightings) error {
 			n, _ := c.FieldPos(0)
 			return fmt.Errorf("%w: line %d: %w", ErrInput, n, err)
 		}
-		if err := v.add(to); err != nil {
+		if err := v.addTo(to); err != nil {
 			n, _ := c.FieldPos(0)
 			return fmt.Errorf("line %d: %w", n, err)
 		}
@@ -125,7 +125,7 @@ func ReadVisitsParquet(r io.ReaderAt, size int64, to *Sightings) (err error) {
 	for row := 1; ; {
 		n, err := pr.Read(buf)
 		for i := range buf[:n] {
-			if err := buf[i].add(to); err != nil {
+			if err := buf[i].addTo(to); err != nil {
 				return fmt.Errorf("row %d: %w", row, err)
 			}
 			row++
