@@ -60,9 +60,9 @@ type Limits interface {
 	// A budget of r requests a second holds if each request costs 1/r. Time that
 	// nobody took is gone.
 	Spend(ctx context.Context, budget string, cost time.Duration) (from time.Time, err error)
-	// EnterAddress takes one of max slots of an address until release is called, or
+	// EnterAddress takes one of slotLimit slots of an address until release is called, or
 	// ttl has passed. release is nil if no slot is free.
-	EnterAddress(ctx context.Context, address string, max int, ttl time.Duration) (release func(context.Context), err error)
+	EnterAddress(ctx context.Context, address string, slotLimit int, ttl time.Duration) (release func(context.Context), err error)
 }
 
 // Membership describes a process that joins.

@@ -260,12 +260,12 @@ const maxConnections = 64
 
 // checkPace finds delays and connections that cannot work.
 func (c *Config) checkPace(fail func(string, ...any)) {
-	check := func(prefix string, delay *time.Duration, connections, min int) {
+	check := func(prefix string, delay *time.Duration, connections, minConnections int) {
 		if delay != nil && *delay < 0 {
 			fail("%s.delay: %v is negative", prefix, *delay)
 		}
-		if connections < min || connections > maxConnections {
-			fail("%s.connections: %d is not in %d to %d", prefix, connections, min, maxConnections)
+		if connections < minConnections || connections > maxConnections {
+			fail("%s.connections: %d is not in %d to %d", prefix, connections, minConnections, maxConnections)
 		}
 	}
 	check("crawl", c.Crawl.Delay, c.Crawl.Connections, 1)

@@ -31,8 +31,8 @@ type heldSecret struct {
 	end  time.Time
 }
 
-func newSecretSet(max int) *secretSet {
-	return &secretSet{max: max, held: map[[sha256.Size]byte]heldSecret{}}
+func newSecretSet(maxSecrets int) *secretSet {
+	return &secretSet{max: maxSecrets, held: map[[sha256.Size]byte]heldSecret{}}
 }
 
 // issueSecret returns a new secret that is valid until end.

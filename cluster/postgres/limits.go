@@ -40,13 +40,13 @@ on conflict (address, n) do update set node = excluded.node, until = excluded.un
 returning n`
 
 // EnterAddress implements cluster.Limits.
-func (c *Cluster) EnterAddress(ctx context.Context, address string, max int, ttl time.Duration) (release func(context.Context), err error) {
+func (c *Cluster) EnterAddress(ctx context.Context, address string, slotLimit int, ttl time.Duration) (release func(context.Context), err error) {
 	var slot int
 	var until int64
 	err = c.retry(ctx, func() error {
 		now := time.Now()
 		until = now.Add(ttl).UnixMilli()
-		return c.pool.QueryRow(ctx, enterAddress, address, c.Name(), until, now.UnixMilli(), max).Scan(&slot)
+		return c.pool.QueryRow(ctx, enterAddress, address, c.Name(), until, now.UnixMilli(), slotLimit).Scan(&slot)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil

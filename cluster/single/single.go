@@ -173,7 +173,7 @@ func (c *Cluster) Spend(_ context.Context, budget string, cost time.Duration) (f
 }
 
 // EnterAddress implements cluster.Limits.
-func (c *Cluster) EnterAddress(_ context.Context, address string, max int, ttl time.Duration) (release func(context.Context), err error) {
+func (c *Cluster) EnterAddress(_ context.Context, address string, slotLimit int, ttl time.Duration) (release func(context.Context), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := c.addresses[address]
@@ -183,7 +183,7 @@ func (c *Cluster) EnterAddress(_ context.Context, address string, max int, ttl t
 			delete(taken, s)
 		}
 	}
-	if len(taken) >= max {
+	if len(taken) >= slotLimit {
 		return nil, nil
 	}
 	if taken == nil {

@@ -22,11 +22,11 @@ func openOrdering(ctx context.Context, name string, log *slog.Logger) (o crawl.O
 		}
 		return o, script.Close, nil
 	}
-	make, ok := crawl.Orderings()[name]
+	newOrdering, ok := crawl.Orderings()[name]
 	if !ok {
 		return nil, nil, command.Usagef("ordering %s: unknown; there are %s", name, strings.Join(orderingNames(), ", "))
 	}
-	return make(), func() error { return nil }, nil
+	return newOrdering(), func() error { return nil }, nil
 }
 
 // orderingNames lists what can be named as an ordering.

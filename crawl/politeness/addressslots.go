@@ -9,9 +9,9 @@ import (
 // AddressSlots bounds how many hosts of one IP address are asked at once: a server with a
 // thousand names is one machine.
 type AddressSlots interface {
-	// Acquire takes one of max slots at an address until release is called, or ttl has
+	// Acquire takes one of slotLimit slots at an address until release is called, or ttl has
 	// passed. release is nil if all are taken.
-	Acquire(ctx context.Context, ip string, max int, ttl time.Duration) (release func(context.Context), err error)
+	Acquire(ctx context.Context, ip string, slotLimit int, ttl time.Duration) (release func(context.Context), err error)
 }
 
 // localSlots are the slots of one process.

@@ -45,7 +45,7 @@ func (w *world) play(budget, end float64, next func(now float64) int, told func(
 		since[i] = math.Inf(1)
 	}
 	from, stale, k := end/4, 0.0, 0
-	close := func(i int, now float64) {
+	endCycle := func(i int, now float64) {
 		if start := max(since[i], from); now > start {
 			stale += now - start
 		}
@@ -65,12 +65,12 @@ func (w *world) play(budget, end float64, next func(now float64) int, told func(
 			}
 		}
 		if i := next(now); i >= 0 {
-			close(i, now)
+			endCycle(i, now)
 			since[i] = math.Inf(1)
 		}
 	}
 	for i := range since {
-		close(i, end)
+		endCycle(i, end)
 	}
 	return 1 - stale/(end-from)/float64(len(w.rates))
 }

@@ -117,15 +117,15 @@ func (m *merger) dictionary() {
 	at := make([]int, len(m.segs))
 	var posts, places []post
 	for {
-		word, any := "", false
+		word, hasTerm := "", false
 		for i, s := range m.segs {
 			if at[i] < s.termCount() {
-				if t := s.term(at[i]); !any || t < word {
-					word, any = t, true
+				if t := s.term(at[i]); !hasTerm || t < word {
+					word, hasTerm = t, true
 				}
 			}
 		}
-		if !any {
+		if !hasTerm {
 			break
 		}
 		posts, places = posts[:0], places[:0]

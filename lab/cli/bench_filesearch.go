@@ -95,8 +95,8 @@ func (c *benchSearchCmd) Run(ctx context.Context, g *command.Globals) error {
 		},
 	}
 	times := map[string]map[string]float64{}
-	for name, make := range kinds {
-		t, err := c.measureQueries(ctx, x, make)
+	for name, makeQuery := range kinds {
+		t, err := c.measureQueries(ctx, x, makeQuery)
 		if err != nil {
 			return err
 		}
@@ -132,10 +132,10 @@ func rareWord(i int) string {
 	return strings.Fields(name)[3]
 }
 
-func (c *benchSearchCmd) measureQueries(ctx context.Context, x *files.Index, make func(int) string) (map[string]float64, error) {
+func (c *benchSearchCmd) measureQueries(ctx context.Context, x *files.Index, makeQuery func(int) string) (map[string]float64, error) {
 	var ms []float64
 	for i := range c.Queries {
-		q := query.Parse(make(i), time.Now())
+		q := query.Parse(makeQuery(i), time.Now())
 		begin := time.Now()
 		if _, err := x.Search(ctx, q, files.Options{}); err != nil {
 			return nil, err

@@ -203,7 +203,7 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 	out := &Optimum{Search: "local"}
 	out.Best.Cost = math.Inf(1)
 	start := map[string][]int{}
-	var any []int
+	var anyPolicy []int
 	if s := m.withExponentialStaleness(); s != m && s.thresholdPolicyCount() <= maxSets && s.searchWork() <= maxSearchWork {
 		rough, err := s.Optimize(ctx, Options{ThresholdsOnly: o.ThresholdsOnly})
 		if err != nil {
@@ -213,7 +213,7 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 			start[fmt.Sprint(c.Modes)] = c.Thresholds
 		}
 		if rough.Unrestricted != nil {
-			any = rough.Unrestricted.Policy
+			anyPolicy = rough.Unrestricted.Policy
 		}
 	}
 	for _, modes := range subsetsBySize(m.R) {
@@ -254,8 +254,8 @@ func (m *Model) optimizeLocally(ctx context.Context, o Options) (*Optimum, error
 	u := &Unrestricted{Search: localSearch}
 	out.Unrestricted = u
 	u.Policy, u.Cost = e.searchSingleLevels(ctx, out.Best.Policy)
-	if any != nil {
-		if p, c := e.searchSingleLevels(ctx, any); c < u.Cost {
+	if anyPolicy != nil {
+		if p, c := e.searchSingleLevels(ctx, anyPolicy); c < u.Cost {
 			u.Policy, u.Cost = p, c
 		}
 	}

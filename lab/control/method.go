@@ -185,12 +185,12 @@ func (m *Model) solveApproximately(ctx context.Context, policy []int, probe floa
 	r.Error = far
 	if small := *m; large.N < m.N && large.N > 4 {
 		small.N = large.N - 2
-		close, err := small.lumpedError(ctx, policy, keep)
+		closeness, err := small.lumpedError(ctx, policy, keep)
 		if err != nil {
 			return r, fmt.Errorf("error of the lumped method with capacity %d: %w", small.N, err)
 		}
 		steps := float64(min(m.N-large.N, large.N))
-		r.Error += max(0, far-close) / 2 * steps
+		r.Error += max(0, far-closeness) / 2 * steps
 	}
 	r.Error *= margin
 	return r, nil

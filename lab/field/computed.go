@@ -125,7 +125,7 @@ func (f *Computed) followFrom(page uint64, p *process, e place, t float64) (Stat
 	s.Size = low.size
 	for ; !math.IsInf(e.at, 1); e = w.nextWalkPlace() {
 		was := low
-		if low = f.applyEvent(page, e, low); real[was.kind&7][low.kind&7] {
+		if low = f.applyEvent(page, e, low); isRealChange[was.kind&7][low.kind&7] {
 			break
 		}
 	}
@@ -231,7 +231,7 @@ func (c *computedChanges) Read(buf []Change) int {
 		}
 		was := c.state[page]
 		now := c.f.applyEvent(uint64(page), e, was)
-		buf[i] = Change{e.at, page, now.size, now.kind, real[was.kind&7][now.kind&7]}
+		buf[i] = Change{e.at, page, now.size, now.kind, isRealChange[was.kind&7][now.kind&7]}
 		c.state[page] = now
 	}
 	return len(buf)

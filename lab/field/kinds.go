@@ -130,7 +130,7 @@ func (c *course) drawSize(k Kind, size, bits uint32) uint32 {
 var mask = [8]struct{ shrinks, grows uint32 }{Shrunk: {shrinks: math.MaxUint32}, Grown: {grows: math.MaxUint32}}
 
 // real is Real as a table.
-var real = func() (t [8][8]bool) {
+var isRealChange = func() (t [8][8]bool) {
 	for prev := Forbidden; prev <= Same; prev++ {
 		for k := Forbidden; k <= Same; k++ {
 			t[prev][k] = Real(prev, k)

@@ -227,7 +227,7 @@ func (s *changes) drawChange(c *Change) {
 	bits := s.r.Uint64()
 	k := s.f.drawKind(uint32(bits >> 32))
 	was := &s.state[c.Page]
-	c.Size, c.Kind, c.Real = s.f.drawSize(k, was.size, uint32(bits)), k, real[was.kind&7][k&7]
+	c.Size, c.Kind, c.Real = s.f.drawSize(k, was.size, uint32(bits)), k, isRealChange[was.kind&7][k&7]
 	*was = state{c.Size, k}
 }
 

@@ -15,7 +15,7 @@ import (
 type maker struct {
 	use  string // how it is written; a BUDGET is a number of downloaders, bytes a second like 50kB/s or, of visits, requests a second like 12/s
 	help string
-	read func(args []string) (make func(field.Field) (Strategy, error), err error)
+	read func(args []string) (newStrategy func(field.Field) (Strategy, error), err error)
 }
 
 // variantMakers lists the variants by name; a new one is a file and a line here.

@@ -310,19 +310,19 @@ func TestSpilledNames(t *testing.T) {
 type linked struct{ *tree }
 
 func (l linked) List(ctx context.Context, path string) ([]source.Entry, error) {
-	var real []string
+	var realParts []string
 	links := 0
 	for name := range strings.SplitSeq(path, "/") {
 		if strings.HasPrefix(name, "loop") {
 			if links++; links > 40 {
 				return nil, &source.Error{Op: "list", Path: path, Class: source.Gone, Err: errors.New("too many links")}
 			}
-			real = nil
+			realParts = nil
 			continue
 		}
-		real = append(real, name)
+		realParts = append(realParts, name)
 	}
-	return l.tree.List(ctx, strings.Trim(strings.Join(real, "/"), "/"))
+	return l.tree.List(ctx, strings.Trim(strings.Join(realParts, "/"), "/"))
 }
 
 // Links back up that the server follows are left after two rounds.
@@ -345,7 +345,7 @@ func TestLoops(t *testing.T) {
 // A failure cuts the walk off, keeps a folder, or loses nothing, by its class.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	make := func(class source.Class) (*Walk, error) {
+	newWalk := func(class source.Class) (*Walk, error) {
 		tr := newTree()
 		tr.file("a/x", 1)
 		tr.file("b/x", 1)
@@ -360,17 +360,17 @@ func TestFailures(t *testing.T) {
 		return w, w.Run(context.Background())
 	}
 	for _, c := range []source.Class{source.Offline, source.Refused, source.Timeout, source.Canceled} {
-		if _, err := make(c); source.ClassOf(err) != c {
+		if _, err := newWalk(c); source.ClassOf(err) != c {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
 	for _, c := range []source.Class{source.Denied, source.Protocol} {
-		if w, err := make(c); err != nil || len(w.Result.Kept) != 1 || w.Result.Kept[0].Low != FolderKey("b") || w.Result.Sum.Files != 2 {
+		if w, err := newWalk(c); err != nil || len(w.Result.Kept) != 1 || w.Result.Kept[0].Low != FolderKey("b") || w.Result.Sum.Files != 2 {
 			t.Errorf("%s: %+v, %v", c, w.Result, err)
 		}
 	}
 	// The parent lists it, so that its absence is not believed at once.
-	if w, err := make(source.Gone); err != nil || len(w.Result.Kept) != 1 || w.Result.Sum.Files != 2 || w.Result.Sum.Folders != 2 {
+	if w, err := newWalk(source.Gone); err != nil || len(w.Result.Kept) != 1 || w.Result.Sum.Files != 2 || w.Result.Sum.Folders != 2 {
 		t.Errorf("gone: %+v, %v", w.Result, err)
 	}
 }

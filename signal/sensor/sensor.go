@@ -59,12 +59,12 @@ const (
 
 // New returns a sensor for the site at base ("https://www.example.org") that
 // gives its events to a function, which must not block (Spool.Add). It knows at
-// most max pages at a time; 0 is 100,000 (about 4 MB).
-func New(base string, max int, to func(signal.Event)) *Sensor {
-	if max <= 0 {
-		max = 100_000
+// most maxPages pages at a time; 0 is 100,000 (about 4 MB).
+func New(base string, maxPages int, to func(signal.Event)) *Sensor {
+	if maxPages <= 0 {
+		maxPages = 100_000
 	}
-	return &Sensor{base: strings.TrimSuffix(base, "/"), to: to, max: max, seen: map[uint64]page{}}
+	return &Sensor{base: strings.TrimSuffix(base, "/"), to: to, max: maxPages, seen: map[uint64]page{}}
 }
 
 // Wrap puts the sensor around a handler. Looked at are answers 200 (whole

@@ -42,13 +42,13 @@ const (
 	maxURL       = 8 << 10 // a line must fit what the receiver reads
 )
 
-// OpenSpool opens or makes the spool in a folder, of at most max bytes. A line
+// OpenSpool opens or makes the spool in a folder, of at most maxBytes bytes. A line
 // that a crash cut short is dropped: it was never acknowledged by Sync.
-func OpenSpool(dir string, max int64) (*Spool, error) {
+func OpenSpool(dir string, maxBytes int64) (*Spool, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	s := &Spool{dir: dir, max: max}
+	s := &Spool{dir: dir, max: maxBytes}
 	entries, err := os.ReadDir(dir) // sorted by name
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)

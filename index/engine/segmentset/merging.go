@@ -212,14 +212,14 @@ func (st State) changesSince(old State, m Mapping, merged *State) (dead []uint32
 
 func (st State) isDead(doc uint32) bool { return st.Dead != nil && st.Dead[doc/64]>>(doc%64)&1 != 0 }
 
-// WaitForMerges waits while there are more segments than max and a merge is
+// WaitForMerges waits while there are more segments than maxMerges and a merge is
 // running.
-func (s *Set[S, P]) WaitForMerges(ctx context.Context, max int) error {
+func (s *Set[S, P]) WaitForMerges(ctx context.Context, maxMerges int) error {
 	for {
 		s.mu.Lock()
 		n, merging := len(s.segments), s.merging
 		s.mu.Unlock()
-		if n < max || !merging {
+		if n < maxMerges || !merging {
 			return nil
 		}
 		select {

@@ -78,12 +78,12 @@ func decodeState(b []byte, docs int, hasBytes bool) (State, error) {
 	if hasBytes {
 		s.Bytes = b[16+8*words : len(b)-8]
 	}
-	any := uint64(0)
+	anyBit := uint64(0)
 	for i := range s.Dead {
 		s.Dead[i] = binary.LittleEndian.Uint64(b[16+8*i:])
-		any |= s.Dead[i]
+		anyBit |= s.Dead[i]
 	}
-	if any == 0 {
+	if anyBit == 0 {
 		s.Dead = nil
 	}
 	return s, nil

@@ -93,7 +93,7 @@ func TestHolm(t *testing.T) {
 			cs[i].PearsonP = &p
 		}
 		markSignificant(cs, "linear", func(c *correlation) *float64 { return c.PearsonP })
-		any := false
+		hasTie := false
 		for i := range cs {
 			adjusted := 0.
 			for j := range cs {
@@ -111,9 +111,9 @@ func TestHolm(t *testing.T) {
 			if (adjusted <= .05) != (cs[i].Significant == "linear") {
 				t.Fatalf("p %g, adjusted %g: %q", *cs[i].PearsonP, adjusted, cs[i].Significant)
 			}
-			any = any || cs[i].Significant != ""
+			hasTie = hasTie || cs[i].Significant != ""
 		}
-		if any && table%2 == 0 {
+		if hasTie && table%2 == 0 {
 			wrong++
 		}
 	}

@@ -384,29 +384,29 @@ func foldConstants(e *Expr) *Expr {
 	a := e.Args[0]
 	b := e.Args[len(e.Args)-1]
 	c := &Expr{Op: OpConst, Type: e.Type, Pos: e.Pos, End: e.End}
-	real := e.Type.Kind == Real
+	isRealType := e.Type.Kind == Real
 	switch {
 	case e.Op == OpIntToReal:
 		c.Real = float64(a.Int)
 	case e.Op == OpBoolToInt:
 		c.Int = a.Int
-	case e.Op == OpNeg && real:
+	case e.Op == OpNeg && isRealType:
 		c.Real = -a.Real
 	case e.Op == OpNeg:
 		c.Int = -a.Int
-	case e.Op == OpAdd && real:
+	case e.Op == OpAdd && isRealType:
 		c.Real = a.Real + b.Real
 	case e.Op == OpAdd:
 		c.Int = a.Int + b.Int
-	case e.Op == OpSub && real:
+	case e.Op == OpSub && isRealType:
 		c.Real = a.Real - b.Real
 	case e.Op == OpSub:
 		c.Int = a.Int - b.Int
-	case e.Op == OpMul && real:
+	case e.Op == OpMul && isRealType:
 		c.Real = a.Real * b.Real
 	case e.Op == OpMul:
 		c.Int = a.Int * b.Int
-	case e.Op == OpDiv && real:
+	case e.Op == OpDiv && isRealType:
 		c.Real = a.Real / b.Real
 	case e.Op == OpDiv && b.Int != 0:
 		c.Int = a.Int / b.Int

@@ -157,12 +157,12 @@ func (c *Comparison) writeHTML(w io.Writer) error {
 		Title: "Trust in ranks", Caption: "Kendall's tau between PageRank of the fetched part and of the whole web, over the fetched pages",
 		X: report.Axis{Label: "share of the pages", Log: true}, Y: report.Axis{Label: "tau"},
 	}
-	any := false
+	hasComplete := false
 	for _, r := range c.Runs {
 		s := report.Series{Name: r.Name}
 		for _, sh := range Shares() {
 			if v, ok := r.SubgraphTau[Label(sh)]; ok {
-				s.X, s.Y, any = append(s.X, sh), append(s.Y, v), true
+				s.X, s.Y, hasComplete = append(s.X, sh), append(s.Y, v), true
 			}
 		}
 		if len(s.X) > 0 {
@@ -178,7 +178,7 @@ func (c *Comparison) writeHTML(w io.Writer) error {
 			{Title: "By seconds", Text: "The logarithmic axis leaves out the first point.", Figures: bySeconds},
 		},
 	}
-	if any {
+	if hasComplete {
 		page.Sections = append(page.Sections, report.Section{Title: "Trust in ranks", Figures: []report.Figure{trust}})
 	}
 	t := c.summaryTable(func(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) })

@@ -173,9 +173,9 @@ func BenchmarkOrder(b *testing.B) {
 			}
 		})
 	}
-	for name, make := range crawl.Orderings() {
+	for name, makeOrdering := range crawl.Orderings() {
 		if name == "breadth-first" || name == "opic" {
-			o := make()
+			o := makeOrdering()
 			b.Run("built-in "+name, func(b *testing.B) {
 				for i := range b.N {
 					o.Order(fs[i%len(fs)])
