@@ -291,3 +291,20 @@ func BenchmarkHTML(b *testing.B) {
 		}
 	})
 }
+
+// Characters that a terminal obeys, or that turn the direction of text, come out of no
+// document.
+func TestControlCharacters(t *testing.T) {
+	t.Parallel()
+	const escape = "a\x1b]0;own\x07b\u009b2J\u202egpj.exe\u2066\x7fc"
+	const want = "a]0;ownb2Jgpj.exec"
+	for _, tt := range []struct{ contentType, body string }{
+		{"text/html; charset=utf-8", "<title>" + escape + "</title><meta name=description content='" + escape + "'><p>" + escape},
+		{"text/plain; charset=utf-8", escape},
+	} {
+		p := Document(t.Context(), []byte(tt.body), tt.contentType, base(t), Options{})
+		if p.Title != want || p.Text != want || p.Description != "" && p.Description != want {
+			t.Errorf("%s: title %q, description %q, text %q; want %q", tt.contentType, p.Title, p.Description, p.Text, want)
+		}
+	}
+}

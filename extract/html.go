@@ -369,4 +369,5 @@ func (s *scanner) finishDocument() {
 	if p.Text = ""; !s.o.Brief {
 		p.Text = whole()
 	}
+	p.dropControls()
 }

@@ -76,6 +76,26 @@ func (p *Page) measureText() {
 	p.Malformed = strings.Contains(p.Text, "\uFFFD") || strings.Contains(p.Title, "\uFFFD")
 }
 
+// dropControls takes out of the texts the control characters, and those that turn the
+// direction of what stands behind them: whatever shows a title or a snippet (a terminal,
+// a table) could obey them. It comes after the digest, which stores keep.
+func (p *Page) dropControls() {
+	for _, s := range []*string{&p.Title, &p.Description, &p.Text} {
+		if strings.ContainsFunc(*s, isControl) {
+			*s = strings.Map(func(r rune) rune {
+				if isControl(r) {
+					return -1
+				}
+				return r
+			}, *s)
+		}
+	}
+}
+
+func isControl(r rune) bool {
+	return r < ' ' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069
+}
+
 // Traits are marks of pages that are built by scripts.
 type Traits struct {
 	Scripts     []string // URLs of script elements

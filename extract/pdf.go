@@ -50,6 +50,7 @@ func PDF(ctx context.Context, body []byte, base weburl.URL, o Options) *Page {
 	p.Lang = Language("", p.Text)
 	p.measureText()
 	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
+	p.dropControls()
 	return p
 }
 

@@ -29,6 +29,7 @@ func Text(body []byte, contentType string, base weburl.URL, o Options) *Page {
 	p.Lang = Language("", p.Text)
 	p.measureText()
 	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
+	p.dropControls()
 	return p
 }
 
@@ -112,5 +113,6 @@ func feedPage(body []byte, base weburl.URL) *Page {
 		p.Links = append(p.Links, Link{URL: e.URL, Kind: Alternate})
 	}
 	p.Digest, p.Simhash = computeDigest(p, spacesIn(p.Text))
+	p.dropControls()
 	return p
 }

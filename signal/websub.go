@@ -9,7 +9,6 @@ import (
 	"crypto/sha512"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"log/slog"
@@ -45,8 +44,9 @@ type WebSub struct {
 	Pages func(body []byte, topic string) []string
 	Log   *slog.Logger
 
-	flood flood
-	mu    sync.Mutex
+	flood  flood
+	bodies bodyGate // for each hub
+	mu     sync.Mutex
 	subs  map[string]*subscription // by the last part of the callback
 }
 
@@ -216,9 +216,12 @@ func (w *WebSub) verifyIntent(rw http.ResponseWriter, r *http.Request, id string
 
 // receiveContent takes content from a hub.
 func (w *WebSub) receiveContent(rw http.ResponseWriter, r *http.Request, sub *subscription) {
-	body, err := io.ReadAll(http.MaxBytesReader(rw, r.Body, maxContent))
-	if err != nil {
-		http.Error(rw, fmt.Sprintf("a notification holds at most %d bytes", maxContent), http.StatusRequestEntityTooLarge)
+	if r.Header.Get("X-Hub-Signature") == "" { // before the body is read
+		http.Error(rw, "missing or wrong signature", http.StatusUnauthorized)
+		return
+	}
+	body, ok := w.bodies.readBounded(rw, r, sub.hub, maxContent)
+	if !ok {
 		return
 	}
 	if !signedBy(r.Header.Get("X-Hub-Signature"), sub.secret, body) {
