@@ -47,7 +47,7 @@ type WebSub struct {
 	flood  flood
 	bodies bodyGate // for each hub
 	mu     sync.Mutex
-	subs  map[string]*subscription // by the last part of the callback
+	subs   map[string]*subscription // by the last part of the callback
 }
 
 // subscription is one topic at one hub.
