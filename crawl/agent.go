@@ -73,7 +73,7 @@ func (a *agent) work(ctx context.Context) (err error) {
 		if lost := context.Cause(ctx); err != nil && errors.Is(lost, store.ErrLease) {
 			err = lost // what was under way failed by that
 		}
-		a.robot.leave(a.id) // what remains is writing: the next agent need not wait for it
+		a.robot.beginWriting(a.id) // what remains is writing: the next agent need not wait for it
 		a.access.ReleaseSlots(quiet)
 		ferr := a.finishWork(quiet, putOff)
 		a.access.Close()
@@ -155,107 +155,4 @@ func (a *agent) finishWork(ctx context.Context, putOff time.Duration) error {
 		return s.Postpone(ctx, a.lease, a.host.Next)
 	}
 	return a.batch.end(ctx)
-}
-
-// admit prepares the visit of one page when the time of its host has come. visit is
-// nil if the page is not to be fetched; more is false when the agent should let go of
-// the host.
-func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (visit *pageVisit, more bool, err error) {
-	r := a.robot
-	if ctx.Err() != nil || !r.note(a.id, queue, a.host.Delay) {
-		return nil, false, nil
-	}
-	u, err := weburl.Parse(p.URL)
-	if err != nil || u.Key() != p.Key {
-		a.decline(p, r.rules.Exclude(p, store.ReasonMalformedURL, "malformed URL", time.Now()))
-		return nil, true, nil
-	}
-	yes, keep := r.sources.isRemoved(u)
-	if r.config.Sources != nil && (yes || p.State == store.Queued && r.InScope(u, p.Depth) != "") {
-		if err := r.sources.refresh(ctx, a.taken); err != nil {
-			return nil, false, err
-		}
-		yes, keep = r.sources.isRemoved(u)
-	}
-	if yes {
-		a.decline(p, r.rules.SourceRemoved(p, keep, time.Now()))
-		return nil, true, nil
-	}
-	a.access.Private = r.sources.permitsPage(u)
-	if !a.access.WaitForSlot(ctx) {
-		return nil, false, nil
-	}
-	if p.State == store.Queued {
-		if kind := r.traps.CountShape(u, p.Depth, &r.config.Traps); kind != "" {
-			r.stats.trap(kind, p.URL)
-			a.decline(p, r.rules.Exclude(p, store.Reason(kind), string(kind), time.Now()))
-			return nil, true, nil
-		}
-	}
-	if a.mirror != "" {
-		a.decline(p, r.rules.SetAside(p, store.ReasonMirror, "mirror of "+a.mirror, time.Now()))
-		return nil, true, nil
-	}
-	if a.isVoidVariant(p, u) {
-		return nil, true, nil
-	}
-	if !a.loadRules(ctx, u) {
-		return nil, false, nil
-	}
-	if unavailable, askedAgain := a.access.RulesUnavailable(); unavailable {
-		a.decline(p, r.rules.RobotsUnavailable(p, askedAgain, time.Now()))
-		return nil, true, nil
-	}
-	if !a.access.Allows(u) {
-		a.decline(p, r.rules.RobotsForbid(p, time.Now()))
-		return nil, true, nil
-	}
-	if !a.access.WaitForSlot(ctx) { // robots.txt was a request
-		return nil, false, nil
-	}
-	if r.traps.IsSoft404Suspect(a.host.Name) {
-		a.soft404.ask(ctx, u, time.Now())
-		if !a.access.WaitForSlot(ctx) {
-			return nil, false, nil
-		}
-	}
-	if r.restForQuota(&a.host, time.Now()) {
-		return nil, false, nil
-	}
-	if !r.reserve() {
-		return nil, false, nil
-	}
-	if !r.budget.Wait(ctx) {
-		r.unreserve()
-		return nil, false, nil
-	}
-	return &pageVisit{page: p, url: u, private: a.access.Private}, true, nil
-}
-
-// loadRules makes the robots.txt of the URL's origin that in use, and queues the sitemaps
-// that it names. It reports false if the host must rest first.
-func (a *agent) loadRules(ctx context.Context, u weburl.URL) (ready bool) {
-	ready, sitemaps := a.access.LoadRules(ctx, u)
-	for _, to := range sitemaps {
-		a.links.add(&store.Page{URL: u.Origin() + "/robots.txt"}, to, 0, time.Time{})
-	}
-	return ready
-}
-
-// isVoidVariant excludes a queued page that differs from another in void parameters only, and
-// queues that one.
-func (a *agent) isVoidVariant(p *store.Page, u weburl.URL) bool {
-	if p.State != store.Queued && p.Reason != store.ReasonDuplicate {
-		return false
-	}
-	base := a.parameters.strip(u, p.Depth)
-	if base == u {
-		return false
-	}
-	if a.robot.InScope(base, p.Depth) != "" {
-		return false
-	}
-	a.links.add(&store.Page{URL: p.From}, base, p.Depth, time.Time{})
-	a.decline(p, a.robot.rules.SetAside(p, store.ReasonDuplicate, "duplicate of "+base.String()+": the parameters that differ change nothing on this host", time.Now()))
-	return true
 }

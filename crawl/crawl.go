@@ -346,7 +346,7 @@ func (r *Robot) dispatch(ctx context.Context, cancel context.CancelCauseFunc, ag
 	}
 	id := r.register(lease)
 	agents.Go(func() {
-		defer r.gone()
+		defer r.endWriting()
 		a := r.newAgent(id, lease)
 		switch err := a.work(ctx); {
 		case err == nil:
@@ -445,8 +445,8 @@ func (r *Robot) register(l *store.Lease) int {
 	return r.next
 }
 
-// leave takes an agent out of the registry, that only has to write.
-func (r *Robot) leave(id int) {
+// beginWriting takes an agent out of the registry that only has to write.
+func (r *Robot) beginWriting(id int) {
 	r.mu.Lock()
 	delete(r.live, id)
 	r.writing++
@@ -454,17 +454,17 @@ func (r *Robot) leave(id int) {
 	r.Wake()
 }
 
-// gone notes that it has written.
-func (r *Robot) gone() {
+// endWriting notes that an agent has written.
+func (r *Robot) endWriting() {
 	r.mu.Lock()
 	r.writing--
 	r.mu.Unlock()
 	r.Wake()
 }
 
-// note updates an agent's line and reports whether it may go on: not when
+// mayContinue updates an agent's line and reports whether it may go on: not when
 // there are more agents than allowed, or the robot is paused or ending.
-func (r *Robot) note(id, queue int, delay time.Duration) bool {
+func (r *Robot) mayContinue(id, queue int, delay time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	a := r.live[id]

@@ -30,7 +30,7 @@ func TestBeside(t *testing.T) {
 		do       func(ctx context.Context, t *testing.T, a *agent, base string) error
 	}{
 		{"robots.txt", 2, func(ctx context.Context, t *testing.T, a *agent, base string) error {
-			a.loadRules(ctx, mustParse(t, base+"/"))
+			a.access.LoadRules(ctx, mustParse(t, base+"/"))
 			return nil
 		}},
 		{"script", 1, func(ctx context.Context, t *testing.T, a *agent, base string) error {

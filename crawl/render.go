@@ -120,7 +120,7 @@ func (a *agent) extractPage(ctx context.Context, b *pendingVisit) (render bool, 
 	if !d.Render && !d.Wait {
 		return false, d.Why
 	}
-	if !r.renders.room(a.host.Name) {
+	if !r.renders.hasSpaceFor(a.host.Name) {
 		return false, d.Why + "; too many pages of its host wait for the browser"
 	}
 	b.Get, b.Allowed, b.waits = nil, a.access.SubresourceFilter(), true
@@ -139,14 +139,7 @@ func (r *Robot) extract(ctx context.Context, b *pendingVisit) *extract.Page {
 // voidWhy says why variants of pages are not rendered.
 func voidWhy(name string) string { return "the parameter " + name + " changes nothing on this host" }
 
-// awaitRender queues a page for the browser; it is in the batch.
-func (a *agent) awaitRender(b *pendingVisit, out *visit.Outcome) {
-	if out.Kind == visit.Content {
-		b.improves, b.slot, b.archived = true, out.Page.Slot, !out.Page.Body.IsZero()
-	}
-	a.batch.toRender = append(a.batch.toRender, &renderPage{url: b.URL, visit: b})
-}
-
+// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -206,7 +199,7 @@ func (r *Robot) discardRender(v *pendingVisit) {
 		return
 	}
 	r.config.Render.Learn(&v.Fetched, nil, 0)
-	r.renders.taught(v.URL.Host())
+	r.renders.unblockHost(v.URL.Host())
 }
 
 // readBack returns the visit of a page whose answer is in the archive, or nil.
@@ -260,7 +253,7 @@ func (a *agent) applyRender(ctx context.Context, p *store.Page, rp *renderPage) 
 		}
 		defer func() {
 			r.config.Render.Learn(&v.Fetched, v.rendered, v.gained)
-			r.renders.taught(a.host.Name)
+			r.renders.unblockHost(a.host.Name)
 		}()
 	}
 	v.before, v.Before = *p, &v.before

@@ -413,3 +413,30 @@ func TestGains(t *testing.T) {
 		t.Errorf("%d, want a alone", g.count())
 	}
 }
+
+// hidingPuppet is a Renderer that shows pages whose scripts add noindex.
+type hidingPuppet struct{ *puppet }
+
+func (h hidingPuppet) Render(ctx context.Context, f *Fetched) (*Rendered, error) {
+	r, err := h.puppet.Render(ctx, f)
+	if r != nil {
+		r.Page.Robots.NoIndex = true
+	}
+	return r, err
+}
+
+// The index hears of a page whose scripts add noindex, though its text is the same.
+func TestScriptsHidePage(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, map[string]string{"/": link()}, nil)
+	r := newRig(t)
+	r.config.Render = hidingPuppet{&puppet{links: map[string][]string{"/": nil}}}
+	r.crawl(t, s.URL+"/")
+	changes, err := r.store.Changes(t.Context(), 0, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := r.page(t, s.URL+"/"); len(changes) != 2 || !p.NoIndex || !p.Rendered {
+		t.Errorf("the feed names %v, the page is hidden: %v, rendered: %v; want it twice, hidden and rendered", changes, p.NoIndex, p.Rendered)
+	}
+}

@@ -144,8 +144,8 @@ func (q *renderQueue) length() int64 {
 	return int64(len(q.pages))
 }
 
-// room reports whether a page of a host may be appended.
-func (q *renderQueue) room(host string) bool {
+// hasSpaceFor reports whether a page of a host may be appended.
+func (q *renderQueue) hasSpaceFor(host string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	h := q.hosts[host]
@@ -389,8 +389,8 @@ func (q *renderQueue) complete(p *renderPage, v *pendingVisit, rendered bool) bo
 	return true
 }
 
-// taught lets a host's pages go on: a result of it was learned from.
-func (q *renderQueue) taught(host string) {
+// unblockHost lets a host's pages go on: a result of it was learned from.
+func (q *renderQueue) unblockHost(host string) {
 	q.mu.Lock()
 	if h := q.hosts[host]; h != nil {
 		h.blocked = false

@@ -69,7 +69,7 @@ func TestRobotsSince(t *testing.T) {
 	}{{0, "reset", 1}, {0, "reset", 2}, {500, "", 3}, {404, "", 0}, {0, "reset", 1}} {
 		a.access.ForgetRules()
 		status.Store(int32(step.status))
-		if !a.loadRules(t.Context(), u) {
+		if ready, _ := a.access.LoadRules(t.Context(), u); !ready {
 			t.Fatal("the rules are not loaded")
 		}
 		rb := &a.host.Robots[0]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/freshness"
 	"github.com/freshet/freshet/freshness/change"
 	"github.com/freshet/freshet/store"
@@ -53,13 +52,6 @@ func (r *Robot) Belief(p *store.Page, u weburl.URL, prior change.Prior, trust ma
 
 // Trust calls f for each host and source of signals that are known.
 func (r *Robot) Trust(f func(host, source string, t change.Trust)) { r.signals.EachTrust(f) }
-
-// learn adds a visit to what is known of the host's pages and of its sources of signals.
-func (a *agent) learn(b *pendingVisit, out *visit.Outcome) {
-	if freshness.Learn(&a.host, a.robot.prior(), &b.before, &out.Page, b.signals, out.Changed, b.at) {
-		a.robot.knowSignals(&a.host)
-	}
-}
 
 // knowSignals takes over what a host's record says of signals.
 func (r *Robot) knowSignals(h *store.Host) {

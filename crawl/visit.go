@@ -152,16 +152,19 @@ func (a *agent) apply(ctx context.Context, b *pendingVisit, out *visit.Outcome) 
 	}
 	a.finish(b, out, keys)
 	if out.Page.Waits && (out.Kind == visit.Content || out.Kind == visit.Deferred) {
-		a.awaitRender(b, out)
+		if out.Kind == visit.Content {
+			b.improves, b.slot, b.archived = true, out.Page.Slot, !out.Page.Body.IsZero()
+		}
+		a.batch.toRender = append(a.batch.toRender, &renderPage{url: b.URL, visit: b})
 	}
 }
 
-// finish adds the visit to the batch and tells everybody who wants to know. keys are those of
+// finish adds the visit to the batch, teaches the estimates and calls OnPage. keys are those of
 // the links.
 func (a *agent) finish(b *pendingVisit, out *visit.Outcome, keys []weburl.Key) {
 	r, p := a.robot, &out.Page
-	if out.Observed {
-		a.learn(b, out)
+	if out.Observed && freshness.Learn(&a.host, r.prior(), &b.before, p, b.signals, out.Changed, b.at) {
+		r.knowSignals(&a.host)
 	}
 	if p.State != store.OK && p.State != store.Redirect {
 		r.config.Plan.Unplanned(b.URL)
@@ -185,12 +188,6 @@ func (a *agent) finish(b *pendingVisit, out *visit.Outcome, keys []weburl.Key) {
 	r.config.OnPage(&Result{Page: *p, FinalURL: final, Links: out.Links, Fetched: b.at, Changed: out.Changed || b.before.State == store.Queued})
 }
 
-// decline records a page that is not fetched.
-func (a *agent) decline(p *store.Page, out visit.Outcome) {
-	a.robot.stats.outcome(&out)
-	a.batch.add(p, &out, nil, time.Time{}, 0)
-}
-
 // archiveBody writes the body of a visit to the archive, and what the browser made of it. The
 // outcome says so if that fails.
 func (a *agent) archiveBody(b *pendingVisit, out *visit.Outcome) {
@@ -198,7 +195,7 @@ func (a *agent) archiveBody(b *pendingVisit, out *visit.Outcome) {
 	if c.Archive == nil {
 		return
 	}
-	at, err := a.writeBodies(b, p.Body)
+	at, err := b.writeBodies(c.Archive, &a.host, p.Body)
 	if err != nil {
 		c.Log.Error("archive", "url", p.URL, "err", err)
 		*out = a.robot.rules.ArchiveFailed(out, &b.before, err, b.at)
@@ -210,22 +207,22 @@ func (a *agent) archiveBody(b *pendingVisit, out *visit.Outcome) {
 	}
 }
 
-// writeBodies returns where the body is that the index reads. at is where the answer is if it
-// was archived before.
-func (a *agent) writeBodies(b *pendingVisit, at archive.Position) (archive.Position, error) {
-	w, res := a.robot.config.Archive, b.Answer
+// writeBodies archives the answer and what the browser made of it, and returns where the body
+// is that the index reads. at is where the answer is if it was archived before.
+func (b *pendingVisit) writeBodies(w *archive.Writer, h *store.Host, at archive.Position) (archive.Position, error) {
+	res := b.Answer
 	x := &archive.Exchange{URL: b.URL.String(), Time: b.at, IP: res.Remote, Proto: res.Proto, Status: res.Status, Header: res.Header, Body: res.Body}
 	if res.Truncated {
 		x.Truncated = "length"
 	}
 	var err error
 	if !b.archived {
-		countKept(&a.host, int64(len(res.Body)), b.at)
+		countKept(h, int64(len(res.Body)), b.at)
 		at, err = w.Write(x)
 	}
 	if err == nil && b.rendered != nil {
 		x.Rendered, x.Body, x.Header = true, b.rendered.HTML, http.Header{"Content-Type": {"text/html; charset=utf-8"}}
-		countKept(&a.host, int64(len(b.rendered.HTML)), b.at)
+		countKept(h, int64(len(b.rendered.HTML)), b.at)
 		at, err = w.Write(x)
 	}
 	return at, err
