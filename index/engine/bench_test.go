@@ -5,7 +5,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,22 +38,100 @@ func BenchmarkSynthetic(b *testing.B) { indextest.Bench(b, openBench(b, Config{}
 // them.
 func BenchmarkPages(b *testing.B) { indextest.BenchPages(b, openBench(b, Config{})) }
 
-// BenchmarkQueries measures finding alone, without loading and marking results.
-func BenchmarkQueries(b *testing.B) {
+// BenchmarkScale measures an index of $FRESHET_BENCH_DOCS pages, variants of the real
+// ones: what it costs to build, how large it is, how long opening and finding take.
+// Finding leaves out loading and marking of results.
+func BenchmarkScale(b *testing.B) {
+	n := indextest.BenchSize()
 	p := indextest.LoadPages(b)
-	e := openBench(b, Config{})
-	p.Index(b, e, 200)
-	if err := e.Compact(b.Context()); err != nil {
+	dir := filepath.Join(b.TempDir(), "index")
+	e, err := Open(dir, Config{})
+	if err != nil {
 		b.Fatal(err)
 	}
+	runtime.GC()
+	memory := watchMemory()
+	runtime.LockOSThread() // for the time that making variants takes
+	var making time.Duration
+	var applies []time.Duration
+	text := 0
+	before := indextest.CPUTime()
+	for i := 0; i < n; i += 200 {
+		start := indextest.ThreadTime()
+		var batch index.Batch
+		for j := i; j < min(n, i+200); j++ {
+			d := p.Variant(j)
+			text += len(d.Body)
+			batch.Put = append(batch.Put, d)
+		}
+		making += indextest.ThreadTime() - start
+		applying := time.Now()
+		if err := e.Apply(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+		applies = append(applies, time.Since(applying))
+	}
+	if err := e.Commit(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	took := indextest.CPUTime() - before - making
+	grown := memory()
+	runtime.UnlockOSThread()
+	s, err := e.Stats(b.Context())
+	if err != nil {
+		b.Fatal(err)
+	}
+	slices.Sort(applies)
+	b.Logf("%d pages, %.1f MB of text, %d segments: %.0f us of CPU a page, %.1f MB/s, index / text %.2f, memory beside the pages %d MB; Apply of 200 p50 %v p99 %v max %v",
+		s.Documents, float64(text)/1e6, len(e.set.Segments()), float64(took.Microseconds())/float64(n), float64(text)/1e6/took.Seconds(), float64(s.DiskBytes)/float64(text), grown>>20,
+		applies[len(applies)/2], applies[len(applies)*99/100], applies[len(applies)-1])
+	if err := e.Close(); err != nil {
+		b.Fatal(err)
+	}
+	start, before := time.Now(), indextest.CPUTime()
+	if e, err = Open(dir, Config{}); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = e.Close() })
+	b.Logf("opened in %v, %v of CPU", time.Since(start), indextest.CPUTime()-before)
 	snap := e.set.Acquire()
 	defer snap.Release()
-	b.Logf("%d segments", len(snap.Parts))
 	p.MeasureQueries(b, func(q query.Node) error {
 		r := index.Request{Query: q, Limit: 10, Now: indextest.Now()}.Bounded()
 		_, err := search.Run(context.Background(), snap.Parts, r, search.Options{Languages: e.config.Languages})
 		return err
 	})
+}
+
+// watchMemory returns a function that tells by how many bytes the process's own
+// memory has grown at most.
+func watchMemory() func() int64 {
+	own := func() int64 {
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			return 0
+		}
+		_, rest, _ := strings.Cut(string(status), "RssAnon:")
+		kilobytes, _ := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
+		return kilobytes << 10
+	}
+	first, most, done := own(), int64(0), make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for {
+			most = max(most, own())
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	return func() int64 {
+		close(done)
+		watching.Wait()
+		return most - first
+	}
 }
 
 // BenchmarkInvert measures the steps of indexing apart.
@@ -105,7 +186,7 @@ func BenchmarkWritePages(b *testing.B) {
 	if dir == "" {
 		b.Skip("$FRESHET_BENCH_WRITE is not set")
 	}
-	if err := indextest.LoadPages(b).WriteJSON(dir); err != nil {
+	if err := indextest.LoadPages(b).WriteJSON(dir, indextest.BenchSize()); err != nil {
 		b.Fatal(err)
 	}
 }
