@@ -2,6 +2,7 @@ package invert
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"github.com/freshet/freshet/index"
@@ -22,7 +23,34 @@ type scratch struct {
 	stemEnd  []uint32 // by stem
 	byStem   []stemPosting
 	usedStem []uint32
+	sortKeys []sortKey
 	key      []byte
+}
+
+// sortKey is the number of a text and its first eight bytes, which decide nearly
+// every comparison.
+type sortKey struct {
+	prefix uint64
+	number uint32
+}
+
+// sortByText sorts numbers by their texts, equal texts by number.
+func (s *scratch) sortByText(numbers []uint32, text func(uint32) string) {
+	s.sortKeys = s.sortKeys[:0]
+	for _, n := range numbers {
+		var first [8]byte
+		copy(first[:], text(n))
+		s.sortKeys = append(s.sortKeys, sortKey{binary.BigEndian.Uint64(first[:]), n})
+	}
+	slices.SortFunc(s.sortKeys, func(x, y sortKey) int {
+		if x.prefix != y.prefix {
+			return cmp.Compare(x.prefix, y.prefix)
+		}
+		return cmp.Or(cmp.Compare(text(x.number), text(y.number)), cmp.Compare(x.number, y.number))
+	})
+	for i, k := range s.sortKeys {
+		numbers[i] = k.number
+	}
 }
 
 // posting is how often a form stands in a document and in its fields.
@@ -115,9 +143,7 @@ func (b *Buffer) sortOccurrences(rows []*row) {
 			total++
 		}
 	}
-	slices.SortFunc(s.used, func(x, y formID) int {
-		return cmp.Or(cmp.Compare(b.vocabulary.forms[x].word, b.vocabulary.forms[y].word), cmp.Compare(x, y))
-	})
+	s.sortByText(s.used, func(f formID) string { return b.vocabulary.forms[f].word })
 	at := uint32(0)
 	for _, f := range s.used {
 		n := s.count[f]
@@ -224,7 +250,7 @@ func (b *Buffer) addStem(id formID, p posting, rows []*row) {
 func (b *Buffer) writeStems(w *segment.Writer) error {
 	s := &b.flush
 	b.sortStems()
-	slices.SortFunc(s.usedStem, func(x, y uint32) int { return cmp.Compare(b.vocabulary.stemText(x), b.vocabulary.stemText(y)) })
+	s.sortByText(s.usedStem, b.vocabulary.stemText)
 	for _, stem := range s.usedStem {
 		start := uint32(0)
 		if stem > 0 {
