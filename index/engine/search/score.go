@@ -91,19 +91,28 @@ type scoring struct {
 	norms   *bm25.Norms
 	convert func(impact uint16) float64
 	ranking index.Ranking
+	fresh   *[256]float64 // boost of a document of today by its popularity: the greatest it can have
 	now     float64
 	scorers []scorer
 
 	// The bound of the documents up to end, for which it was looked up.
-	end     uint32
-	total   float64   // of text and boost
-	suffix  []float64 // of the scorers from i on, without boost
-	maximum float64   // boost of the stretch
+	end    uint32
+	total  float64   // of text and boost
+	suffix []float64 // of the scorers from i on, without boost
+}
+
+// freshBoosts returns the boosts of documents of today by their popularity.
+func freshBoosts(r index.Ranking) *[256]float64 {
+	var t [256]float64
+	for i := range t {
+		t[i] = r.Boost(float64(i)/255, 0)
+	}
+	return &t
 }
 
 // newScoring makes the scorers of a plan for the segment of b.
-func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request) *scoring {
-	s := &scoring{part: b.part, norms: norms, convert: norms.Bound(b.segment.Reference()), ranking: r.Ranking, now: float64(r.Now.Unix())}
+func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request, fresh *[256]float64) *scoring {
+	s := &scoring{part: b.part, norms: norms, convert: norms.Bound(b.segment.Reference()), ranking: r.Ranking, fresh: fresh, now: float64(r.Now.Unix())}
 	for _, w := range p.words {
 		ws := &wordScorer{idf: w.idf, scoring: s}
 		hasWord := false
@@ -156,7 +165,7 @@ func (s *scoring) lookAt(doc uint32) {
 	}
 	k := doc / stretch
 	s.end = k*stretch + stretch - 1
-	s.maximum = max(s.ranking.Boost(float64(s.part.maxPopularity[k])/255, 0), s.ranking.Boost(0, 0))
+	maximum := max(s.fresh[s.part.maxPopularity[k]], s.fresh[0])
 	sum := 0.
 	for i := len(s.scorers) - 1; i >= 0; i-- {
 		v, end := s.scorers[i].upperBound(doc)
@@ -165,10 +174,13 @@ func (s *scoring) lookAt(doc uint32) {
 		s.suffix[i] = sum * boundSlack
 	}
 	if len(s.scorers) == 0 {
-		sum = 1
+		sum, s.suffix[0] = 1, boundSlack
 	}
-	s.total = max(sum*s.maximum*boundSlack, math.SmallestNonzeroFloat64)
+	s.total = max(sum*maximum*boundSlack, math.SmallestNonzeroFloat64)
 }
+
+// maxBoost is the greatest boost of a document, whatever its age.
+func (s *scoring) maxBoost(doc uint32) float64 { return s.fresh[s.part.Popularity[doc]] }
 
 // boostFactor is the factor of popularity and age of a document.
 func (s *scoring) boostFactor(doc uint32) float64 {
@@ -181,9 +193,9 @@ func (s *scoring) textScore(doc uint32, worst float64) float64 {
 	if len(s.scorers) == 0 {
 		return 1
 	}
-	sum := 0.
+	sum, maximum := 0., s.maxBoost(doc)*boundSlack
 	for i, c := range s.scorers {
-		if (sum+s.suffix[i])*s.maximum*boundSlack < worst {
+		if (sum+s.suffix[i])*maximum < worst {
 			return sum
 		}
 		sum += c.scoreDoc(doc)

@@ -51,6 +51,9 @@ func Run(ctx context.Context, parts []*Part, r index.Request, o Options) (*Found
 	if r.Facets {
 		s.facets = newFacetCounter()
 	}
+	if !r.ByDate {
+		s.fresh = freshBoosts(s.request.Ranking)
+	}
 	builders := make([]*builder, len(parts))
 	defer func() {
 		for _, b := range builders {
@@ -112,6 +115,7 @@ type searcher struct {
 	request index.Request
 	options Options
 	norms   *bm25.Norms
+	fresh   *[256]float64
 	best    topK
 	facets  *facetCounter
 	found   Found
@@ -130,7 +134,7 @@ type partSearch struct {
 func (s *searcher) searchPart(ctx context.Context, number int, b *builder, m matcher) error {
 	ps := partSearch{searcher: s, number: number, part: b.part}
 	if !s.request.ByDate {
-		ps.scoring = newScoring(b, s.plan, s.norms, s.request)
+		ps.scoring = newScoring(b, s.plan, s.norms, s.request, s.fresh)
 	}
 	if phrase, ok := m.(*phrase); ok && !s.request.ByDate && !s.options.Plain {
 		ps.phrase = phrase
@@ -199,10 +203,14 @@ func (ps *partSearch) considerMatch(doc uint32) {
 	}
 }
 
-// canEnter reports whether the bound of a document reaches the worst result.
+// canEnter reports whether the bound of a document reaches the worst result: that of
+// its stretch, then that with its own popularity, which few documents of a stretch
+// have in common with the most popular one.
 func (ps *partSearch) canEnter(doc uint32) bool {
-	ps.scoring.lookAt(doc)
-	return ps.options.Plain || ps.scoring.total >= ps.best.worstScore()
+	s := ps.scoring
+	s.lookAt(doc)
+	worst := ps.best.worstScore()
+	return ps.options.Plain || s.total >= worst && s.suffix[0]*s.maxBoost(doc)*boundSlack >= worst
 }
 
 func (ps *partSearch) scoreMatch(doc uint32) {
@@ -211,7 +219,7 @@ func (ps *partSearch) scoreMatch(doc uint32) {
 		worst = math.Inf(-1)
 	}
 	text := ps.scoring.textScore(doc, worst)
-	if text*ps.scoring.maximum*boundSlack < worst {
+	if text*ps.scoring.maxBoost(doc)*boundSlack < worst {
 		return
 	}
 	ps.best.offerDocument(ps.number, doc, text*ps.scoring.boostFactor(doc), ps.part.Segment.ID)
