@@ -91,7 +91,7 @@ type scoring struct {
 	norms   *bm25.Norms
 	convert func(impact uint16) float64
 	ranking index.Ranking
-	fresh   *[256]float64 // boost of a document of today by its popularity: the greatest it can have
+	boosts  *boostBounds
 	now     float64
 	scorers []scorer
 
@@ -101,18 +101,47 @@ type scoring struct {
 	suffix []float64 // of the scorers from i on, without boost
 }
 
-// freshBoosts returns the boosts of documents of today by their popularity.
-func freshBoosts(r index.Ranking) *[256]float64 {
-	var t [256]float64
-	for i := range t {
-		t[i] = r.Boost(float64(i)/255, 0)
+// boostBounds are tables of what popularity and age can make of a text score, so
+// that no document needs a power of two before it is known to be among the best.
+type boostBounds struct {
+	popularity [256]float64 // boost of a document of today
+	age        [256]float64 // factor of documents of an age in steps
+	perSecond  float64      // steps
+}
+
+// ageSteps is how many steps a half-life has; 16 half-lives are in the table.
+const ageSteps = 16
+
+func newBoostBounds(r index.Ranking) *boostBounds {
+	var t boostBounds
+	for i := range t.popularity {
+		t.popularity[i] = r.Boost(float64(i)/255, 0)
 	}
+	oldest := 1 - r.FreshnessWeight
+	if r.HalfLife <= 0 {
+		for i := range t.age {
+			t.age[i] = max(1, oldest)
+		}
+		return &t
+	}
+	step := r.HalfLife.Seconds() / ageSteps
+	t.perSecond = 1 / step
+	for i := range t.age { // a factor lies between those of both ends of its step
+		t.age[i] = max(r.Boost(0, float64(i)*step), r.Boost(0, float64(i+1)*step))
+	}
+	t.age[len(t.age)-1] = max(t.age[len(t.age)-1], oldest)
 	return &t
 }
 
+// of returns a bound of the boost of a document. Ages are in seconds.
+func (t *boostBounds) of(popularity byte, age float64) float64 {
+	step := min(max(age*t.perSecond, 0), float64(len(t.age)-1))
+	return t.popularity[popularity] * t.age[int(step)]
+}
+
 // newScoring makes the scorers of a plan for the segment of b.
-func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request, fresh *[256]float64) *scoring {
-	s := &scoring{part: b.part, norms: norms, convert: norms.Bound(b.segment.Reference()), ranking: r.Ranking, fresh: fresh, now: float64(r.Now.Unix())}
+func newScoring(b *builder, p *plan, norms *bm25.Norms, r index.Request, boosts *boostBounds) *scoring {
+	s := &scoring{part: b.part, norms: norms, convert: norms.Bound(b.segment.Reference()), ranking: r.Ranking, boosts: boosts, now: float64(r.Now.Unix())}
 	for _, w := range p.words {
 		ws := &wordScorer{idf: w.idf, scoring: s}
 		hasWord := false
@@ -165,7 +194,7 @@ func (s *scoring) lookAt(doc uint32) {
 	}
 	k := doc / stretch
 	s.end = k*stretch + stretch - 1
-	maximum := max(s.fresh[s.part.maxPopularity[k]], s.fresh[0])
+	maximum := max(s.boosts.popularity[s.part.maxPopularity[k]], s.boosts.popularity[0])
 	sum := 0.
 	for i := len(s.scorers) - 1; i >= 0; i-- {
 		v, end := s.scorers[i].upperBound(doc)
@@ -179,8 +208,10 @@ func (s *scoring) lookAt(doc uint32) {
 	s.total = max(sum*maximum*boundSlack, math.SmallestNonzeroFloat64)
 }
 
-// maxBoost is the greatest boost of a document, whatever its age.
-func (s *scoring) maxBoost(doc uint32) float64 { return s.fresh[s.part.Popularity[doc]] }
+// maxBoost is a bound of the boost of a document.
+func (s *scoring) maxBoost(doc uint32) float64 {
+	return s.boosts.of(s.part.Popularity[doc], s.now-float64(s.part.Segment.Date(doc)))
+}
 
 // boostFactor is the factor of popularity and age of a document.
 func (s *scoring) boostFactor(doc uint32) float64 {

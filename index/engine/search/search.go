@@ -52,7 +52,7 @@ func Run(ctx context.Context, parts []*Part, r index.Request, o Options) (*Found
 		s.facets = newFacetCounter()
 	}
 	if !r.ByDate {
-		s.fresh = freshBoosts(s.request.Ranking)
+		s.boosts = newBoostBounds(s.request.Ranking)
 	}
 	builders := make([]*builder, len(parts))
 	defer func() {
@@ -115,7 +115,7 @@ type searcher struct {
 	request index.Request
 	options Options
 	norms   *bm25.Norms
-	fresh   *[256]float64
+	boosts  *boostBounds
 	best    topK
 	facets  *facetCounter
 	found   Found
@@ -134,7 +134,7 @@ type partSearch struct {
 func (s *searcher) searchPart(ctx context.Context, number int, b *builder, m matcher) error {
 	ps := partSearch{searcher: s, number: number, part: b.part}
 	if !s.request.ByDate {
-		ps.scoring = newScoring(b, s.plan, s.norms, s.request, s.fresh)
+		ps.scoring = newScoring(b, s.plan, s.norms, s.request, s.boosts)
 	}
 	if phrase, ok := m.(*phrase); ok && !s.request.ByDate && !s.options.Plain {
 		ps.phrase = phrase
@@ -204,8 +204,8 @@ func (ps *partSearch) considerMatch(doc uint32) {
 }
 
 // canEnter reports whether the bound of a document reaches the worst result: that of
-// its stretch, then that with its own popularity, which few documents of a stretch
-// have in common with the most popular one.
+// its stretch, then that with its own popularity and age. Most documents are less
+// popular, and older, than the best of their stretch.
 func (ps *partSearch) canEnter(doc uint32) bool {
 	s := ps.scoring
 	s.lookAt(doc)
