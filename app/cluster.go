@@ -63,16 +63,8 @@ func (n *Node) agentLimit() int { return min(n.member.AllowedAgents(), n.throttl
 // limitRobot lets a robot keep its budget and the slots of addresses with the other
 // processes of the cluster.
 func limitRobot(rc *crawl.Config, l cluster.Limits) {
-	rc.AddressSlots = addressSlots{l}
+	rc.AddressLimit = l
 	rc.Spend = func(ctx context.Context, cost time.Duration) (time.Time, error) { return l.Spend(ctx, "crawl", cost) }
-}
-
-// addressSlots are the slots of addresses of a cluster.
-type addressSlots struct{ limits cluster.Limits }
-
-// Acquire implements politeness.AddressSlots.
-func (s addressSlots) Acquire(ctx context.Context, ip string, limit int, ttl time.Duration) (release func(context.Context), err error) {
-	return s.limits.EnterAddress(ctx, ip, limit, ttl)
 }
 
 // followInterval is how often a node takes over changes of dead nodes and clicks of

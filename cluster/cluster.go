@@ -60,9 +60,22 @@ type Limits interface {
 	// A budget of r requests a second holds if each request costs 1/r. Time that
 	// nobody took is gone.
 	Spend(ctx context.Context, budget string, cost time.Duration) (from time.Time, err error)
-	// EnterAddress takes one of slotLimit slots of an address until release is called, or
-	// ttl has passed. release is nil if no slot is free.
-	EnterAddress(ctx context.Context, address string, slotLimit int, ttl time.Duration) (release func(context.Context), err error)
+	AddressLimit
+}
+
+// AddressLimit bounds how many hosts of one server all processes ask at once: a server
+// with a thousand names is one machine.
+type AddressLimit interface {
+	// EnterAddresses takes a slot of each address, or none: then release is nil and
+	// blocked the index of one that has none free. The slots are taken until release is
+	// called and the rest given for each has passed, or else for ttl.
+	EnterAddresses(ctx context.Context, slots []AddressSlot, ttl time.Duration) (release func(ctx context.Context, rests []time.Duration), blocked int, err error)
+}
+
+// AddressSlot is one of Max slots of an address.
+type AddressSlot struct {
+	Address string
+	Max     int
 }
 
 // Membership describes a process that joins.

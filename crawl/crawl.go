@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/freshet/freshet/archive"
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/crawl/visit"
@@ -72,8 +73,8 @@ type Config struct {
 	DelayFactor  float64       // delay in response times; default 5
 	MaxDelay     time.Duration // of Crawl-delay and back-off; default 1 h
 
-	PerAddress   int                     // hosts of one public IP address worked at once; default 4
-	AddressSlots politeness.AddressSlots // default: of this process
+	PerAddress   int                  // hosts of one public IP address worked at once; default 4
+	AddressLimit cluster.AddressLimit // default: of this process
 
 	// Noise is up to how many bits of its simhash a text may differ and count as
 	// unchanged, for sites whose pages carry changing ornaments; default 0, where
@@ -239,7 +240,7 @@ func New(c Config) *Robot {
 		Token:      c.Token,
 		Delays:     politeness.Delays{Delay: c.Delay, DelayPopular: c.DelayPopular, DelayFactor: c.DelayFactor, MaxDelay: c.MaxDelay},
 		Budget:     r.budget,
-		PerAddress: c.PerAddress, AddressSlots: c.AddressSlots,
+		PerAddress: c.PerAddress, AddressLimit: c.AddressLimit,
 	})
 	return r
 }
@@ -264,8 +265,7 @@ func (r *Robot) Run(ctx context.Context) error {
 	r.started = time.Now()
 	r.mu.Unlock()
 	r.stats.begin(r.started)
-	r.requests.Open(r.started)
-	defer r.requests.Close()
+	r.requests.Begin(r.started)
 	if err := r.renders.open(ctx, &r.config); err != nil {
 		return fmt.Errorf("crawl: %w", err)
 	}

@@ -28,7 +28,8 @@ func Run(t *testing.T, i Implementation) {
 	for name, test := range map[string]func(*testing.T, *rig){
 		"membership": testMembership, "names": testNames, "agent limit": testAgentLimit,
 		"orders": testOrders, "orders at once": testOrdersAtOnce,
-		"budget": testBudget, "addresses": testAddresses, "settings": testSettings, "deleted settings": testDeletedSettings,
+		"budget": testBudget, "addresses": testAddresses, "times of addresses": testAddressTimes, "several addresses": testSeveralAddresses,
+		"settings": testSettings, "deleted settings": testDeletedSettings,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package clustertest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"slices"
 	"strconv"
@@ -53,20 +54,19 @@ func testBudget(t *testing.T, r *rig) {
 }
 
 // enter takes a slot of an address, nil if none is free.
-func enter(t *testing.T, c cluster.Cluster, address string, slots int, ttl time.Duration) (release func()) {
+func enter(t *testing.T, c cluster.Cluster, address string, slots int, ttl time.Duration) (release func(rest time.Duration)) {
 	t.Helper()
-	leave, err := c.EnterAddress(t.Context(), address, slots, ttl)
-	if err != nil {
-		t.Error(err)
+	leave, blocked, err := c.EnterAddresses(t.Context(), []cluster.AddressSlot{{Address: address, Max: slots}}, ttl)
+	if err != nil || blocked != 0 {
+		t.Errorf("address %d blocks, %v; want 0", blocked, err)
 	}
 	if leave == nil {
 		return nil
 	}
-	return func() { leave(t.Context()) }
+	return func(rest time.Duration) { leave(t.Context(), []time.Duration{rest}) }
 }
 
-// An address has so many slots for all processes, whoever waits gets one, and those
-// that nobody gave back come free.
+// An address has so many slots for all processes, and whoever waits gets one.
 func testAddresses(t *testing.T, r *rig) {
 	all := r.processes(t, 2)
 	const slots = 3
@@ -91,7 +91,7 @@ func testAddresses(t *testing.T, r *rig) {
 				mu.Lock()
 				busy--
 				mu.Unlock()
-				release()
+				release(0)
 			}
 		})
 	}
@@ -107,22 +107,75 @@ func testAddresses(t *testing.T, r *rig) {
 	if enter(t, all[len(all)-1], "192.0.2.3", slots, time.Minute) == nil {
 		t.Error("a slot of another address is refused")
 	}
-	const ttl = 50 * time.Millisecond
+}
+
+// A slot that nobody gave back comes free after its time, one that was given back after
+// its rest.
+func testAddressTimes(t *testing.T, r *rig) {
+	all := r.processes(t, 2)
+	const address, wait = "192.0.2.4", 50 * time.Millisecond
+	first, other := all[0], all[len(all)-1]
 	taken := time.Now()
-	forgotten := enter(t, all[0], "192.0.2.4", 1, ttl)
-	var second func()
-	eventually(t, "a slot that was not given back", func() string {
-		if second = enter(t, all[len(all)-1], "192.0.2.4", 1, time.Minute); second == nil {
-			return "is not free"
+	forgotten := enter(t, first, address, 1, wait)
+	free := func(what string, since time.Time) (release func(time.Duration)) {
+		t.Helper()
+		eventually(t, what, func() string {
+			if release = enter(t, other, address, 1, time.Hour); release == nil {
+				return "is not free"
+			}
+			return ""
+		})
+		if held := time.Since(since); held < wait {
+			t.Errorf("%s for %v was another's after %v", what, wait, held)
 		}
-		return ""
-	})
-	if held := time.Since(taken); held < ttl {
-		t.Errorf("a slot for %v was another's after %v", ttl, held)
+		return release
 	}
-	forgotten() // too late: it is another's
-	if enter(t, all[0], "192.0.2.4", 1, time.Minute) != nil {
+	second := free("a slot that was not given back", taken)
+	forgotten(0) // too late: it is another's
+	if enter(t, first, address, 1, time.Minute) != nil {
 		t.Error("who gave a slot back too late gave that of another")
+	}
+	released := time.Now()
+	second(wait)
+	free("a slot whose server rests", released)(0)
+	if enter(t, first, address, 1, time.Minute) == nil {
+		t.Error("a slot that was given back without a rest is refused")
+	}
+}
+
+// Who needs slots of several addresses gets all or none, and hears which is missing.
+func testSeveralAddresses(t *testing.T, r *rig) {
+	all := r.processes(t, 2)
+	want := []cluster.AddressSlot{{Address: "192.0.2.8", Max: 2}, {Address: "192.0.2.8 example.org", Max: 1}, {Address: "192.0.2.9", Max: 2}}
+	take := func(c cluster.Cluster, slots []cluster.AddressSlot) (func(context.Context, []time.Duration), int) {
+		t.Helper()
+		release, blocked, err := c.EnterAddresses(t.Context(), slots, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return release, blocked
+	}
+	release, _ := take(all[0], want)
+	if release == nil {
+		t.Fatal("free slots are refused")
+	}
+	other := all[len(all)-1]
+	for range 3 { // none of the attempts keeps anything
+		if second, blocked := take(other, want); second != nil || blocked != 1 {
+			t.Fatalf("entered: %v, blocked by address %d; want blocked by 1", second != nil, blocked)
+		}
+	}
+	for i, w := range []cluster.AddressSlot{want[0], want[2]} {
+		if release, _ := take(other, []cluster.AddressSlot{w}); release == nil {
+			t.Errorf("address %d: an entry that failed keeps a slot", i)
+		}
+	}
+	release(t.Context(), []time.Duration{0, time.Hour, 0})
+	if second, blocked := take(other, want); second != nil || blocked != 1 {
+		t.Errorf("entered: %v, blocked by address %d; want blocked by 1, which rests", second != nil, blocked)
+	}
+	if second, blocked := take(other, []cluster.AddressSlot{want[0], want[2]}); second == nil {
+		t.Errorf("blocked by address %d, want the slots that were given back", blocked)
 	}
 }
 

@@ -158,6 +158,9 @@ func (m *member) heartbeat(ctx context.Context) error {
 		if tag.RowsAffected() == 0 {
 			return fmt.Errorf("%s: %w: give this one another (node in the configuration)", name, cluster.ErrNodeName)
 		}
+		if _, err := tx.Exec(ctx, deleteFreePlaces, began.Add(-keptFreePlaces).UnixMilli()); err != nil {
+			return err
+		}
 		if nodes, err = readLivingNodes(ctx, tx, now); err != nil || limit == cluster.Unlimited {
 			return err
 		}

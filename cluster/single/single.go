@@ -4,6 +4,7 @@ package single
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +28,9 @@ type Cluster struct {
 	member    *member
 	limit     int // of agents, cluster.Unlimited without one
 	orders    cluster.Orders
-	budgets   map[string]time.Time                 // until when their time is taken
-	addresses map[string]map[*addressSlot]struct{} // slots that are taken
+	budgets   map[string]time.Time      // until when their time is taken
+	addresses map[string][]*addressSlot // slots that are taken
+	forgetAt  int                       // number of addresses at which some are forgotten
 }
 
 // addressSlot is a slot of an address that is taken.
@@ -38,7 +40,7 @@ var _ cluster.Cluster = (*Cluster)(nil)
 
 // New returns the cluster of a process. settings may be nil if no setting is updated.
 func New(name string, settings Settings) *Cluster {
-	return &Cluster{name: name, settings: settings, limit: cluster.Unlimited, budgets: map[string]time.Time{}, addresses: map[string]map[*addressSlot]struct{}{}}
+	return &Cluster{name: name, settings: settings, limit: cluster.Unlimited, budgets: map[string]time.Time{}, addresses: map[string][]*addressSlot{}, forgetAt: minForgetAt}
 }
 
 // Name implements cluster.Cluster.
@@ -172,31 +174,59 @@ func (c *Cluster) Spend(_ context.Context, budget string, cost time.Duration) (f
 	return from, nil
 }
 
-// EnterAddress implements cluster.Limits.
-func (c *Cluster) EnterAddress(_ context.Context, address string, slotLimit int, ttl time.Duration) (release func(context.Context), err error) {
+// EnterAddresses implements cluster.Limits.
+func (c *Cluster) EnterAddresses(_ context.Context, slots []cluster.AddressSlot, ttl time.Duration) (release func(context.Context, []time.Duration), blocked int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.addresses[address]
 	now := time.Now()
-	for s := range taken {
-		if now.After(s.until) {
-			delete(taken, s)
+	for i, s := range slots {
+		if c.takenSlots(s.Address, now) >= s.Max {
+			return nil, i, nil
 		}
 	}
-	if len(taken) >= slotLimit {
-		return nil, nil
+	taken := make([]*addressSlot, len(slots))
+	for i, s := range slots {
+		taken[i] = &addressSlot{now.Add(ttl)}
+		c.addresses[s.Address] = append(c.addresses[s.Address], taken[i])
 	}
-	if taken == nil {
-		taken = map[*addressSlot]struct{}{}
-		c.addresses[address] = taken
-	}
-	s := &addressSlot{now.Add(ttl)}
-	taken[s] = struct{}{}
-	return func(context.Context) {
+	return func(_ context.Context, rests []time.Duration) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if delete(taken, s); len(taken) == 0 && len(c.addresses[address]) == 0 {
-			delete(c.addresses, address)
+		now := time.Now()
+		for i, s := range taken {
+			if s.until.After(now) { // else it may be another's
+				s.until = now.Add(rests[i])
+			}
+			c.takenSlots(slots[i].Address, now)
 		}
-	}, nil
+		c.forgetAddresses(now)
+	}, 0, nil
 }
+
+// takenSlots returns how many slots of an address are taken, and forgets the others. The
+// caller holds mu.
+func (c *Cluster) takenSlots(address string, now time.Time) int {
+	taken := slices.DeleteFunc(c.addresses[address], func(s *addressSlot) bool { return !s.until.After(now) })
+	if len(taken) == 0 {
+		delete(c.addresses, address)
+	} else {
+		c.addresses[address] = taken
+	}
+	return len(taken)
+}
+
+// forgetAddresses forgets addresses whose slots have all come free, now and then. The
+// caller holds mu.
+func (c *Cluster) forgetAddresses(now time.Time) {
+	if len(c.addresses) < c.forgetAt {
+		return
+	}
+	for address := range c.addresses {
+		c.takenSlots(address, now)
+	}
+	c.forgetAt = max(minForgetAt, 2*len(c.addresses))
+}
+
+// minForgetAt is how many addresses are kept before those without taken slots are looked
+// for.
+const minForgetAt = 1000

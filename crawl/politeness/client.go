@@ -22,6 +22,8 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/freshet/freshet/cluster"
+	"github.com/freshet/freshet/cluster/single"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -81,8 +83,8 @@ type Config struct {
 	Token        string // product token for robots.txt
 	Delays       Delays
 	Budget       *Budget
-	PerAddress   int          // hosts of one public IP address worked at once; 0 is no limit
-	AddressSlots AddressSlots // nil: slots of this process
+	PerAddress   int                  // hosts of one public IP address worked at once; 0 is no limit
+	AddressLimit cluster.AddressLimit // nil: of this process
 }
 
 // Client sends the requests of one process.
@@ -98,23 +100,16 @@ type Client struct {
 
 // NewClient returns a client.
 func NewClient(c Config) *Client {
-	if c.AddressSlots == nil {
-		c.AddressSlots = &localSlots{}
+	if c.AddressLimit == nil {
+		c.AddressLimit = single.New("", nil)
 	}
 	client := &Client{config: c}
 	client.gates.connections = func(host string) int { return c.Sources.PaceOf(host).Connections }
 	return client
 }
 
-// Open begins a run; Close must follow. A robots.txt that was unavailable before is asked
-// for again.
-func (c *Client) Open(now time.Time) {
-	c.started = now
-	c.servers.open()
-}
-
-// Close ends a run: slots of servers that rest are given back.
-func (c *Client) Close() { c.servers.close() }
+// Begin begins a run: a robots.txt that was unavailable before is asked for again.
+func (c *Client) Begin(now time.Time) { c.started = now }
 
 // Get fetches something that is no page of the robot's queue (the key file of a signal) as
 // politely as pages: if the robots.txt of its host allows it, one request at a time to a

@@ -210,7 +210,7 @@ func (h *Host) sharesServer(ctx context.Context, u weburl.URL) bool {
 	if h.slots == nil || len(h.slots.slots) == 0 {
 		return false
 	}
-	return slices.ContainsFunc(h.client.slotsOf(ctx, u.Host(), false, 0), func(s serverSlot) bool { return !s.shared && h.slots.has(s.key) })
+	return slices.ContainsFunc(h.client.slotsOf(ctx, u.Host(), false, 0), func(s serverSlot) bool { return s.isServer && h.slots.has(s.Address) })
 }
 
 // GetScript fetches a script that a page of the host needs, as far as robots.txt allows it.

@@ -39,7 +39,8 @@ func resolvingClient(t *testing.T, address string) *fetch.Client {
 		m := new(dns.Msg)
 		m.SetReply(q)
 		if name := q.Question[0].Name; q.Question[0].Qtype == dns.TypeA && strings.HasSuffix(name, ".test.") {
-			m.Answer = []dns.RR{&dns.A{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 300}, A: net.ParseIP(address)}}
+			a := &dns.A{Hdr: dns.RR_Header{Name: name, Rrtype: dns.TypeA, Class: dns.ClassINET, Ttl: 300}, A: net.ParseIP(address)}
+			m.Answer = []dns.RR{a, a} // an address twice is one server
 		}
 		_ = w.WriteMsg(m)
 	})}
@@ -95,7 +96,7 @@ func TestSlotsOf(t *testing.T) {
 		{"www.source.test", time.Second, false, ""},
 		{"other.source.test", time.Second, false, "127.0.0.7 source.test, 127.0.0.7"},
 		{"www.source.test:8080", time.Second, false, "127.0.0.7 source.test, 127.0.0.7"},
-		{"new.source.test", time.Second, true, "127.0.0.7 source.test, new source.test, 127.0.0.7"},
+		{"new.source.test", time.Second, true, "new source.test, 127.0.0.7 source.test, 127.0.0.7"},
 		{"a.elsewhere.test", time.Second, false, "127.0.0.7 elsewhere.test, 127.0.0.7"},
 		{"10.0.0.1:81", time.Second, false, "10.0.0.1 10.0.0.1, 10.0.0.1"},
 		{"8.8.8.8:81", time.Second, false, "8.8.8.8 8.8.8.8, 8.8.8.8"},
@@ -105,7 +106,7 @@ func TestSlotsOf(t *testing.T) {
 		c := NewClient(Config{Fetch: client, Sources: oneSource("www.source.test"), Delays: Delays{Delay: tt.delay}, PerAddress: 4})
 		var keys []string
 		for _, s := range c.slotsOf(t.Context(), tt.host, tt.isNew, 0) {
-			keys = append(keys, s.key)
+			keys = append(keys, s.Address)
 		}
 		if got := strings.Join(keys, ", "); got != tt.want {
 			t.Errorf("%s: got slots %q, want %q", tt.host, got, tt.want)

@@ -93,7 +93,6 @@ func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
 		var b pgx.Batch
 		b.Queue("delete from changes where lane = $1 and seq <= $2", s.config.Node, int64(seq))
 		b.Queue("delete from visits where at < $1", millis(visits))
-		b.Queue("delete from places where until < $1", time.Now().Add(-time.Hour).UnixMilli()) // of dead nodes
 		return s.pool.SendBatch(ctx, &b).Close()
 	})
 	if err == nil {
