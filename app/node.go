@@ -229,7 +229,7 @@ func (n *Node) close() error {
 		n.render.Pool.Close()
 	}
 	if n.shares != nil {
-		err = n.shares.Store.Close()
+		err = n.shares.Close()
 	}
 	if n.parts != nil {
 		err = errors.Join(err, n.parts.Close())

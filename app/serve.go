@@ -87,7 +87,7 @@ func (n *Node) prepareServe(ctx context.Context) error {
 // addShares opens the shares and gives them to their robot.
 func (n *Node) addShares(ctx context.Context) (err error) {
 	wanted := slices.ContainsFunc(n.config.Sources, func(s config.Source) bool { return s.Share() })
-	if n.shares, err = OpenShares(ctx, n.options.Dir, wanted); err != nil || n.shares == nil {
+	if n.shares, err = OpenShares(ctx, n.options.Dir, wanted, n.log); err != nil || n.shares == nil {
 		return err
 	}
 	if n.files, err = newShareRobot(ctx, n.config, n.shares, n.parts.PDF, n.log); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/freshet/freshet/config"
 	"github.com/freshet/freshet/console"
 	"github.com/freshet/freshet/extract/pdftext"
+	"github.com/freshet/freshet/index/engine"
 	"github.com/freshet/freshet/index/files"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
@@ -29,7 +30,7 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// Shares are the files of shares: their store, and the index over it in memory.
+// Shares are the files of shares: their store, and the index that follows it.
 type Shares struct {
 	Store *state.Store
 	Index *files.Index // nil for a scan alone
@@ -38,7 +39,7 @@ type Shares struct {
 
 // OpenShares opens the shares of a data directory, or returns nil where there
 // are none and none are wanted.
-func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
+func OpenShares(ctx context.Context, dir string, wanted bool, log *slog.Logger) (*Shares, error) {
 	if _, err := os.Stat(filepath.Join(dir, sharesDir)); err != nil && !wanted {
 		return nil, nil
 	}
@@ -46,25 +47,72 @@ func OpenShares(ctx context.Context, dir string, wanted bool) (*Shares, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := files.New()
-	if err := x.Load(ctx, s); err != nil {
-		return nil, errors.Join(fmt.Errorf("shares: load the index: %w", err), s.Close())
+	x, err := openNames(dir, log)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
-	return &Shares{s, x, dir}, nil
+	shares := &Shares{s, x, dir}
+	if err := x.Follow(ctx, s); err != nil {
+		return nil, errors.Join(fmt.Errorf("shares: bring the index in step: %w", err), shares.Close())
+	}
+	return shares, nil
 }
 
 // sharesDir is the folder of the shares in the data directory.
 const sharesDir = "shares"
 
 // OpenShareStore opens the store of shares of a data directory, making it if it is
-// missing.
+// missing. It keeps a journal of changes for the index, which may follow later.
 func OpenShareStore(dir string) (*state.Store, error) {
 	dir = filepath.Join(dir, sharesDir)
 	if err := MakeDataDir(dir); err != nil {
 		return nil, fmt.Errorf("shares: %w", err)
 	}
-	s, err := state.Open(dir, state.Config{})
+	s, err := state.Open(dir, state.Config{Journal: true})
 	return s, explain(err)
+}
+
+// openNames opens the index of the files of shares. A damaged one, or one of another
+// version, is emptied: it is filled again from the store.
+func openNames(dir string, log *slog.Logger) (*files.Index, error) {
+	x, err := OpenNames(dir, log)
+	if errors.Is(err, engine.ErrDamaged) || errors.Is(err, engine.ErrVersion) {
+		log.Warn("the index of files is built again from the store of shares", "err", err)
+		if err := ResetNames(dir); err != nil {
+			return nil, err
+		}
+		x, err = OpenNames(dir, log)
+	}
+	return x, err
+}
+
+func namesDir(dir string) string { return filepath.Join(dir, "names") }
+
+// HasNames reports whether a data directory has an index of the files of shares.
+func HasNames(dir string) bool {
+	_, err := os.Stat(namesDir(dir))
+	return err == nil
+}
+
+// OpenNames opens the index of the files of shares as it is.
+func OpenNames(dir string, log *slog.Logger) (*files.Index, error) {
+	x, err := files.Open(namesDir(dir), files.Config{Log: log})
+	if err != nil {
+		return nil, explain(err)
+	}
+	return x, nil
+}
+
+// ResetNames empties the index of the files of shares.
+func ResetNames(dir string) error { return explain(files.Reset(namesDir(dir))) }
+
+// Close closes index and store.
+func (s *Shares) Close() error {
+	var err error
+	if s.Index != nil {
+		err = s.Index.Close()
+	}
+	return errors.Join(err, s.Store.Close())
 }
 
 // newShareRobot makes the robot of the configured shares.

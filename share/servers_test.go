@@ -44,7 +44,11 @@ func TestScanOfServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := start(t, root)
-			index := files.New()
+			index, err := files.Open(filepath.Join(t.TempDir(), "names"), files.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer index.Close()
 			r, names := robot(t, open(t), index, share.Config{Media: true, Bound: part.Bound{Bytes: 1_000}, Source: s.Options}, s.URL)
 			c := sweep(t, r, names)
 			got := found(t, index, "")

@@ -2,6 +2,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/freshet/freshet/share/part"
@@ -85,6 +86,34 @@ type Sink interface {
 	// Drop tells that a host and all its files are forgotten.
 	Drop(ctx context.Context, host string) error
 }
+
+// Journal keeps which files changed, until a follower such as a search index has made
+// the changes durable itself. Changes of a host are numbered from 1 on.
+type Journal interface {
+	// ID identifies the store. A copy of a store in another place has the same.
+	ID() string
+	// ChangedHosts returns the hosts that ever had a change, forgotten hosts among them.
+	ChangedHosts(ctx context.Context) ([]string, error)
+	// LastChange returns the number of a host's last change, 0 for none.
+	LastChange(ctx context.Context, host string) (uint64, error)
+	// Changes calls f for the changes of a host behind a number, in order. It returns
+	// ErrNoChanges before the first call if some of them were trimmed.
+	Changes(ctx context.Context, host string, after uint64, f func(Change) error) error
+	// TrimChanges forgets the changes of a host up to a number.
+	TrimChanges(ctx context.Context, host string, upTo uint64) error
+	// File returns one file; ok is false where there is none.
+	File(ctx context.Context, host, path string) (f File, ok bool, err error)
+}
+
+// Change is one batch of a Journal.
+type Change struct {
+	Number    uint64
+	IsDropped bool     // the host was forgotten with all files
+	Paths     []string // of files that were put or deleted
+}
+
+// ErrNoChanges means that a Journal no longer has all changes that were asked for.
+var ErrNoChanges = errors.New("the changes of the host are not kept that long")
 
 // none is the Sink of a robot without one.
 type none struct{}

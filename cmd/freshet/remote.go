@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -358,19 +359,19 @@ func empty(dir string) bool {
 }
 
 // find asks an index of pages, and that of files in the data directory.
-func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (*console.Results, error) {
+func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (_ *console.Results, err error) {
 	cfg, err := defaultConfig()
 	if err != nil {
 		return nil, err
 	}
 	f := app.Finder{Engine: e, Ranking: app.RankingOf(cfg), HideOffline: cfg.Share.Offline == "hide"}
-	shares, err := app.OpenShares(ctx, dir, false)
+	shares, err := app.OpenShares(ctx, dir, false, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, err
 	}
 	if shares != nil {
 		f.Files = shares.Index
-		defer shares.Store.Close()
+		defer func() { err = errors.Join(err, shares.Close()) }()
 	}
 	return f.Find(ctx, console.Request{Query: q, Kind: c.Kind, Limit: c.Limit, Offset: c.Offset})
 }

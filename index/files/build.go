@@ -3,13 +3,15 @@ package files
 import (
 	"cmp"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"strings"
 
-	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/freshet/freshet/index/engine/nametable"
+	"github.com/freshet/freshet/index/engine/segment"
 	"github.com/freshet/freshet/share"
 	"github.com/freshet/freshet/share/media"
 	"github.com/freshet/freshet/share/part"
@@ -27,139 +29,227 @@ const (
 	inText
 )
 
-// Signs of terms that are no words but values of filters.
-const (
-	kindSign  = "\x01k"
-	extSign   = "\x01e"
-	genreSign = "\x01g"
-)
+// sortedFile is a file in the order of a segment.
+type sortedFile struct {
+	host, folder, name string
+	file               *share.File
+}
+
+// sortFiles returns files in the order of host, folder and name.
+func sortFiles(files []*share.File) []sortedFile {
+	out := make([]sortedFile, len(files))
+	for i, f := range files {
+		folder, name := part.SplitPath(f.Path)
+		out[i] = sortedFile{f.Host, folder, name, f}
+	}
+	slices.SortFunc(out, func(a, b sortedFile) int {
+		return cmp.Or(strings.Compare(a.host, b.host), strings.Compare(a.folder, b.folder), strings.Compare(a.name, b.name))
+	})
+	return out
+}
 
 // builder makes a segment of files.
 type builder struct {
-	seg    *segment
-	ids    map[string]uint32
-	terms  []string
-	posts  []post // (term, document, mask)
-	places []post // (term, folder)
-	buf    []byte
+	hosts    []byte
+	hostLast string
+	hostNext uint32
+
+	folders      nametable.Writer
+	folderBlocks []byte
+	starts       []byte
+	names        nametable.Writer
+	nameBlocks   []byte
+	columns      map[segment.Kind][]byte
+	tags         tagWriter
+	tagRecords   []byte
+
+	ids            map[string]uint32 // of terms: the field and the text
+	terms          []string
+	posts          []post
+	nameTrigrams   nametable.Trigrams
+	folderTrigrams nametable.Trigrams
+
+	buf, term []byte
 }
 
+// post is a file or a folder that has a term.
 type post struct {
 	term, at uint32
 	mask     byte
 }
 
-// build makes a segment of files of known hosts; it sorts them.
-func build(host uint32, files []share.File) *segment {
-	type doc struct {
-		folder, name string
-		f            *share.File
-	}
-	docs := make([]doc, len(files))
-	for i := range files {
-		folder, name := part.SplitPath(files[i].Path)
-		docs[i] = doc{folder, name, &files[i]}
-	}
-	slices.SortStableFunc(docs, func(a, b doc) int {
-		return cmp.Or(strings.Compare(a.folder, b.folder), strings.Compare(a.name, b.name))
-	})
-	b := &builder{seg: &segment{deleted: roaring.New()}, ids: map[string]uint32{}}
-	for i, d := range docs {
-		if i == 0 || d.folder != docs[i-1].folder {
-			b.folder(host, d.folder)
+// build writes the segment of files of one or more hosts, sorted by sortFiles, to
+// a new file.
+func build(path string, files []sortedFile) (*fileSegment, error) {
+	b := &builder{columns: map[segment.Kind][]byte{}, ids: map[string]uint32{}}
+	for i, f := range files {
+		if i == 0 || f.host != files[i-1].host || f.folder != files[i-1].folder {
+			b.addFolder(f.host, f.folder, uint32(i))
 		}
-		b.doc(d.name, d.f)
+		b.addFile(f.name, f.file, uint32(i))
 	}
-	b.seg.start = append(b.seg.start, uint32(len(docs)))
-	b.seg.nameAt = append(b.seg.nameAt, uint32(len(b.seg.names)))
-	b.finish()
-	return b.seg
+	b.starts = binary.LittleEndian.AppendUint32(b.starts, uint32(len(files)))
+	w, err := segment.CreateFile(path, segment.Names, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.write(w); err != nil {
+		return nil, errors.Join(err, w.Abort())
+	}
+	f, err := w.FinishFile(len(files))
+	if err != nil {
+		return nil, err
+	}
+	return newSegment(f)
 }
 
-func (b *builder) id(term []byte) uint32 {
-	if id, ok := b.ids[string(term)]; ok {
+// id returns the number of a term.
+func (b *builder) id(field byte, text []byte) uint32 {
+	b.term = append(append(b.term[:0], field), text...)
+	if id, ok := b.ids[string(b.term)]; ok {
 		return id
 	}
-	s := string(term)
+	s := string(b.term)
 	id := uint32(len(b.terms))
 	b.ids[s] = id
 	b.terms = append(b.terms, s)
 	return id
 }
 
-func (b *builder) folder(host uint32, path string) {
-	s := b.seg
-	n := uint32(len(s.folderPath))
-	s.folderHost = append(s.folderHost, host)
-	s.folderPath = append(s.folderPath, strings.Clone(path))
-	s.start = append(s.start, uint32(len(s.size)))
+func (b *builder) addFolder(host, path string, first uint32) {
+	if b.hostNext == 0 || host != b.hostLast {
+		b.hosts = appendHost(b.hosts, host, b.folders.Count())
+		b.hostLast = host
+		b.hostNext++
+	}
+	n := uint32(b.folders.Count())
+	b.folderBlocks = b.folders.Append(b.folderBlocks, hostKey(b.hostNext-1, path))
+	b.starts = binary.LittleEndian.AppendUint32(b.starts, first)
 	b.buf = eachWord(path, b.buf, func(w []byte) {
-		b.places = append(b.places, post{b.id(w), n, 0})
+		b.posts = append(b.posts, post{b.id(folderField, w), n, 1})
+		b.folderTrigrams.Add(w, n/nametable.BlockSize)
 	})
 }
 
-func (b *builder) doc(name string, f *share.File) {
-	s := b.seg
-	n := uint32(len(s.size))
+// appendHost appends a host and its first folder.
+func appendHost(dst []byte, host string, folder int) []byte {
+	dst = append(binary.AppendUvarint(dst, uint64(len(host))), host...)
+	return binary.AppendUvarint(dst, uint64(folder))
+}
+
+func (b *builder) addFile(name string, f *share.File, n uint32) {
 	in := &f.Media
 	title := media.TitleOf(name, f.Size, in)
-	s.nameAt = append(s.nameAt, uint32(len(s.names)))
-	s.names = append(s.names, name...)
-	s.size = append(s.size, f.Size)
-	s.mtime = append(s.mtime, clampTime(f.Modified))
-	s.seen = append(s.seen, clampTime(f.Seen))
-	s.group = append(s.group, xxhash.Sum64String(title.Key))
 	kind := media.KindOf(name)
-	s.kind = append(s.kind, kindNumber(kind))
+	b.nameBlocks = b.names.Append(b.nameBlocks, []byte(name))
 	count := 0
-	add := func(text string, mask byte) {
-		if text == "" {
-			return
-		}
+	eachText(name, in, title.Show, func(text string, mask byte) {
 		b.buf = eachWord(text, b.buf, func(w []byte) {
 			count++
-			b.posts = append(b.posts, post{b.id(w), n, mask})
+			b.posts = append(b.posts, post{b.id(wordField, w), n, mask})
+			if mask != inText {
+				b.nameTrigrams.Add(w, n/nametable.BlockSize)
+			}
 		})
+	})
+	c := b.columns
+	c[sizeColumn] = binary.LittleEndian.AppendUint64(c[sizeColumn], uint64(f.Size))
+	c[modifiedColumn] = binary.LittleEndian.AppendUint32(c[modifiedColumn], clampTime(f.Modified))
+	c[seenColumn] = binary.LittleEndian.AppendUint32(c[seenColumn], clampTime(f.Seen))
+	c[groupColumn] = binary.LittleEndian.AppendUint64(c[groupColumn], xxhash.Sum64String(title.Key))
+	c[kindColumn] = append(c[kindColumn], kindNumber(kind))
+	c[lengthColumn] = append(c[lengthColumn], byte(min(count, 255)))
+	b.addValues(name, kind, in, n)
+	if in := tagsOf(in, &title); in != nil {
+		b.tagRecords = b.tags.append(b.tagRecords, n, in)
 	}
-	add(name, inName)
-	add(in.Title, inTitle)
-	add(in.Artist, inArtist)
-	add(in.Album, inAlbum)
-	add(in.Show, inShow)
-	if in.Show == "" {
-		add(title.Show, inShow)
-	}
-	add(strings.Join(in.Actors, " "), inActors)
-	add(in.Genre, inGenre)
-	add(in.Text, inText)
-	s.length = append(s.length, byte(min(count, 255)))
-	value := func(sign, v string) {
-		b.buf = append(append(b.buf[:0], sign...), v...)
-		b.posts = append(b.posts, post{b.id(b.buf), n, inName})
-	}
-	value(kindSign, string(kind))
+}
+
+// addValues adds the values by which filters find the file.
+func (b *builder) addValues(name string, kind media.Kind, in *media.Info, n uint32) {
+	value := func(field byte, v string) { b.posts = append(b.posts, post{b.id(field, []byte(v)), n, 1}) }
+	value(kindField, string(kind))
 	if ext := media.Ext(name); ext != "" {
-		value(extSign, ext)
+		value(extField, ext)
 	}
 	for g := range strings.FieldsFuncSeq(in.Genre, func(r rune) bool { return r == ',' || r == '/' || r == ';' || r == '|' }) {
-		value(genreSign, strings.ToLower(strings.TrimSpace(g)))
+		value(genreField, strings.ToLower(strings.TrimSpace(g)))
 	}
-	if known := title.Year != 0 || title.Episode != 0; known || tagged(in) {
-		c := *in
-		c.Text = "" // its words are in the dictionary
-		if c.Year == 0 {
-			c.Year = title.Year
-		}
-		if c.Episode == 0 {
-			c.Show, c.Season, c.Episode = title.Show, title.Season, title.Episode
-		}
-		s.tagged = append(s.tagged, n)
-		s.info = append(s.info, c)
+}
+
+// eachText calls f for the texts of a file whose words are found. show is the series
+// that the name tells, for files whose tags name none.
+func eachText(name string, in *media.Info, show string, f func(text string, mask byte)) {
+	if in.Show != "" {
+		show = in.Show
 	}
+	for _, t := range []struct {
+		text string
+		mask byte
+	}{
+		{name, inName},
+		{in.Title, inTitle},
+		{in.Artist, inArtist},
+		{in.Album, inAlbum},
+		{show, inShow},
+		{strings.Join(in.Actors, " "), inActors},
+		{in.Genre, inGenre},
+		{in.Text, inText},
+	} {
+		if t.text != "" {
+			f(t.text, t.mask)
+		}
+	}
+}
+
+// tagsOf returns what is kept of a file's tags, nil if there is nothing. The words of
+// a document are in the dictionary alone.
+func tagsOf(in *media.Info, title *media.Title) *media.Info {
+	if title.Year == 0 && title.Episode == 0 && !tagged(in) {
+		return nil
+	}
+	c := *in
+	c.Text = ""
+	if c.Year == 0 {
+		c.Year = title.Year
+	}
+	if c.Episode == 0 {
+		c.Show, c.Season, c.Episode = title.Show, title.Season, title.Episode
+	}
+	return &c
 }
 
 func tagged(in *media.Info) bool {
 	return in.Title != "" || in.Artist != "" || in.Album != "" || in.Genre != "" || in.Year != 0 || in.Duration != 0 || in.Width != 0 || in.Rating != 0 || len(in.Actors) > 0
+}
+
+// tagWriter lays out the tags of files.
+type tagWriter struct {
+	docs, numbers, index []byte
+	offset               uint64
+	count                int
+	record               []byte
+}
+
+// append appends the record of the next file that has tags to dst, which is written
+// where the record before ended.
+func (t *tagWriter) append(dst []byte, doc uint32, in *media.Info) []byte {
+	t.numbers = appendTagNumbers(t.numbers, in)
+	t.record = share.AppendFile(t.record[:0], &share.File{Media: *in})
+	return t.appendRecord(dst, doc, t.record)
+}
+
+// appendRecord appends a record whose numbers are written.
+func (t *tagWriter) appendRecord(dst []byte, doc uint32, record []byte) []byte {
+	if t.count%tagBlock == 0 {
+		t.index = binary.LittleEndian.AppendUint64(t.index, t.offset)
+	}
+	t.count++
+	t.docs = binary.LittleEndian.AppendUint32(t.docs, doc)
+	before := len(dst)
+	dst = append(binary.AppendUvarint(dst, uint64(len(record))), record...)
+	t.offset += uint64(len(dst) - before)
+	return dst
 }
 
 func clampTime(t int64) uint32 { return uint32(max(0, min(t, math.MaxUint32))) }
@@ -168,105 +258,73 @@ var kindNames = []media.Kind{media.Other, media.Audio, media.Video, media.Image,
 
 func kindNumber(k media.Kind) byte { return byte(max(0, slices.Index(kindNames, k))) }
 
-// finish sorts the dictionary and lays out the postings.
-func (b *builder) finish() {
+// write writes all sections.
+func (b *builder) write(w *segment.FileWriter) error {
+	sections := map[segment.Kind][]byte{
+		hostSection: b.hosts, folderBlocks: b.folderBlocks, folderIndex: b.folders.Index(), folderStarts: b.starts,
+		nameBlocks: b.nameBlocks, nameIndex: b.names.Index(),
+		taggedColumn: b.tags.docs, tagNumbers: b.tags.numbers, tagIndex: b.tags.index, tagRecords: b.tagRecords,
+	}
+	for k, column := range b.columns {
+		sections[k] = column
+	}
+	for k := hostSection; k <= tagRecords; k++ {
+		if err := w.WriteSection(k, sections[k]); err != nil {
+			return err
+		}
+	}
+	w.BeginTerms()
+	if err := b.writeTerms(w); err != nil {
+		return err
+	}
+	return errors.Join(b.nameTrigrams.Write(w, nameTrigram), b.folderTrigrams.Write(w, folderTrigram))
+}
+
+// writeTerms writes the terms that have a text, in order, with their lists.
+func (b *builder) writeTerms(w *segment.FileWriter) error {
 	order := make([]uint32, len(b.terms))
 	for i := range order {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(x, y uint32) int { return strings.Compare(b.terms[x], b.terms[y]) })
-	rank := make([]uint32, len(order))
-	for i, id := range order {
-		rank[id] = uint32(i)
-	}
-	s := b.seg
-	s.termAt = make([]uint32, 0, len(order)+1)
+	posts, ends := groupPosts(b.posts, len(b.terms))
 	for _, id := range order {
-		s.termAt = append(s.termAt, uint32(len(s.terms)))
-		s.terms = append(s.terms, b.terms[id]...)
-	}
-	s.termAt = append(s.termAt, uint32(len(s.terms)))
-	b.ids, b.terms = nil, nil
-	s.posts, s.postAt = layout32(arrange(b.posts, rank), len(order), true)
-	b.posts = nil
-	s.places, s.placeAt = layout32(arrange(b.places, rank), len(order), false)
-	b.places = nil
-	s.indexTrigrams()
-}
-
-// arrange sorts postings by the rank of their terms, keeping the order of places
-// within: a counting sort.
-func arrange(in []post, rank []uint32) []post {
-	at := make([]uint32, len(rank)+1)
-	for _, p := range in {
-		at[rank[p.term]+1]++
-	}
-	for i := 1; i < len(at); i++ {
-		at[i] += at[i-1]
-	}
-	out := make([]post, len(in))
-	for _, p := range in {
-		r := rank[p.term]
-		out[at[r]] = post{r, p.at, p.mask}
-		at[r]++
-	}
-	return out
-}
-
-// layout32 writes sorted postings as deltas, with masks if they have any.
-func layout32(in []post, terms int, masks bool) (out []byte, at []uint32) {
-	at = make([]uint32, 0, terms+1)
-	i := 0
-	for t := range uint32(terms) {
-		at = append(at, uint32(len(out)))
-		last := uint32(0)
-		for i < len(in) && in[i].term == t {
-			p := in[i]
-			for i++; i < len(in) && in[i].term == t && in[i].at == p.at; i++ {
-				p.mask |= in[i].mask
+		start := uint32(0)
+		if id > 0 {
+			start = ends[id-1]
+		}
+		list := w.BeginTerm(false)
+		for of := posts[start:ends[id]]; len(of) > 0; {
+			p, n := of[0], 1
+			for ; n < len(of) && of[n].at == p.at; n++ {
+				p.mask |= of[n].mask
 			}
-			out = appendPost(out, p.at-last, p.mask, masks)
-			last = p.at
+			list.Add(p.at, uint32(p.mask)-1, nil)
+			of = of[n:]
+		}
+		if err := w.EndTerm([]byte(b.terms[id]), false); err != nil {
+			return err
 		}
 	}
-	return out, append(at, uint32(len(out)))
+	return nil
 }
 
-func appendPost(out []byte, delta uint32, mask byte, masks bool) []byte {
-	switch {
-	case !masks:
-		return binary.AppendUvarint(out, uint64(delta))
-	case mask == inName:
-		return binary.AppendUvarint(out, uint64(delta)<<1)
+// groupPosts sorts posts by their terms, keeping the order within: a counting
+// sort. It returns the end of each term's posts.
+func groupPosts(in []post, terms int) (out []post, ends []uint32) {
+	ends = make([]uint32, terms)
+	for _, p := range in {
+		ends[p.term]++
 	}
-	return append(binary.AppendUvarint(out, uint64(delta)<<1|1), mask)
-}
-
-// indexTrigrams fills the trigram index over the dictionary. A counting sort over
-// the 2^24 trigrams would touch 64 MB for every small segment, so pairs are sorted.
-func (s *segment) indexTrigrams() {
-	var pairs []uint64
-	for t := range s.termCount() {
-		w := s.terms[s.termAt[t]:s.termAt[t+1]]
-		if len(w) > 0 && w[0] == 1 {
-			continue // a filter's value
-		}
-		for i := 0; i+3 <= len(w); i++ {
-			pairs = append(pairs, uint64(w[i])<<48|uint64(w[i+1])<<40|uint64(w[i+2])<<32|uint64(t))
-		}
+	sum := uint32(0)
+	for i, n := range ends {
+		ends[i] = sum
+		sum += n
 	}
-	slices.Sort(pairs)
-	pairs = slices.Compact(pairs)
-	last := uint32(0)
-	for _, p := range pairs {
-		g, t := uint32(p>>32), uint32(p)
-		if n := len(s.trigrams); n == 0 || s.trigrams[n-1] != g {
-			s.trigrams = append(s.trigrams, g)
-			s.triAt = append(s.triAt, uint32(len(s.tri)))
-			last = 0
-		}
-		s.tri = binary.AppendUvarint(s.tri, uint64(t-last))
-		last = t
+	out = make([]post, len(in))
+	for _, p := range in {
+		out[ends[p.term]] = p
+		ends[p.term]++
 	}
-	s.triAt = append(s.triAt, uint32(len(s.tri)))
+	return out, ends
 }

@@ -2,6 +2,7 @@ package files
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -19,9 +20,24 @@ func file(host, path string, in media.Info) share.File {
 	return share.File{Host: host, Path: path, Size: 1000, Modified: now.Add(-100 * 24 * time.Hour).Unix(), Seen: now.Add(-100 * 24 * time.Hour).Unix(), Media: in}
 }
 
+// newIndex returns an empty index that is closed with the test.
+func newIndex(t testing.TB) *Index {
+	t.Helper()
+	x, err := Open(filepath.Join(t.TempDir(), "names"), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := x.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return x
+}
+
 // campus is a small network with what users look for.
 func campus(t testing.TB) *Index {
-	x := New()
+	x := newIndex(t)
 	madonna := media.Info{Title: "Music", Artist: "Madonna", Album: "Music", Genre: "Pop", Year: 2000, Duration: 225 * time.Second, BitRate: 320000}
 	low := madonna
 	low.BitRate = 128000
@@ -170,7 +186,7 @@ func TestOffline(t *testing.T) {
 func TestUpdatesAgreeWithRebuild(t *testing.T) {
 	t.Parallel()
 	r := rng.New(1, "files", "churn")
-	x := New()
+	x := newIndex(t)
 	model := map[string]share.File{}
 	words := strings.Fields("alpha beta gamma delta Миша ąžuolas 2001 track live song")
 	for range 400 {
@@ -197,7 +213,11 @@ func TestUpdatesAgreeWithRebuild(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st := x.Stats(); int(st.Files) != len(model) || st.Segments > 40 {
+	st, err := x.Stats()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if int(st.Files) != len(model) || len(st.Segments) > 40 {
 		t.Errorf("%+v, want %d files", st, len(model))
 	}
 	for _, w := range append(words, "alp*", "elt", "title:live", "folder:song", "-alpha", "ext:mp3") {
@@ -206,7 +226,7 @@ func TestUpdatesAgreeWithRebuild(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fresh := New()
+		fresh := newIndex(t)
 		byHost := map[string][]share.File{}
 		for _, f := range model {
 			byHost[f.Host] = append(byHost[f.Host], f)
@@ -230,7 +250,7 @@ func TestUpdatesAgreeWithRebuild(t *testing.T) {
 func TestSubstringAgreesWithScan(t *testing.T) {
 	t.Parallel()
 	r := rng.New(2, "files", "substring")
-	x := New()
+	x := newIndex(t)
 	var list []share.File
 	for i := range 3000 {
 		b := make([]byte, 4+r.IntN(8))

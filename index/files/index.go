@@ -2,245 +2,396 @@
 // tags, by a piece of a name, by filters; copies of one song, episode or film
 // come as one result with all its places, those that are online first.
 //
-// The index lives in memory and is filled from the store of shares when a process
-// starts. It is a list of immutable segments: each update makes a small one, and
-// segments of like size are merged, so every file is rewritten a few times
-// altogether. A segment has one column for each property, a sorted dictionary of
-// words, postings of documents for words of names and tags, postings of folders
-// for words of paths (a folder stands for the run of its files), and trigrams over
-// the dictionary, which is far smaller than the names it was made of.
+// It is the second schema of segmentset, beside the pages of index/engine: the
+// same manifest, commits, merges, snapshots, postings and dictionary. A segment holds
+// files in the order of host, folder and name, so that a folder is a run of files and
+// names are front-coded; one column for each property; lists of files for words, lists
+// of folders for words of paths, and lists of blocks of names for every three bytes, by
+// which pieces of names are found (package nametable).
 //
-// Index is a share.Sink.
+// Index is a share.Sink. What it loses in a crash it reads again from the store's
+// journal of changes (Follow): the manifest names how far it came with every host.
+//
+// docs/design/index.md describes the files to the byte.
 package files
 
 import (
 	"context"
-	"math/bits"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/RoaringBitmap/roaring/v2"
-
+	"github.com/freshet/freshet/index/engine/segmentset"
 	"github.com/freshet/freshet/share"
-	"github.com/freshet/freshet/share/part"
 )
 
-// Index finds files. Make one with New. Its methods may be called from any
-// goroutine.
-type Index struct {
-	writing sync.Mutex // held by updates and merges
+// Config are the options of Open. The zero value is usable.
+type Config struct {
+	// CommitEvery is how much time a crash may cost. Default 3 s.
+	CommitEvery time.Duration
+	// BufferFiles is how many files are held in memory before they become a segment,
+	// some 500 bytes each. Default 128 Ki.
+	BufferFiles int
+	// MergeBytes bounds what merges write in a second. Default 64 MiB.
+	MergeBytes int
+	// Log, if not nil, is told about merges that fail and about filling.
+	Log *slog.Logger
+}
 
-	mu      sync.RWMutex
-	segs    []*segment // the older, larger ones first
-	hosts   []string   // by number
-	number  map[string]uint32
-	offline map[uint32]bool
+func (c Config) withDefaults() Config {
+	if c.CommitEvery <= 0 {
+		c.CommitEvery = 3 * time.Second
+	}
+	if c.BufferFiles <= 0 {
+		c.BufferFiles = 128 << 10
+	}
+	if c.MergeBytes <= 0 {
+		c.MergeBytes = 64 << 20
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// Bounds of segments.
+const (
+	// maxMerged bounds what becomes one segment, some 8 million files: a merge holds
+	// some 40 bytes of memory for each.
+	maxMerged = 512 << 20
+	// maxSegments is how many segments there may be before Update waits for merges.
+	maxSegments = 64
+	// searchedLately is for how long after a search Update makes its files visible
+	// itself, so that the next search need not.
+	searchedLately = 10 * time.Second
+)
+
+// Index finds files. Its methods may be called from any goroutine; one Update of a
+// host runs at a time.
+type Index struct {
+	set    *segmentset.Set[*fileSegment, *view]
+	config Config
+	store  Store // nil if the index follows none
+
+	// Under the lock of set.
+	pending      map[string]map[string]*share.File // by host and path; nil for a removed file
+	pendingCount int
+	cursor       cursor
+	isMoved      bool // cursor
+
+	hasPending atomic.Bool
+	lastSearch atomic.Int64 // in nanoseconds since 1970
+
+	mu        sync.Mutex
+	offline   map[string]bool
+	trimmed   map[string]uint64 // up to which change the store forgot the changes of a host
+	trimmedAt string            // the cursor of then
+}
+
+// cursor is how far the index came.
+type cursor struct {
+	Store string            `json:"store,omitempty"` // share.Journal.ID
+	Hosts map[string]uint64 `json:"hosts,omitempty"` // number of the last change of each host
 }
 
 var _ share.Sink = (*Index)(nil)
 
-// New returns an empty index.
-func New() *Index {
-	return &Index{number: map[string]uint32{}, offline: map[uint32]bool{}}
+// schema says what the segments of the set are.
+type schema struct{ index *Index }
+
+// Open implements segmentset.Schema.
+func (schema) Open(path string) (*fileSegment, error) { return openSegment(path) }
+
+// NewPart implements segmentset.Schema.
+func (schema) NewPart(s *fileSegment, st segmentset.State) *view { return newView(s, st) }
+
+// Changeable implements segmentset.Schema: nothing changes in place.
+func (schema) Changeable(*fileSegment) []byte { return nil }
+
+// Flush implements segmentset.Schema.
+func (s schema) Flush() error { return s.index.flush() }
+
+// Merge implements segmentset.Schema.
+func (schema) Merge(ctx context.Context, path string, parts []*view, limit func(int)) (*fileSegment, []segmentset.Mapping, error) {
+	return mergeFiles(ctx, path, parts, limit)
 }
 
-// Load fills the index with everything that the store holds.
-func (x *Index) Load(ctx context.Context, store share.Store) error {
-	hosts, err := store.Hosts(ctx)
+// Open opens the index in dir, or makes an empty one. It fails with
+// segmentset.ErrLocked, ErrDamaged or ErrVersion; Reset mends the last two.
+func Open(dir string, c Config) (*Index, error) {
+	x := &Index{config: c.withDefaults(), pending: map[string]map[string]*share.File{}, offline: map[string]bool{}, trimmed: map[string]uint64{}}
+	var err error
+	x.set, err = segmentset.Open[*fileSegment, *view](dir, schema{x}, segmentset.Config{
+		CommitEvery: x.config.CommitEvery, MergeBytes: x.config.MergeBytes, MaxMerged: maxMerged, Log: x.config.Log,
+	})
 	if err != nil {
+		return nil, err
+	}
+	b, err := x.set.Cursor()
+	if err == nil && len(b) > 0 {
+		err = json.Unmarshal(b, &x.cursor)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("index %s: cursor: %w: %w", dir, segmentset.ErrDamaged, err), x.set.Close())
+	}
+	if x.cursor.Hosts == nil {
+		x.cursor.Hosts = map[string]uint64{}
+	}
+	x.set.Start()
+	return x, nil
+}
+
+// Reset removes the index in dir, so that Open makes an empty one.
+func Reset(dir string) error { return segmentset.Reset(dir) }
+
+// Close commits what was applied and closes the index; searches under way finish
+// first.
+func (x *Index) Close() error { return errors.Join(x.set.Close(), x.trim(context.Background())) }
+
+// Commit makes durable what was applied.
+func (x *Index) Commit(ctx context.Context) error {
+	return errors.Join(x.set.Commit(ctx), x.trim(ctx))
+}
+
+// Compact merges all segments into one.
+func (x *Index) Compact(ctx context.Context) error {
+	if err := x.refresh(); err != nil {
 		return err
 	}
-	for _, h := range hosts {
-		x.Online(h.Name, h.Offline == 0)
-		var batch []share.File
-		err := store.Files(ctx, h.Name, "", "\xff", func(_ string, f *share.File) error {
-			if batch = append(batch, *f); len(batch) == loadBatch {
-				x.add(h.Name, batch)
-				batch = batch[:0]
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		x.add(h.Name, batch)
-	}
-	return nil
-}
-
-const loadBatch = 200_000
-
-// add indexes files that are not in the index.
-func (x *Index) add(host string, batch []share.File) {
-	if len(batch) == 0 {
-		return
-	}
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	s := build(x.hostNumber(host), batch)
-	x.mu.Lock()
-	x.segs = append(x.segs, s)
-	x.mu.Unlock()
-	x.compact()
-}
-
-func (x *Index) hostNumber(host string) uint32 {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	n, ok := x.number[host]
-	if !ok {
-		n = uint32(len(x.hosts))
-		x.number[host] = n
-		x.hosts = append(x.hosts, host)
-	}
-	return n
+	return x.set.Compact(ctx)
 }
 
 // Update implements share.Sink: searches that start after it returns see it.
-func (x *Index) Update(_ context.Context, host string, put []share.File, removed []string) error {
-	n := x.hostNumber(host)
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	paths := make([]string, 0, len(put)+len(removed))
+func (x *Index) Update(ctx context.Context, host string, put []share.File, removed []string) error {
+	if x.store == nil {
+		return x.apply(ctx, host, put, removed, func() {})
+	}
+	last, err := x.store.LastChange(ctx, host)
+	if err != nil {
+		return err
+	}
+	x.set.Lock()
+	done, isKnown := x.cursor.Hosts[host]
+	x.set.Unlock()
+	if isKnown && done+1 < last || !isKnown && last != 1 { // an update was missed
+		return x.catchUp(ctx, host)
+	}
+	err = x.apply(ctx, host, put, removed, func() { x.moveTo(host, last) })
+	return errors.Join(err, x.trim(ctx))
+}
+
+// moveTo notes that the changes of a host were applied up to a number. The lock is held.
+func (x *Index) moveTo(host string, change uint64) {
+	x.cursor.Hosts[host] = change
+	x.isMoved = true
+}
+
+// apply buffers changes and calls move, under one lock.
+func (x *Index) apply(ctx context.Context, host string, put []share.File, removed []string, move func()) error {
+	if err := errors.Join(ctx.Err(), x.set.Usable()); err != nil {
+		return err
+	}
+	if err := x.set.WaitForMerges(ctx, maxSegments); err != nil {
+		return err
+	}
+	x.set.Lock()
+	defer x.set.Unlock()
+	if x.set.IsClosed() {
+		return segmentset.ErrClosed
+	}
+	files := x.pending[host]
+	if files == nil {
+		files = map[string]*share.File{}
+		x.pending[host] = files
+	}
+	before := len(files)
 	for i := range put {
-		paths = append(paths, put[i].Path)
+		f := put[i]
+		f.Host = host
+		files[f.Path] = &f
 	}
-	paths = append(paths, removed...)
-	x.mu.RLock()
-	segs := slices.Clone(x.segs)
-	x.mu.RUnlock()
-	for i, s := range segs {
-		var dead *roaring.Bitmap
-		for _, p := range paths {
-			folder, name := part.SplitPath(p)
-			if d, ok := s.locate(n, folder, name); ok && !s.deleted.Contains(d) {
-				if dead == nil {
-					dead = s.deleted.Clone()
-				}
-				dead.Add(d)
-			}
-		}
-		if dead != nil {
-			segs[i] = s.without(dead)
-		}
+	for _, p := range removed {
+		files[p] = nil
 	}
-	if len(put) > 0 {
-		segs = append(segs, build(n, put))
+	x.pendingCount += len(files) - before
+	x.hasPending.Store(true)
+	move()
+	if x.pendingCount >= x.config.BufferFiles || time.Since(time.Unix(0, x.lastSearch.Load())) < searchedLately {
+		return x.flush()
 	}
-	x.mu.Lock()
-	x.segs = segs
-	x.mu.Unlock()
-	x.compact()
 	return nil
 }
 
-// without returns the segment with another set of deleted documents.
-func (s *segment) without(deleted *roaring.Bitmap) *segment {
-	c := *s
-	c.deleted = deleted
-	return &c
+// refresh makes visible what was applied.
+func (x *Index) refresh() error {
+	if err := x.set.Usable(); err != nil || !x.hasPending.Load() {
+		return err
+	}
+	x.set.Lock()
+	defer x.set.Unlock()
+	return x.flush()
+}
+
+// flush writes the buffer as a segment, marks what it replaces and removes in the
+// others, and publishes both at once. The lock is held.
+func (x *Index) flush() error {
+	if x.isMoved {
+		b, err := json.Marshal(x.cursor)
+		if err != nil {
+			return fmt.Errorf("index %s: %w", x.set.Dir(), err)
+		}
+		x.set.SetCursor(b)
+		x.isMoved = false
+	}
+	if !x.hasPending.Load() {
+		return nil
+	}
+	var changed, put []*share.File
+	for host, files := range x.pending {
+		for path, f := range files {
+			if f == nil {
+				f = &share.File{Host: host, Path: path}
+			} else {
+				put = append(put, f)
+			}
+			changed = append(changed, f)
+		}
+	}
+	if err := segmentset.Guard(func() error { return x.markDead(sortFiles(changed)) }); err != nil {
+		return fmt.Errorf("index %s: %w", x.set.Dir(), err)
+	}
+	if len(put) > 0 {
+		fresh, err := build(x.set.NewPath(), sortFiles(put))
+		if err != nil {
+			return fmt.Errorf("index %s: %w", x.set.Dir(), err)
+		}
+		x.set.Add(fresh)
+	}
+	clear(x.pending)
+	x.pendingCount = 0
+	x.hasPending.Store(false)
+	x.set.Publish()
+	return nil
+}
+
+// markDead marks files as deleted in all segments. The lock is held.
+func (x *Index) markDead(files []sortedFile) error {
+	for _, h := range x.set.Segments() {
+		var dead []uint32
+		var l *locator
+		host := ""
+		for i, f := range files {
+			if i == 0 || f.host != host {
+				l, host = newLocator(h.Segment, f.host), f.host
+			}
+			doc, ok, err := l.find(f.folder, f.name)
+			if err != nil {
+				return err
+			}
+			if ok && !h.Part.IsDead(doc) {
+				dead = append(dead, doc)
+			}
+		}
+		if len(dead) > 0 {
+			x.set.SetState(h, h.State.WithDead(dead))
+		}
+	}
+	return nil
 }
 
 // Online implements share.Sink.
 func (x *Index) Online(host string, online bool) {
-	n := x.hostNumber(host)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if online {
-		delete(x.offline, n)
+		delete(x.offline, host)
 	} else {
-		x.offline[n] = true
+		x.offline[host] = true
 	}
 }
 
 // Drop implements share.Sink.
-func (x *Index) Drop(_ context.Context, host string) error {
-	n := x.hostNumber(host)
-	x.writing.Lock()
-	defer x.writing.Unlock()
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for i, s := range x.segs {
-		dead := s.deleted.Clone()
-		s.hostRanges(func(h, from, to uint32) {
-			if h == n {
-				dead.AddRange(uint64(from), uint64(to))
-			}
-		})
-		x.segs[i] = s.without(dead)
+func (x *Index) Drop(ctx context.Context, host string) error {
+	last := uint64(0)
+	if x.store != nil {
+		var err error
+		if last, err = x.store.LastChange(ctx, host); err != nil {
+			return err
+		}
 	}
-	return nil
+	return x.drop(host, func() { x.moveTo(host, last) })
 }
 
-// Merging: segments of one level, within a factor of eight in size, are merged
-// when there are eight of them, up to maxSegment documents.
-const (
-	fanout     = 8
-	maxSegment = 4_000_000
-)
-
-func levelOf(docs int) int { return (bits.Len(uint(docs)) + 2) / 3 }
-
-// compact merges segments until every level has fewer than fanout, and drops the
-// empty ones. The caller holds writing.
-func (x *Index) compact() {
-	for {
-		x.mu.RLock()
-		segs := slices.Clone(x.segs)
-		x.mu.RUnlock()
-		levels := map[int][]*segment{}
-		for _, s := range segs {
-			live := s.docs() - int(s.deleted.GetCardinality())
-			if live < maxSegment/2 || live < s.docs()/2 {
-				levels[levelOf(live)] = append(levels[levelOf(live)], s)
-			}
-		}
-		var pick []*segment
-		for l, group := range levels {
-			if len(group) >= fanout || (l == 0 && len(group) > 0) {
-				pick = group
-				break
-			}
-		}
-		if pick == nil {
-			return
-		}
-		total := 0
-		for i, s := range pick {
-			if total += s.docs(); total > maxSegment && i > 1 {
-				pick = pick[:i]
-				break
-			}
-		}
-		merged := merge(pick)
-		segs = slices.DeleteFunc(segs, func(s *segment) bool { return slices.Contains(pick, s) })
-		if merged.docs() > 0 {
-			segs = append(segs, merged)
-		}
-		slices.SortStableFunc(segs, func(a, b *segment) int { return b.docs() - a.docs() })
-		x.mu.Lock()
-		x.segs = segs
-		x.mu.Unlock()
+// drop removes all files of a host and calls move, under one lock.
+func (x *Index) drop(host string, move func()) error {
+	if err := x.set.Usable(); err != nil {
+		return err
 	}
+	x.set.Lock()
+	defer x.set.Unlock()
+	if x.set.IsClosed() {
+		return segmentset.ErrClosed
+	}
+	x.pendingCount -= len(x.pending[host])
+	delete(x.pending, host)
+	for _, h := range x.set.Segments() {
+		n, ok := slices.BinarySearch(h.Segment.hosts, host)
+		if !ok {
+			continue
+		}
+		from, to := h.Segment.hostRange(n)
+		var dead []uint32
+		for doc := from; doc < to; doc++ {
+			dead = append(dead, doc)
+		}
+		x.set.SetState(h, h.State.WithDead(dead))
+	}
+	move()
+	x.set.Publish()
+	return nil
 }
 
 // Stats tells what the index holds.
 type Stats struct {
 	Files    int64
 	Terms    int64 // of all dictionaries
-	Segments int
-	Bytes    int64 // about, in memory
+	Segments []SegmentInfo
+	Bytes    int64 // on disk
+}
+
+// SegmentInfo describes a segment.
+type SegmentInfo struct {
+	File    string `json:"file"`
+	Bytes   int64  `json:"bytes"`
+	Files   int    `json:"files"`
+	Deleted int    `json:"deleted"` // files that the next merge leaves out
+	Terms   int    `json:"terms"`
 }
 
 // Stats returns the present counts.
-func (x *Index) Stats() Stats {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	st := Stats{Segments: len(x.segs)}
-	for _, s := range x.segs {
-		st.Files += int64(s.docs()) - int64(s.deleted.GetCardinality())
-		st.Terms += int64(s.termCount())
-		st.Bytes += s.bytes()
+func (x *Index) Stats() (Stats, error) {
+	var st Stats
+	if err := x.refresh(); err != nil {
+		return st, err
 	}
-	return st
+	err := x.set.Read(func(parts []*view) error {
+		for _, v := range parts {
+			st.Files += int64(v.Live())
+			st.Terms += int64(v.Terms().Len())
+			st.Segments = append(st.Segments, SegmentInfo{File: filepath.Base(v.Path()), Bytes: v.Size(), Files: v.Live(), Deleted: v.Len() - v.Live(), Terms: v.Terms().Len()})
+		}
+		return nil
+	})
+	if err != nil {
+		return st, err
+	}
+	n, err := x.set.DiskBytes()
+	st.Bytes = int64(n)
+	return st, err
 }

@@ -1,177 +1,431 @@
 package files
 
 import (
+	"bytes"
 	"cmp"
-	"slices"
-	"strings"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
 
-	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/freshet/freshet/index/engine/dictionary"
+	"github.com/freshet/freshet/index/engine/nametable"
+	"github.com/freshet/freshet/index/engine/postings"
+	"github.com/freshet/freshet/index/engine/segment"
+	"github.com/freshet/freshet/index/engine/segmentset"
 )
 
-// gone marks a deleted document or an emptied folder in a renumbering.
-const gone = ^uint32(0)
+// gone is the new number of a deleted file or an emptied folder.
+const gone = postings.End
 
-// merge makes one segment of several, without what was deleted. Words are not cut
-// again: dictionaries and postings are merged.
-func merge(segs []*segment) *segment {
-	m := &merger{segs: segs, out: &segment{deleted: roaring.New()}}
-	m.documents()
-	m.dictionary()
-	m.out.indexTrigrams()
-	return m.out
-}
+// mapping leads from the files of a source to those of the merged segment.
+type mapping []uint32
 
+// New implements segmentset.Mapping.
+func (m mapping) New(doc uint32) (uint32, bool) { return m[doc], m[doc] != gone }
+
+// merger merges segments: their files are interleaved in the order of host,
+// folder and name. Columns are written one after the other, so that memory holds
+// two numbers for each file and no column.
 type merger struct {
-	segs []*segment
-	out  *segment
-	doc  [][]uint32 // new number of each segment's documents
-	dir  [][]uint32 // ... folders
+	ctx     context.Context
+	writer  *segment.FileWriter
+	sources []*source
+	order   []uint16 // source of each file
+
+	hosts        []byte
+	hostCount    uint32
+	hostLast     string
+	folders      nametable.Writer
+	folderBlocks []byte
+	starts       []byte
+	nameWriter   nametable.Writer
+	tags         tagWriter
+
+	nameTrigrams, folderTrigrams nametable.Trigrams
+	chunk, buf                   []byte
 }
 
-// documents copies the columns in the merged order.
-func (m *merger) documents() {
-	type ref struct{ seg, folder int }
-	var refs []ref
-	for i, s := range m.segs {
-		m.doc = append(m.doc, make([]uint32, s.docs()))
-		m.dir = append(m.dir, make([]uint32, len(s.folderPath)))
-		for j := range s.folderPath {
-			refs = append(refs, ref{i, j})
-		}
-	}
-	slices.SortFunc(refs, func(a, b ref) int {
-		x, y := m.segs[a.seg], m.segs[b.seg]
-		return cmp.Or(cmp.Compare(x.folderHost[a.folder], y.folderHost[b.folder]), strings.Compare(x.folderPath[a.folder], y.folderPath[b.folder]))
-	})
-	o := m.out
-	type item struct {
-		name string
-		seg  int
-		doc  uint32
-	}
-	var items []item
-	for i := 0; i < len(refs); {
-		first := refs[i]
-		host, path := m.segs[first.seg].folderHost[first.folder], m.segs[first.seg].folderPath[first.folder]
-		items = items[:0]
-		n := uint32(len(o.folderPath))
-		for ; i < len(refs); i++ {
-			s := m.segs[refs[i].seg]
-			j := refs[i].folder
-			if s.folderHost[j] != host || s.folderPath[j] != path {
-				break
-			}
-			m.dir[refs[i].seg][j] = n
-			for d := s.start[j]; d < s.start[j+1]; d++ {
-				if s.deleted.Contains(d) {
-					m.doc[refs[i].seg][d] = gone
-					continue
-				}
-				items = append(items, item{s.name(d), refs[i].seg, d})
-			}
-		}
-		if len(items) == 0 {
-			// Folders numbered n may take the next folder's number: mark them.
-			for k := i - 1; k >= 0; k-- {
-				s := m.segs[refs[k].seg]
-				if s.folderHost[refs[k].folder] != host || s.folderPath[refs[k].folder] != path {
-					break
-				}
-				m.dir[refs[k].seg][refs[k].folder] = gone
-			}
-			continue
-		}
-		slices.SortFunc(items, func(a, b item) int { return strings.Compare(a.name, b.name) })
-		o.folderHost = append(o.folderHost, host)
-		o.folderPath = append(o.folderPath, path)
-		o.start = append(o.start, uint32(len(o.size)))
-		for _, it := range items {
-			m.copyDoc(m.segs[it.seg], it.seg, it.doc)
-		}
-	}
-	o.start = append(o.start, uint32(len(o.size)))
-	o.nameAt = append(o.nameAt, uint32(len(o.names)))
+// source is a segment that is merged.
+type source struct {
+	*reader
+	number    uint16
+	docs      mapping
+	dirs      []uint32 // new numbers of folders
+	host      string   // of the folder that is next
+	key       []byte   // path of the folder that is next
+	folder    uint32
+	doc       uint32 // in the folder, or in a column
+	end       uint32
+	tag       int
+	terms     *dictionary.Iterator
+	list      postings.List
+	cursor    postings.Cursor
+	numbersOf []uint32 // new numbers of what the list holds
 }
 
-func (m *merger) copyDoc(s *segment, seg int, d uint32) {
-	o := m.out
-	n := uint32(len(o.size))
-	m.doc[seg][d] = n
-	o.nameAt = append(o.nameAt, uint32(len(o.names)))
-	o.names = append(o.names, s.names[s.nameAt[d]:s.nameAt[d+1]]...)
-	o.size = append(o.size, s.size[d])
-	o.mtime = append(o.mtime, s.mtime[d])
-	o.seen = append(o.seen, s.seen[d])
-	o.group = append(o.group, s.group[d])
-	o.kind = append(o.kind, s.kind[d])
-	o.length = append(o.length, s.length[d])
-	if in := s.infoOf(d); in != nil {
-		o.tagged = append(o.tagged, n)
-		o.info = append(o.info, *in)
+// mergeFiles writes the files of views that are not deleted to a new file.
+func mergeFiles(ctx context.Context, path string, views []*view, limit func(int)) (*fileSegment, []segmentset.Mapping, error) {
+	w, err := segment.CreateFile(path, segment.Names, limit)
+	if err != nil {
+		return nil, nil, err
 	}
+	m := &merger{ctx: ctx, writer: w}
+	err = segmentset.Guard(func() error { return m.run(views) })
+	if err != nil {
+		return nil, nil, errors.Join(err, w.Abort())
+	}
+	f, err := w.FinishFile(len(m.order))
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := newSegment(f)
+	mappings := make([]segmentset.Mapping, len(views))
+	for i, src := range m.sources {
+		mappings[i] = src.docs
+	}
+	return s, mappings, err
 }
 
-// dictionary merges terms and postings.
-func (m *merger) dictionary() {
-	o := m.out
-	at := make([]int, len(m.segs))
-	var posts, places []post
+func (m *merger) run(views []*view) error {
+	for i, v := range views {
+		s := &source{number: uint16(i), reader: newReader(v), docs: make(mapping, v.Len()), dirs: make([]uint32, v.folders.Len())}
+		m.sources = append(m.sources, s)
+	}
+	for _, step := range []func() error{m.mergeNames, m.copyColumns, m.copyTags, m.mergeTerms} {
+		if err := step(); err != nil {
+			return err
+		}
+		for _, s := range m.sources {
+			if s.err != nil {
+				return s.err
+			}
+		}
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write appends chunk to the section once it is large, or at the end of the section.
+func (m *merger) write(isEnd bool) error {
+	if !isEnd && len(m.chunk) < chunkSize {
+		return nil
+	}
+	err := m.writer.Write(m.chunk)
+	m.chunk = m.chunk[:0]
+	if err == nil && isEnd {
+		err = m.writer.EndSection()
+	}
+	return errors.Join(err, m.ctx.Err())
+}
+
+const chunkSize = 64 << 10
+
+// mergeNames writes hosts, folders and names, and fills order and mappings.
+func (m *merger) mergeNames() error {
+	m.writer.BeginSection(nameBlocks)
+	for _, s := range m.sources {
+		s.seekFolder(0)
+	}
+	var same []*source
 	for {
-		word, hasTerm := "", false
-		for i, s := range m.segs {
-			if at[i] < s.termCount() {
-				if t := s.term(at[i]); !hasTerm || t < word {
-					word, hasTerm = t, true
-				}
-			}
-		}
-		if !hasTerm {
+		same = m.nextFolder(same[:0])
+		if len(same) == 0 {
 			break
 		}
-		posts, places = posts[:0], places[:0]
-		for i, s := range m.segs {
-			if at[i] >= s.termCount() || s.term(at[i]) != word {
-				continue
-			}
-			s.eachPost(at[i], func(d uint32, mask byte) {
-				if n := m.doc[i][d]; n != gone {
-					posts = append(posts, post{0, n, mask})
-				}
-			})
-			s.eachPlace(at[i], func(f uint32) {
-				if n := m.dir[i][f]; n != gone {
-					places = append(places, post{0, n, 0})
-				}
-			})
-			at[i]++
+		if err := m.mergeFolder(same); err != nil {
+			return err
 		}
-		if len(posts)+len(places) == 0 {
-			continue
-		}
-		o.termAt = append(o.termAt, uint32(len(o.terms)))
-		o.terms = append(o.terms, word...)
-		o.postAt = append(o.postAt, uint32(len(o.posts)))
-		o.posts = appendSorted(o.posts, posts, true)
-		o.placeAt = append(o.placeAt, uint32(len(o.places)))
-		o.places = appendSorted(o.places, places, false)
 	}
-	o.termAt = append(o.termAt, uint32(len(o.terms)))
-	o.postAt = append(o.postAt, uint32(len(o.posts)))
-	o.placeAt = append(o.placeAt, uint32(len(o.places)))
+	if err := m.write(true); err != nil {
+		return err
+	}
+	m.starts = binary.LittleEndian.AppendUint32(m.starts, uint32(len(m.order)))
+	for _, s := range []struct {
+		kind  segment.Kind
+		bytes []byte
+	}{
+		{hostSection, m.hosts}, {folderBlocks, m.folderBlocks}, {folderIndex, m.folders.Index()}, {folderStarts, m.starts}, {nameIndex, m.nameWriter.Index()},
+	} {
+		if err := m.writer.WriteSection(s.kind, s.bytes); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func appendSorted(out []byte, in []post, masks bool) []byte {
-	byPlace := func(a, b post) int { return cmp.Compare(a.at, b.at) }
-	if !slices.IsSortedFunc(in, byPlace) {
-		slices.SortFunc(in, byPlace)
+// seekFolder moves to a folder, which begins where the one before ended; behind the
+// last one key is nil.
+func (s *source) seekFolder(folder uint32) {
+	s.folder, s.key = folder, nil
+	isLast := int(folder) >= s.folders.Len()
+	if s.start(folder) != s.end || isLast && int(s.end) != s.Len() || !isLast && s.start(folder+1) <= s.end {
+		s.fail(fmt.Errorf("folder %d: %w", folder, segment.ErrDamaged))
 	}
-	last := uint32(0)
-	for i, p := range in {
-		if i > 0 && p.at == in[i-1].at {
-			continue // a folder in two segments
+	if !isLast && s.err == nil {
+		s.host, s.key = s.hostOf(folder), append([]byte{}, s.folderKey(folder)[4:]...)
+		s.doc, s.end = s.start(folder), s.start(folder+1)
+	}
+}
+
+// nextFolder returns the sources that have the first of all next folders.
+func (m *merger) nextFolder(same []*source) []*source {
+	for _, s := range m.sources {
+		if s.key == nil {
+			continue
 		}
-		out = appendPost(out, p.at-last, p.mask, masks)
-		last = p.at
+		c := -1
+		if len(same) > 0 {
+			c = cmp.Or(cmp.Compare(s.host, same[0].host), bytes.Compare(s.key, same[0].key))
+		}
+		if c < 0 {
+			same = same[:0]
+		}
+		if c <= 0 {
+			same = append(same, s)
+		}
 	}
-	return out
+	return same
+}
+
+// mergeFolder writes the files of one folder of all sources that have it.
+func (m *merger) mergeFolder(same []*source) error {
+	n, first := uint32(m.folders.Count()), len(m.order)
+	for {
+		var next *source
+		var name []byte
+		for _, s := range same {
+			for ; s.doc < s.end && s.IsDead(s.doc); s.doc++ {
+				s.docs[s.doc] = gone
+			}
+			if s.doc >= s.end {
+				continue
+			}
+			if own := s.name(s.doc); next == nil || bytes.Compare(own, name) < 0 {
+				next, name = s, own
+			}
+		}
+		if next == nil {
+			break
+		}
+		if err := m.addName(next, name); err != nil {
+			return err
+		}
+	}
+	isEmpty := len(m.order) == first
+	if !isEmpty {
+		m.addFolder(same[0].host, string(same[0].key), uint32(first))
+	}
+	for _, s := range same {
+		s.dirs[s.folder] = n
+		if isEmpty {
+			s.dirs[s.folder] = gone
+		}
+		s.seekFolder(s.folder + 1)
+	}
+	return nil
+}
+
+// addName writes the name of the next file, which is the one that s is at.
+func (m *merger) addName(s *source, name []byte) error {
+	n := uint32(len(m.order))
+	block := n / nametable.BlockSize
+	add := func(w []byte) { m.nameTrigrams.Add(w, block) }
+	m.buf = eachWord(string(name), m.buf, add)
+	if s.seekTag(s.doc) {
+		if in := s.infoOf(s.doc); in != nil {
+			eachText("", in, "", func(text string, _ byte) { m.buf = eachWord(text, m.buf, add) })
+		}
+	}
+	m.chunk = m.nameWriter.Append(m.chunk, name)
+	m.order = append(m.order, s.number)
+	s.docs[s.doc] = n
+	s.doc++
+	return m.write(false)
+}
+
+func (m *merger) addFolder(host, path string, first uint32) {
+	if m.hostCount == 0 || host != m.hostLast {
+		m.hosts = appendHost(m.hosts, host, m.folders.Count())
+		m.hostLast = host
+		m.hostCount++
+	}
+	n := uint32(m.folders.Count())
+	m.folderBlocks = m.folders.Append(m.folderBlocks, hostKey(m.hostCount-1, path))
+	m.starts = binary.LittleEndian.AppendUint32(m.starts, first)
+	m.buf = eachWord(path, m.buf, func(w []byte) { m.folderTrigrams.Add(w, n/nametable.BlockSize) })
+}
+
+// eachFile calls f with the source and the number there of every file in order.
+func (m *merger) eachFile(f func(s *source, doc uint32) error) error {
+	for _, s := range m.sources {
+		s.doc = 0
+	}
+	for _, i := range m.order {
+		s := m.sources[i]
+		for s.docs[s.doc] == gone {
+			s.doc++
+		}
+		if err := f(s, s.doc); err != nil {
+			return err
+		}
+		s.doc++
+	}
+	return nil
+}
+
+func (m *merger) copyColumns() error {
+	for _, k := range columns {
+		width := uint32(columnWidths[k])
+		from := make(map[*source][]byte, len(m.sources))
+		for _, s := range m.sources {
+			from[s] = s.Section(k)
+		}
+		m.writer.BeginSection(k)
+		err := m.eachFile(func(s *source, doc uint32) error {
+			m.chunk = append(m.chunk, from[s][doc*width:(doc+1)*width]...)
+			return m.write(false)
+		})
+		if err := errors.Join(err, m.write(true)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTags copies the records of tags as they are.
+func (m *merger) copyTags() error {
+	m.writer.BeginSection(tagRecords)
+	for _, s := range m.sources {
+		s.tag = 0
+	}
+	n := uint32(0)
+	err := m.eachFile(func(s *source, doc uint32) error {
+		if s.seekTag(doc) {
+			record, err := s.record(s.tag)
+			if err != nil {
+				return err
+			}
+			m.tags.numbers = append(m.tags.numbers, s.numbers[8*s.tag:8*s.tag+8]...)
+			m.chunk = m.tags.appendRecord(m.chunk, n, record)
+		}
+		n++
+		return m.write(false)
+	})
+	if err := errors.Join(err, m.write(true)); err != nil {
+		return err
+	}
+	return errors.Join(m.writer.WriteSection(tagIndex, m.tags.index), m.writer.WriteSection(taggedColumn, m.tags.docs), m.writer.WriteSection(tagNumbers, m.tags.numbers))
+}
+
+// seekTag moves tag to the record of a file and reports whether there is one.
+// Files ascend.
+func (s *source) seekTag(doc uint32) bool {
+	for s.tag < s.taggedCount() && s.taggedDoc(s.tag) < doc {
+		s.tag++
+	}
+	return s.tag < s.taggedCount() && s.taggedDoc(s.tag) == doc
+}
+
+// mergeTerms merges the dictionaries. Lists of trigrams are made of the names as they
+// lie now.
+func (m *merger) mergeTerms() error {
+	m.writer.BeginTerms()
+	for _, s := range m.sources {
+		s.terms = s.Terms().Seek(nil)
+	}
+	var key []byte
+	for n := 0; ; n++ {
+		if n%1024 == 0 && m.ctx.Err() != nil {
+			return m.ctx.Err()
+		}
+		var first *source
+		for _, s := range m.sources {
+			if s.terms.Valid() && (first == nil || bytes.Compare(s.terms.Term(), first.terms.Term()) < 0) {
+				first = s
+			}
+		}
+		if first == nil {
+			break
+		}
+		key = append(key[:0], first.terms.Term()...)
+		if len(key) == 0 || key[0] >= nameTrigram {
+			break
+		}
+		if err := m.mergeTerm(key); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.sources {
+		if s.terms.Err() != nil {
+			return s.terms.Err()
+		}
+	}
+	return errors.Join(m.nameTrigrams.Write(m.writer, nameTrigram), m.folderTrigrams.Write(m.writer, folderTrigram))
+}
+
+// mergeTerm writes the list of one term and moves all sources that have it.
+func (m *merger) mergeTerm(key []byte) error {
+	var with []*source
+	for _, s := range m.sources {
+		if !s.terms.Valid() || !bytes.Equal(s.terms.Term(), key) {
+			continue
+		}
+		list, err := s.List(s.terms.Entry())
+		if err != nil {
+			return err
+		}
+		s.list, s.numbersOf = list, s.docs
+		if key[0] == folderField {
+			s.numbersOf = s.dirs
+		}
+		s.cursor.Open(&s.list)
+		with = append(with, s)
+		s.terms.Next()
+	}
+	out := m.writer.BeginTerm(false)
+	last := uint32(gone)
+	for {
+		var next *source
+		number := uint32(gone)
+		for _, s := range with {
+			if n := s.nextNumber(); n < number {
+				next, number = s, n
+			}
+		}
+		if next == nil {
+			break
+		}
+		if number != last { // else a folder that two sources have
+			out.Add(number, next.cursor.Code(), nil)
+		}
+		last = number
+		next.cursor.Next()
+	}
+	for _, s := range with {
+		if s.cursor.Err() != nil {
+			return s.cursor.Err()
+		}
+	}
+	return m.writer.EndTerm(key, false)
+}
+
+// nextNumber passes over what is gone and returns the new number at the cursor, or
+// gone at the end.
+func (s *source) nextNumber() uint32 {
+	for {
+		at := s.cursor.Doc()
+		if int(at) >= len(s.numbersOf) {
+			if at != postings.End {
+				s.fail(postings.ErrDamaged)
+			}
+			return gone
+		}
+		if n := s.numbersOf[at]; n != gone {
+			return n
+		}
+		s.cursor.Next()
+	}
 }

@@ -3,6 +3,10 @@ package files
 import (
 	"math"
 	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/freshet/freshet/index/engine/postings"
 )
 
 // Weights of fields and parameters of BM25F.
@@ -26,82 +30,140 @@ var gain = func() (g [256]float64) {
 	return g
 }()
 
-// score appends the documents with their scores: the sum of BM25F over the words,
-// times recency; by recency alone where the query has no words.
-func (e *evaluation) score(all []scored, seg int, docs []uint32) []scored {
-	s := e.segs[seg]
+// score gives every file of in, of one segment, its score: the sum of BM25F over
+// the words, times recency; recency alone where the query has no words. Files are scored
+// in stretches, so that memory does not grow with what matches.
+func (e *evaluation) score(seg int, in *roaring.Bitmap, f func(scored)) error {
 	total := 0
-	for _, x := range e.segs {
-		total += x.docs()
+	for _, r := range e.readers {
+		total += r.Len()
 	}
-	sum := make([]float64, len(docs))
-	freq := make([]float64, len(docs))
-	for _, l := range e.leaves {
-		if len(l.terms) <= seg || len(l.terms[seg]) == 0 {
-			continue
+	docs := make([]uint32, min(scoreStretch, in.GetCardinality()))
+	sum, freq := make([]float64, len(docs)), make([]float64, len(docs))
+	cursors := make([][]postings.Cursor, len(e.leaves))
+	it := in.ManyIterator()
+	for n := it.NextMany(docs); n > 0; n = it.NextMany(docs) {
+		if err := e.ctx.Err(); err != nil {
+			return err
 		}
-		clear(freq)
-		s.frequencies(l, l.terms[seg], docs, freq)
-		idf := math.Log(1 + (float64(total-l.df)+0.5)/(float64(l.df)+0.5))
-		for i, f := range freq {
-			if f > 0 {
-				sum[i] += idf * f * (k1 + 1) / (f + k1*(1-lengthShare+lengthShare*float64(s.length[docs[i]])/meanLength))
+		clear(sum[:n])
+		for i, l := range e.leaves {
+			clear(freq[:n])
+			if cursors[i] == nil {
+				cursors[i] = openCursors(l.terms[seg])
 			}
+			e.readers[seg].frequencies(l, seg, cursors[i], docs[:n], freq)
+			e.addWord(sum, freq[:n], docs, l, seg, total)
+		}
+		for i, d := range docs[:n] {
+			f(scored{seg, d, e.withRecency(e.readers[seg], d, sum[i])})
 		}
 	}
-	for i, d := range docs {
-		score := sum[i]
-		fresh := s.recency(d, e.options.Now.Unix())
-		switch {
-		case e.options.Newest:
-			score = float64(max(s.mtime[d], s.seen[d]))
-			if len(e.leaves) > 0 {
-				score = s.newest(d, score)
-			}
-		case len(e.leaves) == 0:
-			score = fresh
-		default:
-			score *= 1 + 0.2*fresh
+	return nil
+}
+
+// scoreStretch is how many files are scored together.
+const scoreStretch = 1 << 16
+
+// addWord adds the BM25 score of one word.
+func (e *evaluation) addWord(sum, freq []float64, docs []uint32, l *leaf, seg, total int) {
+	idf := math.Log(1 + (float64(max(0, total-l.df))+0.5)/(float64(l.df)+0.5))
+	length := e.readers[seg].length
+	for i, f := range freq {
+		if f > 0 {
+			sum[i] += idf * f * (k1 + 1) / (f + k1*(1-lengthShare+lengthShare*float64(length[docs[i]])/meanLength))
 		}
-		all = append(all, scored{seg, d, score})
 	}
-	return all
+}
+
+// withRecency returns the score of a file by words and time.
+func (e *evaluation) withRecency(r *reader, d uint32, score float64) float64 {
+	switch {
+	case e.options.Newest:
+		score = float64(max(r.modifiedOf(d), r.seenOf(d)))
+		if len(e.leaves) > 0 {
+			return r.newest(d, score)
+		}
+		return score
+	case len(e.leaves) == 0:
+		return r.recency(d, e.options.Now.Unix())
+	}
+	return score * (1 + 0.2*r.recency(d, e.options.Now.Unix()))
 }
 
 // newest ranks by season and episode before time: the newest episode is the last
 // one of the last season, whenever somebody copied an old one.
-func (s *segment) newest(d uint32, score float64) float64 {
-	if in := s.infoOf(d); in != nil && in.Episode > 0 {
+func (r *reader) newest(d uint32, score float64) float64 {
+	if in := r.infoOf(d); in != nil && in.Episode > 0 {
 		return 1e12 + float64(in.Season)*1e11 + float64(in.Episode)*1e7*1 + score/1e6
 	}
 	return score
 }
 
 // recency is 1 for what appeared now and halves every 30 days.
-func (s *segment) recency(d uint32, now int64) float64 {
-	age := float64(now - int64(max(s.mtime[d], s.seen[d])))
+func (s *fileSegment) recency(d uint32, now int64) float64 {
+	age := float64(now - int64(max(s.modifiedOf(d), s.seenOf(d))))
 	return math.Exp2(-max(0, age) / (30 * 86400))
 }
 
-// frequencies adds to freq how strongly the terms stand in each of docs.
-func (s *segment) frequencies(l *leaf, terms []weighted, docs []uint32, freq []float64) {
-	for _, t := range terms {
-		if l.mask != 0 {
-			i := 0
-			s.eachPost(t.term, func(d uint32, mask byte) {
-				if i = advance(docs, i, d); i < len(docs) && docs[i] == d {
-					freq[i] += t.weight * gain[mask&l.mask]
-				}
-			})
+// openCursors returns a cursor for each term.
+func openCursors(terms []weighted) []postings.Cursor {
+	out := make([]postings.Cursor, len(terms))
+	for i := range terms {
+		out[i].Open(&terms[i].list)
+	}
+	return out
+}
+
+// frequencies adds to freq how strongly the terms stand in each of docs, which
+// ascend from call to call.
+func (r *reader) frequencies(l *leaf, seg int, cursors []postings.Cursor, docs []uint32, freq []float64) {
+	last := docs[len(docs)-1]
+	for k := range cursors {
+		c, t := &cursors[k], &l.terms[seg][k]
+		if t.isFolder {
+			r.addFolders(c, t.weight*folderGain, docs, freq)
+			continue
 		}
-		if l.place {
-			i := 0
-			s.eachPlace(t.term, func(f uint32) {
-				for i = advance(docs, i, s.start[f]); i < len(docs) && docs[i] < s.start[f+1]; i++ {
-					freq[i] += t.weight * folderGain
-				}
-			})
+		i := 0
+		for d := c.Seek(docs[0]); d <= last; d = c.Next() {
+			if i = advance(docs, i, d); docs[i] == d {
+				freq[i] += t.weight * gain[(byte(c.Code())+1)&l.mask]
+			}
 		}
+		r.fail(c.Err())
+	}
+	if l.pieces == nil {
+		return
+	}
+	hits := &l.pieces[seg]
+	for i, d := range docs {
+		freq[i] += float64(hits.files[d])
+	}
+	for _, f := range hits.folders {
+		addRange(docs, freq, r.start(f), r.start(f+1), pieceWeight*folderGain)
+	}
+}
+
+// addFolders adds weight to the files of the folders at a cursor. A folder may go on
+// behind docs: the cursor stays at it.
+func (r *reader) addFolders(c *postings.Cursor, weight float64, docs []uint32, freq []float64) {
+	last := docs[len(docs)-1]
+	for f := c.Doc(); int(f) < r.folders.Len() && r.start(f) <= last; f = c.Next() {
+		end := r.start(f + 1)
+		addRange(docs, freq, r.start(f), end, weight)
+		if end > last {
+			return
+		}
+	}
+	r.fail(c.Err())
+}
+
+// addRange adds weight to the files in [from, to).
+func addRange(docs []uint32, freq []float64, from, to uint32, weight float64) {
+	i, _ := slices.BinarySearch(docs, from)
+	for ; i < len(docs) && docs[i] < to; i++ {
+		freq[i] += weight
 	}
 }
 

@@ -3,13 +3,14 @@ package files
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/freshet/freshet/index/query"
 	"github.com/freshet/freshet/share"
@@ -31,7 +32,7 @@ type Options struct {
 type Results struct {
 	Total   int  // titles that match; of more than a few ten thousand files, the number of files
 	Exact   bool // Total counts titles
-	Files   int  // files that match
+	Files   int  // files that match; an estimate where very many names have a piece
 	Hits    []Hit
 	Facets  map[string][]Count
 	Elapsed time.Duration
@@ -74,23 +75,6 @@ type Copy struct {
 // taken when more match.
 const groupLimit = 20_000
 
-// view is the index as one search sees it.
-type view struct {
-	segs    []*segment
-	hosts   []string
-	offline map[uint32]bool
-}
-
-func (x *Index) view() view {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	v := view{segs: slices.Clone(x.segs), hosts: slices.Clone(x.hosts), offline: make(map[uint32]bool, len(x.offline))}
-	for h := range x.offline {
-		v.offline[h] = true
-	}
-	return v
-}
-
 // Search answers a query of the search box. Fields are those of package query.
 func (x *Index) Search(ctx context.Context, q query.Node, o Options) (*Results, error) {
 	begin := time.Now()
@@ -105,29 +89,61 @@ func (x *Index) Search(ctx context.Context, q query.Node, o Options) (*Results, 
 	if o.Kind != "" {
 		q = query.Simplify(query.And{q, query.Filter{Field: "kind", Value: o.Kind}})
 	}
-	v := x.view()
-	res := &Results{Facets: map[string][]Count{}}
-	e := evaluation{view: v, options: o}
-	found := e.match(q)
-	facets := newFacets(o.Facets)
-	var all []scored
-	for i, s := range v.segs {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		docs := found[i].ToArray()
-		res.Files += len(docs)
-		facets.count(v, s, docs)
-		all = e.score(all, i, docs)
+	x.lastSearch.Store(begin.UnixNano())
+	if err := x.refresh(); err != nil {
+		return nil, err
 	}
-	res.Exact = len(all) <= groupLimit
-	if !res.Exact {
+	res := &Results{Facets: map[string][]Count{}}
+	err := x.set.Read(func(parts []*view) error {
+		e := evaluation{ctx: ctx, options: o, offline: x.offlineHosts(), scale: 1}
+		for _, v := range parts {
+			e.readers = append(e.readers, newReader(v))
+		}
+		return e.run(q, res)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("search %q: %w", q, err)
+	}
+	res.Elapsed = time.Since(begin)
+	return res, nil
+}
+
+// offlineHosts returns the hosts that do not answer.
+func (x *Index) offlineHosts() map[string]bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.offline)
+}
+
+// run fills the results.
+func (e *evaluation) run(q query.Node, res *Results) error {
+	found := e.match(q)
+	count := found.count()
+	facets := newFacets(e.options.Facets, count)
+	all := make([]scored, 0, min(count, 2*groupLimit))
+	for i, r := range e.readers {
+		facets.count(r, found[i])
+		err := e.score(i, found[i], func(s scored) {
+			if all = append(all, s); len(all) == 2*groupLimit {
+				all = best(all, groupLimit)
+			}
+		})
+		if err := errors.Join(err, e.ctx.Err(), r.err); err != nil {
+			return err
+		}
+	}
+	res.Files = int(float64(count) * e.scale)
+	res.Exact = count <= groupLimit && e.scale == 1
+	if len(all) > groupLimit {
 		all = best(all, groupLimit)
 	}
 	hits := e.group(all)
 	res.Total = len(hits)
-	if !res.Exact {
+	switch {
+	case count > groupLimit:
 		res.Total = max(res.Files, len(hits))
+	case e.scale > 1:
+		res.Total = int(float64(len(hits)) * e.scale)
 	}
 	slices.SortStableFunc(hits, func(a, b *title) int {
 		if a.online != b.online {
@@ -138,12 +154,16 @@ func (x *Index) Search(ctx context.Context, q query.Node, o Options) (*Results, 
 		}
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(len(b.files), len(a.files)), cmp.Compare(a.key, b.key))
 	})
-	for _, t := range hits[min(o.Offset, len(hits)):min(o.Offset+o.Limit, len(hits))] {
+	for _, t := range hits[min(e.options.Offset, len(hits)):min(e.options.Offset+e.options.Limit, len(hits))] {
 		res.Hits = append(res.Hits, e.hit(t))
 	}
-	res.Facets = facets.top(v)
-	res.Elapsed = time.Since(begin)
-	return res, nil
+	res.Facets = facets.top(e.scale)
+	for _, r := range e.readers {
+		if r.err != nil {
+			return r.err
+		}
+	}
+	return nil
 }
 
 // newestWords ask for what is new; they are no words to look for, unless alone.
@@ -176,9 +196,11 @@ type scored struct {
 	score float64
 }
 
-// best returns the n of all with the greatest scores, by a heap of n.
+// best returns the n of all with the greatest scores.
 func best(all []scored, n int) []scored {
-	slices.SortFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	slices.SortFunc(all, func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seg, b.seg), cmp.Compare(a.doc, b.doc))
+	})
 	return all[:n]
 }
 
@@ -188,7 +210,7 @@ type title struct {
 	score  float64
 	online bool
 	files  []scored
-	hosts  map[uint32]bool
+	hosts  map[string]bool
 }
 
 // group puts copies together. More copies, on more hosts, raise a title: people
@@ -197,17 +219,17 @@ func (e *evaluation) group(all []scored) []*title {
 	byKey := make(map[uint64]*title, len(all))
 	out := make([]*title, 0, len(all))
 	for _, f := range all {
-		s := e.segs[f.seg]
-		k := s.group[f.doc]
+		r := e.readers[f.seg]
+		k := r.groupOf(f.doc)
 		t := byKey[k]
 		if t == nil {
-			t = &title{key: k, hosts: map[uint32]bool{}}
+			t = &title{key: k, hosts: map[string]bool{}}
 			byKey[k] = t
 			out = append(out, t)
 		}
 		t.files = append(t.files, f)
 		t.score = max(t.score, f.score)
-		host := s.folderHost[s.folderOf(f.doc)]
+		host := r.hosts[r.hostOfFile(f.doc)]
 		t.hosts[host] = true
 		t.online = t.online || !e.offline[host]
 	}
@@ -232,27 +254,23 @@ func (e *evaluation) hit(t *title) Hit {
 		return cmp.Compare(b.score, a.score)
 	})
 	h := Hit{Score: t.score, Online: t.online}
-	for i, f := range t.files {
-		s := e.segs[f.seg]
-		name := s.name(f.doc)
-		in := s.infoOf(f.doc)
+	for i, f := range t.files[:min(len(t.files), maxCopies)] {
+		r := e.readers[f.seg]
+		name := string(r.name(f.doc))
+		in := r.infoOf(f.doc)
 		if in == nil {
 			in = &media.Info{}
 		}
 		if i == 0 {
 			h.Media = *in
-			h.Kind = kindNames[s.kind[f.doc]]
-			h.Title = media.TitleOf(name, s.size[f.doc], in).Display
+			h.Kind = r.kindOf(f.doc)
+			h.Title = media.TitleOf(name, r.sizeOf(f.doc), in).Display
 		}
-		if i >= maxCopies {
-			break
-		}
-		dir := s.folderOf(f.doc)
-		host := e.hosts[s.folderHost[dir]]
-		path := part.JoinPath(s.folderPath[dir], name)
+		dir := r.folderOf(f.doc)
+		host, path := r.hostOf(dir), part.JoinPath(r.path(dir), name)
 		h.Copies = append(h.Copies, Copy{
-			URL: share.FileURL(host, path), UNC: unc(host, path), Host: host, Path: path, Name: name, Size: s.size[f.doc],
-			Modified: time.Unix(int64(s.mtime[f.doc]), 0).UTC(), Seen: time.Unix(int64(s.seen[f.doc]), 0).UTC(), Online: e.online(f),
+			URL: share.FileURL(host, path), UNC: unc(host, path), Host: host, Path: path, Name: name, Size: r.sizeOf(f.doc),
+			Modified: time.Unix(int64(r.modifiedOf(f.doc)), 0).UTC(), Seen: time.Unix(int64(r.seenOf(f.doc)), 0).UTC(), Online: !e.offline[host],
 			BitRate: in.BitRate, Duration: in.Duration, Width: in.Width, Height: in.Height,
 		})
 	}
@@ -263,8 +281,8 @@ func (e *evaluation) hit(t *title) Hit {
 const maxCopies = 100
 
 func (e *evaluation) online(f scored) bool {
-	s := e.segs[f.seg]
-	return !e.offline[s.folderHost[s.folderOf(f.doc)]]
+	r := e.readers[f.seg]
+	return !e.offline[r.hosts[r.hostOfFile(f.doc)]]
 }
 
 // unc returns \\server\share\path of an SMB address.
@@ -275,75 +293,3 @@ func unc(host, path string) string {
 	}
 	return `\\` + u.Hostname() + strings.ReplaceAll(strings.TrimSuffix(u.Path, "/")+"/"+path, "/", `\`)
 }
-
-// facets count values of what matches.
-type facets struct {
-	on    bool
-	kinds map[byte]int
-	exts  map[string]int
-	hosts map[uint32]int
-	years map[int]int
-	genre map[string]int
-}
-
-func newFacets(on bool) *facets {
-	return &facets{on: on, kinds: map[byte]int{}, exts: map[string]int{}, hosts: map[uint32]int{}, years: map[int]int{}, genre: map[string]int{}}
-}
-
-// facetSample bounds the documents of a segment that are looked at; of more, every
-// n-th one is, and counts n.
-const facetSample = 20_000
-
-func (f *facets) count(v view, s *segment, docs []uint32) {
-	if !f.on {
-		return
-	}
-	step := 1 + len(docs)/facetSample
-	for i := 0; i < len(docs); i += step {
-		d := docs[i]
-		f.kinds[s.kind[d]] += step
-		f.hosts[s.folderHost[s.folderOf(d)]] += step
-		if e := media.Ext(s.name(d)); e != "" {
-			f.exts[e] += step
-		}
-		if in := s.infoOf(d); in != nil {
-			if in.Year > 0 {
-				f.years[in.Year] += step
-			}
-			if in.Genre != "" {
-				f.genre[strings.ToLower(in.Genre)] += step
-			}
-		}
-	}
-}
-
-func (f *facets) top(v view) map[string][]Count {
-	if !f.on {
-		return nil
-	}
-	out := map[string][]Count{}
-	add := func(name, value string, n int) { out[name] = append(out[name], Count{value, n}) }
-	for k, n := range f.kinds {
-		add("kind", string(kindNames[k]), n)
-	}
-	for h, n := range f.hosts {
-		add("host", v.hosts[h], n)
-	}
-	for e, n := range f.exts {
-		add("ext", e, n)
-	}
-	for y, n := range f.years {
-		add("year", itoa(y), n)
-	}
-	for g, n := range f.genre {
-		add("genre", g, n)
-	}
-	for name, list := range out {
-		slices.SortFunc(list, func(a, b Count) int { return cmp.Or(b.Count-a.Count, strings.Compare(a.Value, b.Value)) })
-		out[name] = list[:min(len(list), 20)]
-	}
-	return out
-}
-
-// empty is a set without documents.
-func empty() *roaring.Bitmap { return roaring.New() }

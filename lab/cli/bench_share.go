@@ -23,11 +23,10 @@ import (
 
 // benchShareCmd measures the share robot and the search of files.
 type benchShareCmd struct {
-	Rescan    benchRescanCmd    `cmd:"" help:"An unchanged tree: first scan, plain walk, rescan, rclone lsf -R, over the same protocol."`
-	Stale     benchStaleCmd     `cmd:"" help:"How long changes stay unseen under each policy, with equal budgets."`
-	Search    benchSearchCmd    `cmd:"" help:"Synthetic files: ingest, memory, times of queries."`
-	Substring benchSubstringCmd `cmd:"" help:"Pieces of names beside plocate, on the paths of a folder."`
-	Tree      benchTreeCmd      `cmd:"" help:"Make a tree of small files to measure with."`
+	Rescan benchRescanCmd `cmd:"" help:"An unchanged tree: first scan, plain walk, rescan, rclone lsf -R, over the same protocol."`
+	Stale  benchStaleCmd  `cmd:"" help:"How long changes stay unseen under each policy, with equal budgets."`
+	Search benchSearchCmd `cmd:"" help:"Names in the index: size, memory, times of queries, beside plocate."`
+	Tree   benchTreeCmd   `cmd:"" help:"Make a tree of small files to measure with."`
 }
 
 type benchRescanCmd struct {

@@ -2,7 +2,7 @@
 // the embedded store behind a share robot.
 //
 // Keys are a letter, the host's name, a zero byte and the thing's own key: 'h'
-// hosts, 'p' parts, 'f' files. Files of a host lie in the order of a walk
+// hosts, 'p' parts, 'f' files, 'c' changes (journal.go), 'n' the number of the last one. Files of a host lie in the order of a walk
 // (part.FolderKey), so the files of a part are a few ranges read in sequence.
 package state
 
@@ -22,7 +22,11 @@ import (
 )
 
 // Store is a share.Store on Pebble.
-type Store struct{ db *pebble.DB }
+type Store struct {
+	db      *pebble.DB
+	journal bool
+	id      string
+}
 
 var _ share.Store = (*Store)(nil)
 
@@ -30,6 +34,8 @@ var _ share.Store = (*Store)(nil)
 type Config struct {
 	CacheBytes int64  // of blocks; 0 means 64 MB
 	FS         vfs.FS // nil means the disk
+	// Journal keeps which files change until TrimChanges: a search index follows.
+	Journal bool
 }
 
 // Open opens the database in dir, usually DATA/shares, and makes it if there is
@@ -51,7 +57,11 @@ func Open(dir string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the store of shares in %s: %w", dir, err)
 	}
-	return &Store{db}, nil
+	s := &Store{db: db, journal: c.Journal}
+	if err := s.openJournal(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return s, nil
 }
 
 type quiet struct{}
@@ -115,6 +125,9 @@ func (s *Store) DropHost(_ context.Context, host string) error {
 		if err := b.DeleteRange(p, prefixEnd(p), nil); err != nil {
 			return err
 		}
+	}
+	if err := s.noteChange(b, host, droppedMark); err != nil {
+		return err
 	}
 	if err := b.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("drop host %s: %w", host, err)
@@ -196,6 +209,9 @@ func (s *Store) Commit(_ context.Context, batch share.Batch) error {
 		if err := b.Delete(partKey(batch.Host, gone), nil); err != nil {
 			return err
 		}
+	}
+	if err := s.noteChange(b, batch.Host, appendPaths(nil, &batch)); err != nil {
+		return err
 	}
 	if err := b.Commit(pebble.Sync); err != nil {
 		return fmt.Errorf("store a scan of %s: %w", batch.Host, err)
