@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/extract"
 	"github.com/freshet/freshet/fetch"
 	"github.com/freshet/freshet/freshness/change"
@@ -94,36 +93,6 @@ func TestBeside(t *testing.T) {
 					t.Errorf("%d pages", a.host.Pages)
 				}
 			})
-		}
-	}
-}
-
-// A host that has too much to do is left alone for longer each time it says so,
-// whichever page it was asked for, until it answers otherwise.
-func TestOverload(t *testing.T) {
-	t.Parallel()
-	a := testAgent(New(Config{Delay: time.Second, MaxDelay: 20 * time.Second}), store.Host{Name: "h.example"})
-	for i, step := range []struct {
-		status int
-		after  string // Retry-After
-		want   time.Duration
-	}{
-		{503, "", 5 * time.Second},
-		{429, "", 8 * time.Second},
-		{503, "", 16 * time.Second},
-		{503, "", 20 * time.Second},
-		{200, "", time.Second},
-		{503, "", 5 * time.Second},
-		{503, "7", 7 * time.Second},
-		{404, "", time.Second},
-	} {
-		now := time.Now()
-		res := &fetch.Response{Status: step.status, Header: http.Header{"Retry-After": {step.after}}}
-		if a.access.Answered(res, now); politeness.IsOverloaded(step.status) {
-			a.access.Overloaded(res, now)
-		}
-		if rest := a.host.Next.Sub(now); rest != step.want {
-			t.Errorf("step %d, status %d: the host rests %v, want %v", i, step.status, rest, step.want)
 		}
 	}
 }
