@@ -213,7 +213,11 @@ func (c *benchCrawlCmd) checkPeerSources(file string) error {
 }
 
 func (c *benchCrawlCmd) printResults(w io.Writer, results []bench.Result) error {
-	fmt.Fprintf(w, "%d pages of %d bytes, %d links each, on %d hosts\n", c.Pages, c.Size, c.Links, c.Hosts)
+	scheme := "HTTP"
+	if c.HTTPS {
+		scheme = "HTTPS"
+	}
+	fmt.Fprintf(w, "%d pages of %d bytes, %d links each, on %d hosts, over %s\n", c.Pages, c.Size, c.Links, c.Hosts, scheme)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "robot\tpages\ttwice\tseconds\tpages/s\tCPU us/page\tx freshet\tpeak MB\t")
 	var own float64
