@@ -160,7 +160,7 @@ func specOf(s config.Source) (string, error) {
 
 // sourceOptions are the options that a share is read with.
 func sourceOptions(s *config.Source, timeout time.Duration) (source.Options, error) {
-	o := source.Options{Timeout: timeout, HostKeys: []byte(strings.Join(s.HostKeys, "\n")), TrustRange: s.TrustRange}
+	o := source.Options{Timeout: timeout, HostKeys: []byte(strings.Join(s.HostKeys, "\n")), KnownHosts: s.KnownHosts, TrustRange: s.TrustRange}
 	if s.KeyFile != "" {
 		key, err := os.ReadFile(s.KeyFile)
 		if err != nil {

@@ -90,7 +90,8 @@ type Source struct {
 	Open         bool           `yaml:"open" doc:"Everybody who reaches the search page may find and play the files of this share, although it has a login. Else searching needs a login as with console.private."`
 	KeyFile      string         `yaml:"key_file" doc:"Private SSH key for sftp://, tried before the password."`
 	HostKeys     []string       `yaml:"host_keys" doc:"Accepted SSH host keys of sftp://, such as ssh-ed25519 AAAA... Empty: the key of the first connection, which is remembered."`
-	TrustRange   bool           `yaml:"trust_range" doc:"Offer the password to every machine of an address range that answers, also over protocols that reveal it: ftp, webdav, index+http, sftp without host_keys."`
+	KnownHosts   string         `yaml:"known_hosts" doc:"File of SSH host keys as ~/.ssh/known_hosts, for sftp:// without host_keys: hosts that are not in it are refused."`
+	TrustRange   bool           `yaml:"trust_range" doc:"Offer the password to every machine of an address range that answers, also over protocols that reveal it: ftp, webdav, index+http, sftp without host_keys and known_hosts."`
 }
 
 // HasLogin reports whether the source is a share that is read with a login.

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -92,6 +93,21 @@ func TestHostKeyTrustedOnFirstUse(t *testing.T) {
 	}
 	if h := scan(source.Options{Key: second.Options.Key}); !h.Online {
 		t.Errorf("the key that was configured before: %+v", h)
+	}
+	file := filepath.Join(t.TempDir(), "known_hosts")
+	for _, tt := range []struct {
+		name, line, reason string // "" is a host that is read
+	}{
+		{"in the file", "[127.0.0.1]:" + u.Port() + " " + key(), ""},
+		{"another key", "[127.0.0.1]:" + u.Port() + " " + trusted, "somebody may stand between"},
+		{"another host", "other.example " + key(), "is not in " + file},
+		{"nonsense", "nonsense", "known_hosts"},
+	} {
+		must(t, os.WriteFile(file, []byte(tt.line+"\n"), 0o600))
+		h := scan(source.Options{Key: second.Options.Key, KnownHosts: file})
+		if h.Online != (tt.reason == "") || !strings.Contains(h.Reason, tt.reason) {
+			t.Errorf("known_hosts, %s: %+v, want reason %q", tt.name, h, tt.reason)
+		}
 	}
 	if h := scan(source.Options{Key: second.Options.Key, HostKeys: []byte("nonsense")}); h.Online || !strings.Contains(h.Reason, "ssh-keyscan") {
 		t.Errorf("a key that is none: %+v", h)

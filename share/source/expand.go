@@ -159,7 +159,7 @@ func revealsPassword(scheme string, o Options) bool {
 	case "ftp", "webdav", "http", "index+http":
 		return true
 	case "sftp":
-		return len(o.HostKeys) == 0
+		return len(o.HostKeys) == 0 && o.KnownHosts == ""
 	}
 	return false
 }

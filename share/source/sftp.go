@@ -15,6 +15,7 @@ import (
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 )
 
 // overSFTP reads the file subsystem of an SSH server.
@@ -43,7 +44,7 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 	if password != "" || len(o.Key) == 0 {
 		auth = append(auth, ssh.Password(password))
 	}
-	callback, algorithms, err := o.hostKeyCallback()
+	callback, algorithms, err := o.hostKeyCallback(Address(u))
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,12 @@ func dialSFTP(ctx context.Context, u *url.URL, o Options) (_ Source, err error) 
 // hostKeyCallback returns what checks a host's key, and the algorithms of the accepted ones:
 // a host has several keys, and offers the one that we ask for. Without accepted keys
 // the first one is, and the caller hears of it.
-func (o Options) hostKeyCallback() (ssh.HostKeyCallback, []string, error) {
+func (o Options) hostKeyCallback(address string) (ssh.HostKeyCallback, []string, error) {
 	lines := o.HostKeys
 	if len(bytes.TrimSpace(lines)) == 0 {
+		if o.KnownHosts != "" {
+			return o.knownHostsCallback(address)
+		}
 		lines = []byte(o.KnownHostKey)
 	}
 	var accepted []ssh.PublicKey
@@ -101,10 +105,7 @@ func (o Options) hostKeyCallback() (ssh.HostKeyCallback, []string, error) {
 			return nil, nil, fmt.Errorf("%w: host key %q: %w: write it as \"ssh-ed25519 AAAA...\", as ssh-keyscan prints it behind the host", errDenied, line, err)
 		}
 		accepted = append(accepted, key)
-		if key.Type() == ssh.KeyAlgoRSA {
-			algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
-		}
-		algorithms = append(algorithms, key.Type())
+		algorithms = append(algorithms, algorithmsOf(key)...)
 	}
 	check := func(_ string, _ net.Addr, key ssh.PublicKey) error {
 		known := slices.ContainsFunc(accepted, func(k ssh.PublicKey) bool { return bytes.Equal(k.Marshal(), key.Marshal()) })
@@ -119,6 +120,43 @@ func (o Options) hostKeyCallback() (ssh.HostKeyCallback, []string, error) {
 	}
 	return check, algorithms, nil
 }
+
+// algorithmsOf returns the names under which a host is asked for a key.
+func algorithmsOf(key ssh.PublicKey) []string {
+	if key.Type() == ssh.KeyAlgoRSA {
+		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA}
+	}
+	return []string{key.Type()}
+}
+
+// knownHostsCallback is hostKeyCallback by the file KnownHosts.
+func (o Options) knownHostsCallback(address string) (ssh.HostKeyCallback, []string, error) {
+	known, err := knownhosts.New(o.KnownHosts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: known_hosts: %w", errDenied, err)
+	}
+	var differs *knownhosts.KeyError
+	if err := known(address, &net.TCPAddr{}, noKey{}); !errors.As(err, &differs) || len(differs.Want) == 0 {
+		return nil, nil, fmt.Errorf("%w: %s is not in %s: check its key and add it (ssh-keyscan prints it)", errDenied, address, o.KnownHosts)
+	}
+	var algorithms []string
+	for _, k := range differs.Want {
+		algorithms = append(algorithms, algorithmsOf(k.Key)...)
+	}
+	check := func(_ string, remote net.Addr, key ssh.PublicKey) error {
+		if err := known(address, remote, key); err != nil {
+			return fmt.Errorf("%w: the host key is %s and not the one in %s: somebody may stand between: %w", errDenied, ssh.FingerprintSHA256(key), o.KnownHosts, err)
+		}
+		return nil
+	}
+	return check, algorithms, nil
+}
+
+// noKey is a key that no host has: the answer to it lists the keys of a host.
+type noKey struct{ ssh.PublicKey }
+
+func (noKey) Type() string    { return "none" }
+func (noKey) Marshal() []byte { return nil }
 
 // runSFTP runs f and closes the connection when f takes longer than the timeout or
 // ctx ends: nothing else stops a read of a silent host.

@@ -91,9 +91,12 @@ type Options struct {
 	// Key is a private SSH key in PEM form, tried before the password.
 	Key []byte
 	// HostKeys are the accepted SSH host keys in authorized_keys form, one a line.
-	// Empty: KnownHostKey is, or, where that is empty, any, which is trusted from
-	// then on by whoever keeps it.
+	// Empty: those in KnownHosts are, else KnownHostKey is, or, where that is empty,
+	// any, which is trusted from then on by whoever keeps it.
 	HostKeys []byte
+	// KnownHosts is a file of host keys in the form of OpenSSH's known_hosts; hosts that
+	// are not in it are refused.
+	KnownHosts string
 	// KnownHostKey is the key that the host had before.
 	KnownHostKey string
 	// NewHostKey hears of the accepted key, before the login is offered. May be nil.
