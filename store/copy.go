@@ -79,32 +79,36 @@ func Copy(ctx context.Context, from Source, to Target, progress func(Copied)) (C
 		run  func() error
 	}{
 		{"hosts", func() error {
-			return from.Hosts(ctx, func(h *Host) error { c.part.Hosts = append(c.part.Hosts, *h); c.n.Hosts++; return c.full() })
+			return from.Hosts(ctx, func(h *Host) error { c.part.Hosts = append(c.part.Hosts, *h); c.n.Hosts++; return c.flushIfFull() })
 		}},
 		{"pages", func() error {
-			return from.Pages(ctx, func(p *Page) error { c.part.Pages = append(c.part.Pages, *p); c.n.Pages++; return c.full() })
+			return from.Pages(ctx, func(p *Page) error { c.part.Pages = append(c.part.Pages, *p); c.n.Pages++; return c.flushIfFull() })
 		}},
 		{"links", func() error {
 			return from.Links(ctx, func(k weburl.Key, to []weburl.Key) error {
 				c.part.Links = append(c.part.Links, PageLinks{k, append([]weburl.Key(nil), to...)})
 				c.n.Links++
-				return c.full()
+				return c.flushIfFull()
 			})
 		}},
 		{"visits", func() error {
-			return from.Visits(ctx, time.Time{}, func(v *VisitLog) error { c.part.Visits = append(c.part.Visits, *v); c.n.Visits++; return c.full() })
+			return from.Visits(ctx, time.Time{}, func(v *VisitLog) error {
+				c.part.Visits = append(c.part.Visits, *v)
+				c.n.Visits++
+				return c.flushIfFull()
+			})
 		}},
 		{"settings", func() error {
 			return from.Settings(ctx, func(name string, value []byte) error {
 				c.part.Settings = append(c.part.Settings, Setting{name, append([]byte{}, value...)})
 				c.n.Settings++
-				return c.full()
+				return c.flushIfFull()
 			})
 		}},
 	} {
 		err := step.run()
 		if err == nil {
-			err = c.flush()
+			err = c.flushPart()
 		}
 		if err != nil {
 			return c.n, fmt.Errorf("copy %s: %w", step.what, err)
@@ -125,15 +129,15 @@ type copier struct {
 	n        Copied
 }
 
-// full writes the part when it has grown so far.
-func (c *copier) full() error {
+// flushIfFull writes the part when it has grown so far.
+func (c *copier) flushIfFull() error {
 	if c.size++; c.size < copyPart {
 		return nil
 	}
-	return c.flush()
+	return c.flushPart()
 }
 
-func (c *copier) flush() error {
+func (c *copier) flushPart() error {
 	if c.size == 0 {
 		return nil
 	}
