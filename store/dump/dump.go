@@ -56,10 +56,10 @@ func NewWriter(w io.Writer, now time.Time) (*Writer, error) {
 	d := &Writer{zip: zip, buf: bufio.NewWriterSize(zip, 256<<10)}
 	d.enc = json.NewEncoder(d.buf)
 	d.enc.SetEscapeHTML(false)
-	return d, d.write(line{Freshet: format, Time: now.UTC()})
+	return d, d.writeDumpLine(line{Freshet: format, Time: now.UTC()})
 }
 
-func (d *Writer) write(l line) error {
+func (d *Writer) writeDumpLine(l line) error {
 	if err := d.enc.Encode(&l); err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
@@ -70,19 +70,19 @@ func (d *Writer) write(l line) error {
 func (d *Writer) Load(_ context.Context, p *store.Part) error {
 	var errs []error
 	for i := range p.Hosts {
-		errs = append(errs, d.write(line{Host: &p.Hosts[i]}))
+		errs = append(errs, d.writeDumpLine(line{Host: &p.Hosts[i]}))
 	}
 	for i := range p.Pages {
-		errs = append(errs, d.write(line{Page: &p.Pages[i]}))
+		errs = append(errs, d.writeDumpLine(line{Page: &p.Pages[i]}))
 	}
 	for i := range p.Links {
-		errs = append(errs, d.write(line{Links: &p.Links[i]}))
+		errs = append(errs, d.writeDumpLine(line{Links: &p.Links[i]}))
 	}
 	for i := range p.Visits {
-		errs = append(errs, d.write(line{Visit: &p.Visits[i]}))
+		errs = append(errs, d.writeDumpLine(line{Visit: &p.Visits[i]}))
 	}
 	for i := range p.Settings {
-		errs = append(errs, d.write(line{Setting: &p.Settings[i]}))
+		errs = append(errs, d.writeDumpLine(line{Setting: &p.Settings[i]}))
 	}
 	d.n.Hosts += int64(len(p.Hosts))
 	d.n.Pages += int64(len(p.Pages))
@@ -94,7 +94,7 @@ func (d *Writer) Load(_ context.Context, p *store.Part) error {
 
 // Loaded implements store.Target: it ends the file.
 func (d *Writer) Loaded(context.Context) error {
-	err := errors.Join(d.write(line{End: &d.n}), d.buf.Flush(), d.zip.Close())
+	err := errors.Join(d.writeDumpLine(line{End: &d.n}), d.buf.Flush(), d.zip.Close())
 	if err != nil {
 		return fmt.Errorf("dump: %w", err)
 	}
@@ -118,7 +118,7 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 	dec := json.NewDecoder(bufio.NewReaderSize(zip, 256<<10))
 	var head line
 	if err := dec.Decode(&head); err != nil {
-		return n, fmt.Errorf("dump: line 1: %w", cut(err))
+		return n, fmt.Errorf("dump: line 1: %w", asTruncated(err))
 	}
 	if head.Freshet != format {
 		return n, fmt.Errorf("dump: line 1: %w: format %d, this program reads %d", store.ErrVersion, head.Freshet, format)
@@ -140,7 +140,7 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 	for number := int64(2); number < math.MaxInt64; number++ {
 		var l line
 		if err := dec.Decode(&l); err != nil {
-			return n, fmt.Errorf("dump: line %d: %w", number, cut(err))
+			return n, fmt.Errorf("dump: line %d: %w", number, asTruncated(err))
 		}
 		if l.End != nil {
 			if *l.End != read {
@@ -148,15 +148,15 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 			}
 			break
 		}
-		l.count(&read)
+		l.countCopied(&read)
 		if !l.isUsable() { // such as what an earlier program stored under the key of another URL
 			n.LeftOut++
 			continue
 		}
-		if err := add(&p, &l); err != nil {
+		if err := addToPart(&p, &l); err != nil {
 			return n, fmt.Errorf("dump: line %d: %w", number, err)
 		}
-		l.count(&n)
+		l.countCopied(&n)
 		if size++; size >= 1000 {
 			if err := flush(); err != nil {
 				return n, err
@@ -169,7 +169,7 @@ func Restore(ctx context.Context, r io.Reader, to store.Target, progress func(st
 	return n, to.Loaded(ctx)
 }
 
-func cut(err error) error {
+func asTruncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return ErrCut
 	}
@@ -199,8 +199,8 @@ func (l *line) isUsable() bool {
 	return true
 }
 
-// count counts a line.
-func (l *line) count(n *store.Copied) {
+// countCopied counts a line.
+func (l *line) countCopied(n *store.Copied) {
 	switch {
 	case l.Host != nil:
 		n.Hosts++
@@ -215,8 +215,8 @@ func (l *line) count(n *store.Copied) {
 	}
 }
 
-// add takes a line into a part, after a look at what would do harm later.
-func add(p *store.Part, l *line) error {
+// addToPart takes a line into a part, after a look at what would do harm later.
+func addToPart(p *store.Part, l *line) error {
 	switch {
 	case l.Host != nil:
 		if l.Host.Name == "" {
