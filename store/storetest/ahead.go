@@ -40,7 +40,7 @@ func PlanAhead(t *testing.T, s store.Store, now time.Time) (mended func(s store.
 		{now.Add(Year), store.Failed, time.Hour, store.LongestRetry},
 		{now.Add(Year), store.Blocked, 24 * time.Hour, store.LongestRetry},
 	}
-	page := func(i int) weburl.URL { return parse(t, fmt.Sprintf("http://h%d/", i)) }
+	page := func(i int) weburl.URL { return mustParseURL(t, fmt.Sprintf("http://h%d/", i)) }
 	for i, p := range plans {
 		if _, err := s.Add(ctx, []store.Found{{URL: page(i)}}); err != nil {
 			t.Fatal(err)

@@ -19,19 +19,19 @@ func testAtomic(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://a/1", "http://b/1")
-	l := claim(t, s, start)
-	p := take(t, s, l, 1, start)
+	mustAdd(t, s, "http://a/1", "http://b/1")
+	l := mustClaim(t, s, start)
+	p := mustTake(t, s, l, 1, start)
 	foreign := p[0]
-	foreign.Key, foreign.URL = parse(t, "http://c/1").Key(), "http://c/1"
-	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visited(p[0], start, true), visited(foreign, start, true)}, Found: found(t, "http://d/")}
+	foreign.Key, foreign.URL = mustParseURL(t, "http://c/1").Key(), "http://c/1"
+	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visitedPage(p[0], start, true), visitedPage(foreign, start, true)}, Found: foundURLs(t, "http://d/")}
 	if _, err := s.Commit(ctx, l, b); err == nil {
 		t.Fatal("a page of another host was committed")
 	}
-	if got, err := s.Page(ctx, parse(t, p[0].URL)); err != nil || got.State != store.Queued {
+	if got, err := s.Page(ctx, mustParseURL(t, p[0].URL)); err != nil || got.State != store.Queued {
 		t.Errorf("page %+v, %v", got, err)
 	}
-	if n := add(t, s, "http://d/"); n != 1 {
+	if n := mustAdd(t, s, "http://d/"); n != 1 {
 		t.Errorf("added %d", n)
 	}
 	if c, _ := s.Changes(ctx, 0, 10); len(c) != 0 {
@@ -42,16 +42,16 @@ func testAtomic(t *testing.T, open Opener) {
 // Everything but leases survives a restart.
 func testRestart(t *testing.T, open Opener) {
 	s := open(t)
-	add(t, s, "http://a/1", "http://a/2", "http://b/1")
-	l := claim(t, s, start)
+	mustAdd(t, s, "http://a/1", "http://a/2", "http://b/1")
+	l := mustClaim(t, s, start)
 	if l.Host.Name == "b" { // hosts that wait equally long come in any order
 		other := l
-		l = claim(t, s, start)
-		release(t, s, other)
+		l = mustClaim(t, s, start)
+		mustRelease(t, s, other)
 	}
-	p := take(t, s, l, 1, start)
+	p := mustTake(t, s, l, 1, start)
 	host := store.Host{Next: start.Add(time.Minute), Delay: time.Second, Robots: []store.Robots{{Scheme: "http", Status: 200, Body: []byte("x"), Fetched: start}}}
-	commit(t, s, l, &store.Batch{Host: host, Visits: []store.Visit{visited(p[0], start, true)}})
+	mustCommit(t, s, l, &store.Batch{Host: host, Visits: []store.Visit{visitedPage(p[0], start, true)}})
 	closeStore(t, s)
 	s = open(t)
 	defer closeStore(t, s)
@@ -59,18 +59,18 @@ func testRestart(t *testing.T, open Opener) {
 	if err != nil || st.URLs != 3 || st.New != 2 || st.Hosts != 2 || st.States[store.OK] != 1 {
 		t.Errorf("stats %+v, %v", st, err)
 	}
-	if n := add(t, s, "http://a/1", "http://a/2", "http://b/1"); n != 0 {
+	if n := mustAdd(t, s, "http://a/1", "http://a/2", "http://b/1"); n != 0 {
 		t.Errorf("%d known URLs were added again", n)
 	}
 	names := map[string]store.Host{}
 	for range 2 {
-		l := claim(t, s, start.Add(2*time.Minute))
+		l := mustClaim(t, s, start.Add(2*time.Minute))
 		if l == nil {
 			t.Fatal("no lease after a restart")
 		}
 		names[l.Host.Name] = l.Host
-		if got := take(t, s, l, 5, start.Add(2*time.Minute)); len(got) != 1 {
-			t.Errorf("%s: took %s", l.Host.Name, urls(got))
+		if got := mustTake(t, s, l, 5, start.Add(2*time.Minute)); len(got) != 1 {
+			t.Errorf("%s: took %s", l.Host.Name, joinURLs(got))
 		}
 	}
 	if h := names["a"]; h.Delay != time.Second || len(h.Robots) != 1 || string(h.Robots[0].Body) != "x" {
@@ -83,7 +83,7 @@ func testConcurrent(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://h0/0")
+	mustAdd(t, s, "http://h0/0")
 	var mu sync.Mutex
 	fetched, busy := map[string]int{}, map[string]bool{}
 	var wg sync.WaitGroup
@@ -117,12 +117,12 @@ func testConcurrent(t *testing.T, open Opener) {
 					mu.Lock()
 					fetched[p.URL]++
 					mu.Unlock()
-					b.Visits = append(b.Visits, visited(p, start, true))
+					b.Visits = append(b.Visits, visitedPage(p, start, true))
 					var n int
 					_, _ = fmt.Sscanf(p.URL[strings.LastIndexByte(p.URL, '/')+1:], "%d", &n)
 					for k := 1; k <= 3; k++ {
 						if m := 3*n + k; m < 300 {
-							b.Found = append(b.Found, store.Found{URL: parse(t, fmt.Sprintf("http://h%d/%d", m%7, m)), Order: uint64(m)})
+							b.Found = append(b.Found, store.Found{URL: mustParseURL(t, fmt.Sprintf("http://h%d/%d", m%7, m)), Order: uint64(m)})
 						}
 					}
 				}
@@ -174,7 +174,7 @@ func History(t *testing.T, open Opener, seed uint64, steps int) {
 			if _, ok := known[u]; !ok {
 				known[u] = time.Time{}
 			}
-			add(t, s, u)
+			mustAdd(t, s, u)
 		case 1:
 			now = now.Add(time.Duration(r.IntN(40)) * time.Minute)
 		case 2:
@@ -183,7 +183,7 @@ func History(t *testing.T, open Opener, seed uint64, steps int) {
 				s = open(t)
 			}
 		default:
-			l := claim(t, s, now)
+			l := mustClaim(t, s, now)
 			if l == nil {
 				for u, due := range known {
 					if due.IsZero() || !due.After(now) {
@@ -192,19 +192,19 @@ func History(t *testing.T, open Opener, seed uint64, steps int) {
 				}
 				continue
 			}
-			pages := take(t, s, l, 1+r.IntN(4), now)
+			pages := mustTake(t, s, l, 1+r.IntN(4), now)
 			b := &store.Batch{Host: l.Host}
 			for _, p := range pages {
 				if due, ok := known[p.URL]; !ok || due.After(now) {
 					t.Fatalf("step %d: took %s, due %v at %v", step, p.URL, due, now)
 				}
 				if r.IntN(3) > 0 { // else it is given back unvisited
-					b.Visits = append(b.Visits, visited(p, now, r.IntN(2) == 0))
+					b.Visits = append(b.Visits, visitedPage(p, now, r.IntN(2) == 0))
 					known[p.URL] = now.Add(time.Hour)
 				}
 			}
 			for range r.IntN(4) { // links, and pages said to have changed, on this host and others
-				f := store.Found{URL: parse(t, fmt.Sprintf("http://h%d/%d", r.IntN(4), r.IntN(60))), Due: now.Add(time.Duration(r.IntN(90)) * time.Minute)}
+				f := store.Found{URL: mustParseURL(t, fmt.Sprintf("http://h%d/%d", r.IntN(4), r.IntN(60))), Due: now.Add(time.Duration(r.IntN(90)) * time.Minute)}
 				u := f.URL.String()
 				due, ok := known[u]
 				switch {
@@ -217,8 +217,8 @@ func History(t *testing.T, open Opener, seed uint64, steps int) {
 				}
 				b.Found = append(b.Found, f)
 			}
-			commit(t, s, l, b)
-			release(t, s, l)
+			mustCommit(t, s, l, b)
+			mustRelease(t, s, l)
 		}
 		fresh := int64(0)
 		for _, due := range known {

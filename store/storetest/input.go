@@ -21,15 +21,15 @@ func testKey(t *testing.T, open Opener) {
 	defer closeStore(t, s)
 	ctx := context.Background()
 	const address = "http://a/1"
-	want := parse(t, address).Key()
-	add(t, s, address)
-	l := claim(t, s, start)
-	p := take(t, s, l, 1, start)[0]
+	want := mustParseURL(t, address).Key()
+	mustAdd(t, s, address)
+	l := mustClaim(t, s, start)
+	p := mustTake(t, s, l, 1, start)[0]
 	if p.Key != want {
 		t.Errorf("Take gives the key %x, want %x", p.Key, want)
 	}
-	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p, start, true)}})
-	got, err := s.Page(ctx, parse(t, address))
+	mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{visitedPage(p, start, true)}})
+	got, err := s.Page(ctx, mustParseURL(t, address))
 	if err != nil || got.Key != want {
 		t.Errorf("Page gives the key %x, %v, want %x", got.Key, err, want)
 	}
@@ -83,18 +83,18 @@ func testBadInput(t *testing.T, open Opener) {
 				t.Fatal(err)
 			}
 			host := "http://" + strings.ReplaceAll(strings.ToLower(name), " ", "-")
-			add(t, s, host+"/1", host+"/2")
-			l := claim(t, s, start)
+			mustAdd(t, s, host+"/1", host+"/2")
+			l := mustClaim(t, s, start)
 			for l != nil && "http://"+l.Host.Name != host { // of a case before
-				l = claim(t, s, start)
+				l = mustClaim(t, s, start)
 			}
 			if l == nil {
 				t.Fatalf("%s cannot be claimed", host)
 			}
-			pages := take(t, s, l, 2, start)
-			bad, good := visited(pages[0], start, true), visited(pages[1], start, true)
+			pages := mustTake(t, s, l, 2, start)
+			bad, good := visitedPage(pages[0], start, true), visitedPage(pages[1], start, true)
 			c.spoil(&bad.Page)
-			b := &store.Batch{Host: l.Host, Visits: []store.Visit{good, bad}, Found: found(t, host+"/3")}
+			b := &store.Batch{Host: l.Host, Visits: []store.Visit{good, bad}, Found: foundURLs(t, host+"/3")}
 			_, err = s.Commit(ctx, l, b)
 			var refused *store.PageError
 			if errors.As(err, &refused) != c.refuse || !c.refuse && err != nil {
@@ -105,17 +105,17 @@ func testBadInput(t *testing.T, open Opener) {
 					t.Errorf("the refused page is %x (%v), want %x", refused.Key, err, bad.Page.Key)
 				}
 				plain := store.Page{Key: pages[0].Key, URL: pages[0].URL, State: store.Excluded, Reason: store.ReasonBadRecord}
-				commit(t, s, l, &store.Batch{Visits: []store.Visit{good, {Page: plain}}, Found: b.Found})
+				mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{good, {Page: plain}}, Found: b.Found})
 			}
-			release(t, s, l)
+			mustRelease(t, s, l)
 			st, err := s.Stats(ctx)
 			if err != nil || st.New-before.New != 1 || st.URLs-before.URLs != 3 {
 				t.Errorf("stats %+v after %+v, %v, want 3 more URLs of which 1 is new", st, before, err)
 			}
-			if p, err := s.Page(ctx, parse(t, good.Page.URL)); err != nil || p.State != store.OK {
+			if p, err := s.Page(ctx, mustParseURL(t, good.Page.URL)); err != nil || p.State != store.OK {
 				t.Errorf("the good page is %+v, %v, want state ok", p, err)
 			}
-			if p, err := s.Page(ctx, parse(t, pages[0].URL)); err != nil || p.State == store.Queued {
+			if p, err := s.Page(ctx, mustParseURL(t, pages[0].URL)); err != nil || p.State == store.Queued {
 				t.Errorf("the bad page is %+v, %v, want it visited", p, err)
 			}
 		})
@@ -128,14 +128,14 @@ func testBadHost(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://a/1")
-	l := claim(t, s, start)
-	p := take(t, s, l, 1, start)
+	mustAdd(t, s, "http://a/1")
+	l := mustClaim(t, s, start)
+	p := mustTake(t, s, l, 1, start)
 	write := s.Commit
 	if f, ok := s.(store.Finisher); ok {
 		write = f.Finish
 	}
-	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visited(p[0], start, true)}}
+	b := &store.Batch{Host: l.Host, Visits: []store.Visit{visitedPage(p[0], start, true)}}
 	b.Host.Groups = map[string]change.Group{"": {Time: math.NaN()}}
 	_, err := write(ctx, l, b)
 	var refused *store.HostError
@@ -152,7 +152,7 @@ func testBadHost(t *testing.T, open Opener) {
 func testBadOrigin(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
-	n, err := s.Add(context.Background(), []store.Found{{URL: parse(t, "http://a/1"), From: "http://b/\x00\xff"}, {URL: parse(t, "http://a/2"), Depth: -5}})
+	n, err := s.Add(context.Background(), []store.Found{{URL: mustParseURL(t, "http://a/1"), From: "http://b/\x00\xff"}, {URL: mustParseURL(t, "http://a/2"), Depth: -5}})
 	if err != nil || n != 2 {
 		t.Errorf("added %d, %v, want 2", n, err)
 	}
@@ -163,20 +163,20 @@ func testBadOrigin(t *testing.T, open Opener) {
 func testReindex(t *testing.T, open Opener) {
 	s := open(t)
 	ctx := context.Background()
-	target := parse(t, "http://b/target")
-	add(t, s, "http://a/alias", "http://a/other")
-	l := claim(t, s, start)
+	target := mustParseURL(t, "http://b/target")
+	mustAdd(t, s, "http://a/alias", "http://a/other")
+	l := mustClaim(t, s, start)
 	visits := map[string]*store.Visit{}
 	var b store.Batch
-	for _, p := range take(t, s, l, 2, start) {
-		v := visited(p, start, true)
+	for _, p := range mustTake(t, s, l, 2, start) {
+		v := visitedPage(p, start, true)
 		if p.URL == "http://a/alias" {
 			v.Page.Canonical, v.Alias = target.String(), target.Key()
 		}
 		b.Visits = append(b.Visits, v)
 	}
-	commit(t, s, l, &b)
-	release(t, s, l)
+	mustCommit(t, s, l, &b)
+	mustRelease(t, s, l)
 	last := uint64(0)
 	told := func() (out string) {
 		t.Helper()
@@ -201,23 +201,23 @@ func testReindex(t *testing.T, open Opener) {
 	visit := func(address string, change func(*store.Visit)) {
 		t.Helper()
 		now = now.Add(2 * time.Hour)
-		add(t, s, address)
+		mustAdd(t, s, address)
 		for {
-			l := claim(t, s, now)
+			l := mustClaim(t, s, now)
 			if l == nil {
 				t.Fatalf("%s cannot be claimed", address)
 			}
 			var b store.Batch
-			for _, p := range take(t, s, l, 10, now) {
-				v := visited(p, now, false)
+			for _, p := range mustTake(t, s, l, 10, now) {
+				v := visitedPage(p, now, false)
 				if p.URL == address {
 					change(&v)
 				}
 				visits[p.URL] = &v
 				b.Visits = append(b.Visits, v)
 			}
-			commit(t, s, l, &b)
-			release(t, s, l)
+			mustCommit(t, s, l, &b)
+			mustRelease(t, s, l)
 			if visits[address] != nil {
 				delete(visits, address)
 				return

@@ -18,9 +18,9 @@ func testPostpone(t *testing.T, open Opener) {
 		t.Skip("no store.Postponer")
 	}
 	ctx := context.Background()
-	add(t, s, "http://h.example/1", "http://h.example/2")
-	l := claim(t, s, start)
-	if n := len(take(t, s, l, 1, start)); n != 1 {
+	mustAdd(t, s, "http://h.example/1", "http://h.example/2")
+	l := mustClaim(t, s, start)
+	if n := len(mustTake(t, s, l, 1, start)); n != 1 {
 		t.Fatalf("%d pages were taken", n)
 	}
 	next := start.Add(10 * time.Second)
@@ -34,10 +34,10 @@ func testPostpone(t *testing.T, open Opener) {
 	if l != nil || err != nil || !at.Equal(next) {
 		t.Errorf("claimed before its time: %v, next %v, %v", l, at, err)
 	}
-	if l = claim(t, s, next); l == nil {
+	if l = mustClaim(t, s, next); l == nil {
 		t.Fatal("not claimed when its time had come")
 	}
-	if got := urls(take(t, s, l, 9, next)); got != "http://h.example/1 http://h.example/2" {
+	if got := joinURLs(mustTake(t, s, l, 9, next)); got != "http://h.example/1 http://h.example/2" {
 		t.Errorf("pages %s", got)
 	}
 }
@@ -53,13 +53,13 @@ func testHostRecord(t *testing.T, open Opener) {
 	if _, err := r.Host(ctx, "h.example"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an unknown host: %v", err)
 	}
-	add(t, s, "http://h.example/1")
+	mustAdd(t, s, "http://h.example/1")
 	if h, err := r.Host(ctx, "h.example"); err != nil || h.Name != "h.example" || !h.Next.IsZero() {
 		t.Errorf("a host that was not visited: %+v, %v", h, err)
 	}
-	l := claim(t, s, start)
+	l := mustClaim(t, s, start)
 	next := start.Add(time.Minute)
-	commit(t, s, l, &store.Batch{Host: store.Host{Next: next, Delay: 3 * time.Second, Robots: []store.Robots{{Scheme: "http", Status: 200, Body: []byte("x"), Fetched: start}}}})
+	mustCommit(t, s, l, &store.Batch{Host: store.Host{Next: next, Delay: 3 * time.Second, Robots: []store.Robots{{Scheme: "http", Status: 200, Body: []byte("x"), Fetched: start}}}})
 	h, err := r.Host(ctx, "h.example")
 	if err != nil || !h.Next.Equal(next) || h.Delay != 3*time.Second || len(h.Robots) != 1 || string(h.Robots[0].Body) != "x" {
 		t.Errorf("after a commit: %+v, %v", h, err)

@@ -38,7 +38,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 	}
 }
 
-func parse(t *testing.T, s string) weburl.URL {
+func mustParseURL(t *testing.T, s string) weburl.URL {
 	t.Helper()
 	u, err := weburl.Parse(s)
 	if err != nil {
@@ -47,25 +47,25 @@ func parse(t *testing.T, s string) weburl.URL {
 	return u
 }
 
-func found(t *testing.T, urls ...string) []store.Found {
+func foundURLs(t *testing.T, urls ...string) []store.Found {
 	t.Helper()
 	var out []store.Found
 	for i, s := range urls {
-		out = append(out, store.Found{URL: parse(t, s), Order: uint64(i + 1)})
+		out = append(out, store.Found{URL: mustParseURL(t, s), Order: uint64(i + 1)})
 	}
 	return out
 }
 
-func add(t *testing.T, s store.Store, urls ...string) int {
+func mustAdd(t *testing.T, s store.Store, urls ...string) int {
 	t.Helper()
-	n, err := s.Add(context.Background(), found(t, urls...))
+	n, err := s.Add(context.Background(), foundURLs(t, urls...))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return n
 }
 
-func claim(t *testing.T, s store.Store, now time.Time) *store.Lease {
+func mustClaim(t *testing.T, s store.Store, now time.Time) *store.Lease {
 	t.Helper()
 	l, _, err := s.Claim(context.Background(), "n1", now, ttl)
 	if err != nil {
@@ -74,7 +74,7 @@ func claim(t *testing.T, s store.Store, now time.Time) *store.Lease {
 	return l
 }
 
-func take(t *testing.T, s store.Store, l *store.Lease, n int, now time.Time) []store.Page {
+func mustTake(t *testing.T, s store.Store, l *store.Lease, n int, now time.Time) []store.Page {
 	t.Helper()
 	pages, err := s.Take(context.Background(), l, n, now)
 	if err != nil {
@@ -83,7 +83,7 @@ func take(t *testing.T, s store.Store, l *store.Lease, n int, now time.Time) []s
 	return pages
 }
 
-func urls(pages []store.Page) string {
+func joinURLs(pages []store.Page) string {
 	var out []string
 	for _, p := range pages {
 		out = append(out, p.URL)
@@ -91,13 +91,13 @@ func urls(pages []store.Page) string {
 	return strings.Join(out, " ")
 }
 
-// visited is the visit of a page that is due again in an hour.
-func visited(p store.Page, now time.Time, changed bool) store.Visit {
+// visitedPage is the visit of a page that is due again in an hour.
+func visitedPage(p store.Page, now time.Time, changed bool) store.Visit {
 	p.State, p.Status, p.Slot = store.OK, 200, store.Slot{Due: now.Add(time.Hour)}
 	return store.Visit{Page: p, Changed: changed, Arrived: now}
 }
 
-func commit(t *testing.T, s store.Store, l *store.Lease, b *store.Batch) int {
+func mustCommit(t *testing.T, s store.Store, l *store.Lease, b *store.Batch) int {
 	t.Helper()
 	b.Host.Name = l.Host.Name
 	n, err := s.Commit(context.Background(), l, b)
@@ -107,7 +107,7 @@ func commit(t *testing.T, s store.Store, l *store.Lease, b *store.Batch) int {
 	return n
 }
 
-func release(t *testing.T, s store.Store, l *store.Lease) {
+func mustRelease(t *testing.T, s store.Store, l *store.Lease) {
 	t.Helper()
 	if err := s.Release(context.Background(), l); err != nil {
 		t.Fatal(err)
@@ -125,10 +125,10 @@ func closeStore(t *testing.T, s store.Store) {
 func testAddOnce(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
-	if n := add(t, s, "http://a/1", "http://a/2", "http://a/1"); n != 2 {
+	if n := mustAdd(t, s, "http://a/1", "http://a/2", "http://a/1"); n != 2 {
 		t.Errorf("added %d, want 2", n)
 	}
-	if n := add(t, s, "http://a/2", "http://b/"); n != 1 {
+	if n := mustAdd(t, s, "http://a/2", "http://b/"); n != 1 {
 		t.Errorf("added %d, want 1", n)
 	}
 	st, err := s.Stats(context.Background())
@@ -141,29 +141,29 @@ func testAddOnce(t *testing.T, open Opener) {
 func testVisit(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
-	add(t, s, "http://a/1")
-	l := claim(t, s, start)
+	mustAdd(t, s, "http://a/1")
+	l := mustClaim(t, s, start)
 	if l == nil || l.Host.Name != "a" {
 		t.Fatalf("lease %+v", l)
 	}
-	pages := take(t, s, l, 10, start)
-	if urls(pages) != "http://a/1" {
-		t.Fatalf("took %s", urls(pages))
+	pages := mustTake(t, s, l, 10, start)
+	if joinURLs(pages) != "http://a/1" {
+		t.Fatalf("took %s", joinURLs(pages))
 	}
-	if again := take(t, s, l, 10, start); len(again) != 0 {
-		t.Errorf("took %s again", urls(again))
+	if again := mustTake(t, s, l, 10, start); len(again) != 0 {
+		t.Errorf("took %s again", joinURLs(again))
 	}
-	v := visited(pages[0], start, true)
+	v := visitedPage(pages[0], start, true)
 	v.Page.Title, v.Page.ETag = "Žodis", `"x"`
-	v.Links = []weburl.Key{parse(t, "http://a/2").Key(), parse(t, "http://b/").Key()}
-	if n := commit(t, s, l, &store.Batch{Visits: []store.Visit{v}, Found: found(t, "http://a/1", "http://a/2", "http://b/")}); n != 2 {
+	v.Links = []weburl.Key{mustParseURL(t, "http://a/2").Key(), mustParseURL(t, "http://b/").Key()}
+	if n := mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{v}, Found: foundURLs(t, "http://a/1", "http://a/2", "http://b/")}); n != 2 {
 		t.Errorf("added %d", n)
 	}
-	if more := take(t, s, l, 10, start); urls(more) != "http://a/2" {
-		t.Errorf("then took %s", urls(more))
+	if more := mustTake(t, s, l, 10, start); joinURLs(more) != "http://a/2" {
+		t.Errorf("then took %s", joinURLs(more))
 	}
-	release(t, s, l)
-	p, err := s.Page(context.Background(), parse(t, "http://a/1"))
+	mustRelease(t, s, l)
+	p, err := s.Page(context.Background(), mustParseURL(t, "http://a/1"))
 	if err != nil || p.State != store.OK || p.Title != "Žodis" || p.ETag != `"x"` {
 		t.Errorf("page %+v, %v", p, err)
 	}
@@ -190,24 +190,24 @@ func testLease(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://a/1", "http://b/1")
-	first, second := claim(t, s, start), claim(t, s, start)
+	mustAdd(t, s, "http://a/1", "http://b/1")
+	first, second := mustClaim(t, s, start), mustClaim(t, s, start)
 	if first == nil || second == nil || first.Host.Name == second.Host.Name {
 		t.Fatalf("leases %+v, %+v", first, second)
 	}
-	if third := claim(t, s, start); third != nil {
+	if third := mustClaim(t, s, start); third != nil {
 		t.Errorf("a third lease %+v", third)
 	}
 	if err := s.Renew(ctx, first, start.Add(30*time.Second), ttl); err != nil {
 		t.Error(err)
 	}
-	pages := take(t, s, second, 1, start)
+	pages := mustTake(t, s, second, 1, start)
 	late := start.Add(70 * time.Second)
-	successor := claim(t, s, late) // second's lease is over, first's was renewed
+	successor := mustClaim(t, s, late) // second's lease is over, first's was renewed
 	if successor == nil || successor.Host.Name != second.Host.Name || successor.Token <= second.Token || !successor.Orphan || second.Orphan {
 		t.Fatalf("successor %+v of %+v", successor, second)
 	}
-	b := &store.Batch{Host: second.Host, Visits: []store.Visit{visited(pages[0], late, true)}}
+	b := &store.Batch{Host: second.Host, Visits: []store.Visit{visitedPage(pages[0], late, true)}}
 	if _, err := s.Commit(ctx, second, b); !errors.Is(err, store.ErrLease) {
 		t.Errorf("commit under a lost lease: %v", err)
 	}
@@ -217,16 +217,16 @@ func testLease(t *testing.T, open Opener) {
 	if err := s.Renew(ctx, second, late, ttl); !errors.Is(err, store.ErrLease) {
 		t.Errorf("renewal of a lost lease: %v", err)
 	}
-	if got := take(t, s, successor, 5, late); urls(got) != urls(pages) {
-		t.Errorf("the successor took %s", urls(got))
+	if got := mustTake(t, s, successor, 5, late); joinURLs(got) != joinURLs(pages) {
+		t.Errorf("the successor took %s", joinURLs(got))
 	}
-	release(t, s, first)
+	mustRelease(t, s, first)
 	if err := s.Release(ctx, first); !errors.Is(err, store.ErrLease) {
 		t.Errorf("released twice: %v", err)
 	}
-	release(t, s, successor)
+	mustRelease(t, s, successor)
 	for range 2 {
-		if l := claim(t, s, late); l == nil || l.Orphan {
+		if l := mustClaim(t, s, late); l == nil || l.Orphan {
 			t.Errorf("lease %+v after one that was given back", l)
 		}
 	}
@@ -239,16 +239,16 @@ func testPoliteness(t *testing.T, open Opener) {
 	if l, next, err := s.Claim(context.Background(), "n", start, ttl); l != nil || !next.IsZero() || err != nil {
 		t.Errorf("empty store: %+v, %v, %v", l, next, err)
 	}
-	add(t, s, "http://a/1", "http://a/2")
-	l := claim(t, s, start)
-	pages := take(t, s, l, 1, start)
-	commit(t, s, l, &store.Batch{Host: store.Host{Next: start.Add(10 * time.Second)}, Visits: []store.Visit{visited(pages[0], start, false)}})
-	release(t, s, l)
+	mustAdd(t, s, "http://a/1", "http://a/2")
+	l := mustClaim(t, s, start)
+	pages := mustTake(t, s, l, 1, start)
+	mustCommit(t, s, l, &store.Batch{Host: store.Host{Next: start.Add(10 * time.Second)}, Visits: []store.Visit{visitedPage(pages[0], start, false)}})
+	mustRelease(t, s, l)
 	l, next, err := s.Claim(context.Background(), "n", start.Add(9*time.Second), ttl)
 	if l != nil || !next.Equal(start.Add(10*time.Second)) || err != nil {
 		t.Errorf("too early: %+v, %v, %v", l, next, err)
 	}
-	if l := claim(t, s, start.Add(10*time.Second)); l == nil {
+	if l := mustClaim(t, s, start.Add(10*time.Second)); l == nil {
 		t.Error("not claimed in time")
 	}
 }
@@ -259,12 +259,12 @@ func testOrder(t *testing.T, open Opener) {
 	defer closeStore(t, s)
 	ctx := context.Background()
 	for _, o := range []uint64{5, 1, 9, 3} {
-		if _, err := s.Add(ctx, []store.Found{{URL: parse(t, fmt.Sprintf("http://a/%d", o)), Order: o}}); err != nil {
+		if _, err := s.Add(ctx, []store.Found{{URL: mustParseURL(t, fmt.Sprintf("http://a/%d", o)), Order: o}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	l := claim(t, s, start)
-	if got := urls(take(t, s, l, 3, start)); got != "http://a/1 http://a/3 http://a/5" {
+	l := mustClaim(t, s, start)
+	if got := joinURLs(mustTake(t, s, l, 3, start)); got != "http://a/1 http://a/3 http://a/5" {
 		t.Errorf("order %s", got)
 	}
 }
@@ -273,11 +273,11 @@ func testOrder(t *testing.T, open Opener) {
 func testRevisit(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
-	add(t, s, "http://a/old")
-	l := claim(t, s, start)
-	p := take(t, s, l, 1, start)
-	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
-	release(t, s, l)
+	mustAdd(t, s, "http://a/old")
+	l := mustClaim(t, s, start)
+	p := mustTake(t, s, l, 1, start)
+	mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{visitedPage(p[0], start, true)}})
+	mustRelease(t, s, l)
 	if l, next, _ := s.Claim(context.Background(), "n", start, ttl); l != nil || !next.Equal(start.Add(time.Hour)) {
 		t.Errorf("before it is due: %+v, %v", l, next)
 	}
@@ -285,12 +285,12 @@ func testRevisit(t *testing.T, open Opener) {
 	for i := range 100 {
 		many = append(many, fmt.Sprintf("http://a/%d", i))
 	}
-	add(t, s, many...)
+	mustAdd(t, s, many...)
 	later := start.Add(2 * time.Hour)
-	l = claim(t, s, later)
-	pages := take(t, s, l, 10, later)
-	if len(pages) != 10 || !strings.Contains(urls(pages), "http://a/old") {
-		t.Errorf("took %s", urls(pages))
+	l = mustClaim(t, s, later)
+	pages := mustTake(t, s, l, 10, later)
+	if len(pages) != 10 || !strings.Contains(joinURLs(pages), "http://a/old") {
+		t.Errorf("took %s", joinURLs(pages))
 	}
 }
 
@@ -299,21 +299,21 @@ func testHasten(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://a/1")
-	l := claim(t, s, start)
-	p := take(t, s, l, 1, start)
-	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
-	release(t, s, l)
+	mustAdd(t, s, "http://a/1")
+	l := mustClaim(t, s, start)
+	p := mustTake(t, s, l, 1, start)
+	mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{visitedPage(p[0], start, true)}})
+	mustRelease(t, s, l)
 	for _, due := range []time.Duration{5 * time.Minute, 30 * time.Minute} {
-		if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/1"), Due: start.Add(due)}}); err != nil {
+		if _, err := s.Add(ctx, []store.Found{{URL: mustParseURL(t, "http://a/1"), Due: start.Add(due)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if _, next, _ := s.Claim(ctx, "n", start, ttl); !next.Equal(start.Add(5 * time.Minute)) {
 		t.Errorf("due at %v", next)
 	}
-	l = claim(t, s, start.Add(6*time.Minute))
-	if got := urls(take(t, s, l, 5, start.Add(6*time.Minute))); got != "http://a/1" {
+	l = mustClaim(t, s, start.Add(6*time.Minute))
+	if got := joinURLs(mustTake(t, s, l, 5, start.Add(6*time.Minute))); got != "http://a/1" {
 		t.Errorf("took %q", got)
 	}
 }
@@ -324,31 +324,31 @@ func testPromote(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
 	ctx := context.Background()
-	add(t, s, "http://a/1", "http://a/2", "http://a/3", "http://a/4") // orders 1 to 4
+	mustAdd(t, s, "http://a/1", "http://a/2", "http://a/3", "http://a/4") // orders 1 to 4
 	_, err := s.Add(ctx, []store.Found{
-		{URL: parse(t, "http://a/4"), Order: 2, Promote: true}, {URL: parse(t, "http://a/1"), Order: 9, Promote: true}, {URL: parse(t, "http://a/3"), Order: 1},
+		{URL: mustParseURL(t, "http://a/4"), Order: 2, Promote: true}, {URL: mustParseURL(t, "http://a/1"), Order: 9, Promote: true}, {URL: mustParseURL(t, "http://a/3"), Order: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/4"), Order: 1, Promote: true}}); err != nil {
+	if _, err := s.Add(ctx, []store.Found{{URL: mustParseURL(t, "http://a/4"), Order: 1, Promote: true}}); err != nil {
 		t.Fatal(err)
 	}
-	l := claim(t, s, start)
-	first := take(t, s, l, 2, start)
-	if got := urls(first); !strings.Contains(got, "http://a/1") || !strings.Contains(got, "http://a/4") {
+	l := mustClaim(t, s, start)
+	first := mustTake(t, s, l, 2, start)
+	if got := joinURLs(first); !strings.Contains(got, "http://a/1") || !strings.Contains(got, "http://a/4") {
 		t.Errorf("first %s", got)
 	}
-	if _, err := s.Add(ctx, []store.Found{{URL: parse(t, "http://a/4"), Order: 1, Promote: true}}); err != nil { // it is out
+	if _, err := s.Add(ctx, []store.Found{{URL: mustParseURL(t, "http://a/4"), Order: 1, Promote: true}}); err != nil { // it is out
 		t.Fatal(err)
 	}
-	if got := urls(take(t, s, l, 9, start)); got != "http://a/2 http://a/3" {
+	if got := joinURLs(mustTake(t, s, l, 9, start)); got != "http://a/2 http://a/3" {
 		t.Errorf("then %s", got)
 	}
 	if st, err := s.Stats(ctx); err != nil || st.New != 4 || st.URLs != 4 {
 		t.Errorf("stats %+v, %v", st, err)
 	}
-	release(t, s, l)
+	mustRelease(t, s, l)
 	testPromoteFirst(t, s)
 }
 
@@ -357,29 +357,29 @@ func testPromoteFirst(t *testing.T, s store.Store) {
 	t.Helper()
 	var queue []store.Found
 	for i := range 4 {
-		queue = append(queue, store.Found{URL: parse(t, fmt.Sprintf("http://b/%d", i)), Order: uint64(10 * (i + 1))})
+		queue = append(queue, store.Found{URL: mustParseURL(t, fmt.Sprintf("http://b/%d", i)), Order: uint64(10 * (i + 1))})
 	}
 	if _, err := s.Add(context.Background(), queue); err != nil {
 		t.Fatal(err)
 	}
 	var l *store.Lease
 	for l == nil || l.Host.Name != "b" {
-		l = claim(t, s, start)
+		l = mustClaim(t, s, start)
 	}
 	for i := range 2 {
-		p := take(t, s, l, 1, start)
-		if got, want := urls(p), fmt.Sprintf("http://b/%d", i); got != want {
+		p := mustTake(t, s, l, 1, start)
+		if got, want := joinURLs(p), fmt.Sprintf("http://b/%d", i); got != want {
 			t.Errorf("took %s, want %s", got, want)
 		}
-		commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start, true)}})
+		mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{visitedPage(p[0], start, true)}})
 	}
-	if _, err := s.Add(context.Background(), []store.Found{{URL: parse(t, "http://b/3"), Order: 5, Promote: true}}); err != nil {
+	if _, err := s.Add(context.Background(), []store.Found{{URL: mustParseURL(t, "http://b/3"), Order: 5, Promote: true}}); err != nil {
 		t.Fatal(err)
 	}
-	if got := urls(take(t, s, l, 1, start)); got != "http://b/3" {
+	if got := joinURLs(mustTake(t, s, l, 1, start)); got != "http://b/3" {
 		t.Errorf("took %q, want the page that was moved to the head", got)
 	}
-	release(t, s, l)
+	mustRelease(t, s, l)
 }
 
 // The feed has every change once, in order; a reader that asks again from its
@@ -387,13 +387,13 @@ func testPromoteFirst(t *testing.T, s store.Store) {
 func testFeed(t *testing.T, open Opener) {
 	s := open(t)
 	ctx := context.Background()
-	add(t, s, "http://a/1", "http://a/2", "http://a/3")
-	l := claim(t, s, start)
+	mustAdd(t, s, "http://a/1", "http://a/2", "http://a/3")
+	l := mustClaim(t, s, start)
 	var b store.Batch
-	for i, p := range take(t, s, l, 3, start) {
-		b.Visits = append(b.Visits, visited(p, start, i != 1))
+	for i, p := range mustTake(t, s, l, 3, start) {
+		b.Visits = append(b.Visits, visitedPage(p, start, i != 1))
 	}
-	commit(t, s, l, &b)
+	mustCommit(t, s, l, &b)
 	read := func(after uint64) (out []string, last uint64) {
 		changes, err := s.Changes(ctx, after, 10)
 		if err != nil {
@@ -430,9 +430,9 @@ func testFeed(t *testing.T, open Opener) {
 	closeStore(t, s)
 	s = open(t)
 	defer closeStore(t, s)
-	l = claim(t, s, start.Add(2*time.Hour))
-	p := take(t, s, l, 1, start.Add(2*time.Hour))
-	commit(t, s, l, &store.Batch{Visits: []store.Visit{visited(p[0], start.Add(2*time.Hour), true)}})
+	l = mustClaim(t, s, start.Add(2*time.Hour))
+	p := mustTake(t, s, l, 1, start.Add(2*time.Hour))
+	mustCommit(t, s, l, &store.Batch{Visits: []store.Visit{visitedPage(p[0], start.Add(2*time.Hour), true)}})
 	if got, seq := read(last); len(got) != 1 || seq <= last {
 		t.Errorf("after a restart the feed goes on with %v, %d", got, seq)
 	}
@@ -469,12 +469,12 @@ func testMeta(t *testing.T, open Opener) {
 func testNotFound(t *testing.T, open Opener) {
 	s := open(t)
 	defer closeStore(t, s)
-	u := parse(t, "http://nowhere/")
+	u := mustParseURL(t, "http://nowhere/")
 	if _, err := s.Page(context.Background(), u); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("page: %v", err)
 	}
-	add(t, s, "http://a/1", "http://b/2", "http://b/3")
-	keys := []weburl.Key{parse(t, "http://b/2").Key(), u.Key(), parse(t, "http://a/1").Key(), parse(t, "http://b/2").Key()}
+	mustAdd(t, s, "http://a/1", "http://b/2", "http://b/3")
+	keys := []weburl.Key{mustParseURL(t, "http://b/2").Key(), u.Key(), mustParseURL(t, "http://a/1").Key(), mustParseURL(t, "http://b/2").Key()}
 	pages, err := s.Records(context.Background(), keys)
 	slices.SortFunc(pages, func(a, b store.Page) int { return strings.Compare(a.URL, b.URL) })
 	if err != nil || len(pages) != 2 || pages[0].URL != "http://a/1" || pages[1].URL != "http://b/2" || pages[1].State != store.Queued {
@@ -540,25 +540,25 @@ func testID(t *testing.T, open Opener) {
 func testRefetch(t *testing.T, open Opener) {
 	s := open(t)
 	ctx := context.Background()
-	add(t, s, "http://a/rests", "http://a/out", "http://a/brings", "http://a/new")
+	mustAdd(t, s, "http://a/rests", "http://a/out", "http://a/brings", "http://a/new")
 	ask := func(now time.Time, urls ...string) {
 		t.Helper()
 		var f []store.Found
 		for _, u := range urls {
-			f = append(f, store.Found{URL: parse(t, u), Due: now, Refetch: true})
+			f = append(f, store.Found{URL: mustParseURL(t, u), Due: now, Refetch: true})
 		}
 		if n, err := s.Add(ctx, f); n != 0 || err != nil {
 			t.Fatalf("added %d, %v", n, err)
 		}
 	}
 	visit := func(p store.Page, now time.Time, changed bool) store.Visit {
-		v := visited(p, now, changed)
+		v := visitedPage(p, now, changed)
 		v.Page.Digest, v.Page.Simhash, v.Page.ETag, v.Page.LastModified = [16]byte{1}, 7, `"e"`, "Mon"
 		return v
 	}
 	check := func(url string, forgotten bool, due time.Time) {
 		t.Helper()
-		p, err := s.Page(ctx, parse(t, url))
+		p, err := s.Page(ctx, mustParseURL(t, url))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -568,15 +568,15 @@ func testRefetch(t *testing.T, open Opener) {
 			t.Errorf("%s: %+v, want its body forgotten: %v, and due by %v", url, p, forgotten, due)
 		}
 	}
-	l := claim(t, s, start)
+	l := mustClaim(t, s, start)
 	b := &store.Batch{}
-	for _, p := range take(t, s, l, 9, start) {
+	for _, p := range mustTake(t, s, l, 9, start) {
 		if p.URL != "http://a/new" {
 			b.Visits = append(b.Visits, visit(p, start, true))
 		}
 	}
-	commit(t, s, l, b)
-	release(t, s, l)
+	mustCommit(t, s, l, b)
+	mustRelease(t, s, l)
 	ask(start.Add(time.Minute), "http://a/rests", "http://a/new", "http://a/rests")
 	check("http://a/rests", true, start.Add(time.Minute))
 	closeStore(t, s)
@@ -585,10 +585,10 @@ func testRefetch(t *testing.T, open Opener) {
 	check("http://a/rests", true, start.Add(time.Minute))
 
 	later := start.Add(2 * time.Hour)
-	l = claim(t, s, later)
-	pages := take(t, s, l, 9, later)
+	l = mustClaim(t, s, later)
+	pages := mustTake(t, s, l, 9, later)
 	if len(pages) != 4 {
-		t.Fatalf("took %s, want all", urls(pages))
+		t.Fatalf("took %s, want all", joinURLs(pages))
 	}
 	ask(later, "http://a/out", "http://a/brings")
 	b = &store.Batch{}
@@ -598,8 +598,8 @@ func testRefetch(t *testing.T, open Opener) {
 		}
 		b.Visits = append(b.Visits, visit(p, later, p.URL != "http://a/out"))
 	}
-	commit(t, s, l, b)
-	release(t, s, l)
+	mustCommit(t, s, l, b)
+	mustRelease(t, s, l)
 	check("http://a/rests", false, later.Add(time.Hour))
 	check("http://a/brings", false, later.Add(time.Hour))
 	check("http://a/out", true, later.Add(time.Hour))
