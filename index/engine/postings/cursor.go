@@ -63,21 +63,21 @@ func (l *List) blockCount() int {
 	return min(n, (len(l.data)-longHeader)/skipSize)
 }
 
-func (l *List) skip(k int) skipEntry { return readSkip(l.data[longHeader+k*skipSize:]) }
+func (l *List) skipEntryAt(k int) skipEntry { return readSkip(l.data[longHeader+k*skipSize:]) }
 
 // codesEnd is the length of all documents and codes.
 func (l *List) codesEnd() int { return int(binary.LittleEndian.Uint32(l.data[4:])) }
 
-// blocks returns the bytes from the first block on.
-func (l *List) blocks() []byte { return l.data[longHeader+l.blockCount()*skipSize:] }
+// bytesOfBlocks returns the bytes from the first block on.
+func (l *List) bytesOfBlocks() []byte { return l.data[longHeader+l.blockCount()*skipSize:] }
 
 // blockBytes returns the documents and codes of a block, and its positions.
 func (l *List) blockBytes(k int) (body, places []byte, ok bool) {
-	s := l.skip(k)
-	all := l.blocks()
+	s := l.skipEntryAt(k)
+	all := l.bytesOfBlocks()
 	end, placesEnd := l.codesEnd(), -1
 	if k+1 < l.blockCount() {
-		next := l.skip(k + 1)
+		next := l.skipEntryAt(k + 1)
 		end, placesEnd = int(next.at), int(next.positionsAt)
 	}
 	if int(s.at) > end || end > l.codesEnd() || l.codesEnd() > len(all) {
@@ -140,10 +140,10 @@ func (c *Cursor) Open(l *List) {
 		c.openShort(l.data)
 	case longForm:
 		if c.blocks = l.blockCount(); c.blocks == 0 {
-			c.fail()
+			c.failCursor()
 			return
 		}
-		c.shallowEntry = l.skip(0)
+		c.shallowEntry = l.skipEntryAt(0)
 		c.openBlock(l, 0)
 	}
 }
@@ -151,12 +151,12 @@ func (c *Cursor) Open(l *List) {
 func (c *Cursor) openInline(data []byte) {
 	doc, k := binary.Uvarint(data)
 	if k <= 0 || doc >= End {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	v, m := binary.Uvarint(data[k:])
 	if m <= 0 || v > 1<<32-1 {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	c.docs[0], c.codes[0], c.n, c.hasCodes = uint32(doc), uint32(v), 1, true
@@ -170,7 +170,7 @@ const maxImpact = 1<<16 - 1
 func (c *Cursor) openShort(data []byte) {
 	first, k := binary.Uvarint(data)
 	if k <= 0 || first >= End || len(data) < k+2 || c.list.count < 1 || c.list.count > BlockSize {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	c.impact = binary.LittleEndian.Uint16(data[k:])
@@ -184,10 +184,10 @@ func (c *Cursor) openShort(data []byte) {
 // openBlock decodes the documents of block k of a long list.
 func (c *Cursor) openBlock(l *List, k int) {
 	c.list = l
-	s := l.skip(k)
-	all := l.blocks()
+	s := l.skipEntryAt(k)
+	all := l.bytesOfBlocks()
 	if int(s.at) > len(all) || s.count == 0 || s.count > BlockSize {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	c.block, c.at, c.n, c.impact = k, 0, int(s.count), s.impact
@@ -195,13 +195,13 @@ func (c *Cursor) openBlock(l *List, k int) {
 		if places := uint64(l.codesEnd()) + uint64(s.positionsAt); places <= uint64(len(all)) {
 			c.placesAt = all[places:]
 		} else {
-			c.fail()
+			c.failCursor()
 			return
 		}
 	}
 	c.decodeDocs(s.first, all[s.at:])
 	if c.err == nil && c.docs[c.n-1] != s.last {
-		c.fail()
+		c.failCursor()
 	}
 }
 
@@ -209,7 +209,7 @@ func (c *Cursor) openBlock(l *List, k int) {
 func (c *Cursor) decodeDocs(first uint32, data []byte) {
 	size := DecodeBlock(data, &c.docs, c.n-1)
 	if size < 0 {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	c.codesAt, c.hasCodes, c.hasStarts = data[size:], false, false
@@ -220,7 +220,7 @@ func (c *Cursor) decodeDocs(first uint32, data []byte) {
 		doc += uint64(gap) + 1
 	}
 	if doc >= End {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	c.docs[c.n-1] = uint32(doc)
@@ -231,7 +231,7 @@ func (c *Cursor) loadCodes() {
 	c.hasCodes = true
 	size := DecodeBlock(c.codesAt, &c.codes, c.n)
 	if size < 0 {
-		c.fail()
+		c.failCursor()
 		return
 	}
 	if c.list.form == shortForm {
@@ -239,7 +239,7 @@ func (c *Cursor) loadCodes() {
 	}
 }
 
-func (c *Cursor) fail() {
+func (c *Cursor) failCursor() {
 	c.err, c.at, c.n, c.blocks, c.hasStarts = ErrDamaged, 0, 0, 0, false
 	clear(c.codes[:])
 	c.hasCodes = true
@@ -364,7 +364,7 @@ func (c *Cursor) Bound(doc uint32) (impact uint16, end uint32) {
 	}
 	if c.shallow < c.blocks && c.shallowEntry.last < doc {
 		if c.shallow = c.findBlock(c.shallow+1, doc); c.shallow < c.blocks {
-			c.shallowEntry = c.list.skip(c.shallow)
+			c.shallowEntry = c.list.skipEntryAt(c.shallow)
 		}
 	}
 	if c.shallow >= c.blocks {
@@ -412,7 +412,7 @@ func (c *Cursor) inlinePositions(total int) []uint32 {
 	for range total {
 		gap, k := binary.Uvarint(data)
 		if last += gap; k <= 0 || last > 1<<32-1 {
-			c.fail()
+			c.failCursor()
 			return nil
 		}
 		c.positions = append(c.positions, uint32(last))
@@ -430,7 +430,7 @@ func (c *Cursor) blockPositions(skip, count int) []uint32 {
 	last := uint32(0)
 	for count > 0 {
 		if skip >= c.placeFirst+c.placeCount && !c.nextPlaces(skip) {
-			c.fail()
+			c.failCursor()
 			return nil
 		}
 		from := skip - c.placeFirst
@@ -511,5 +511,5 @@ func (c *Cursor) positionsEnd() int {
 		}
 		at += size
 	}
-	return int(c.list.skip(c.block).positionsAt) + at
+	return int(c.list.skipEntryAt(c.block).positionsAt) + at
 }

@@ -15,7 +15,7 @@ type skipEntry struct {
 	count       uint8
 }
 
-func (s skipEntry) append(dst []byte) []byte {
+func (s skipEntry) appendSkip(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint32(dst, s.first)
 	dst = binary.LittleEndian.AppendUint32(dst, s.last)
 	dst = binary.LittleEndian.AppendUint32(dst, s.at)
@@ -124,7 +124,7 @@ func (w *Writer) AddList(l *List, shift uint32) bool {
 	}
 	w.endBlock()
 	for k := range l.blockCount() {
-		s := l.skip(k)
+		s := l.skipEntryAt(k)
 		if s.count != BlockSize {
 			c.openBlock(l, k)
 			if !w.addBlock(&c, l, shift) {
@@ -208,7 +208,7 @@ func (w *Writer) Finish(dst []byte) ([]byte, Form) {
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(w.skips)))
 	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(w.blocks)))
 	for _, s := range w.skips {
-		dst = s.append(dst)
+		dst = s.appendSkip(dst)
 	}
 	dst = append(dst, w.blocks...)
 	return append(dst, w.positions...), longForm
