@@ -211,8 +211,8 @@ func (b *Buffer) writeDocuments(w *segment.Writer) error {
 	return nil
 }
 
-// live returns the rows that are not replaced; their place is their document.
-func (b *Buffer) live() []*row {
+// liveRows returns the rows that are not replaced; their place is their document.
+func (b *Buffer) liveRows() []*row {
 	out := make([]*row, 0, len(b.rows))
 	for i := range b.rows {
 		if !b.rows[i].isReplaced {

@@ -56,7 +56,7 @@ func (s *scratch) sortByText(numbers []uint32, text func(uint32) string) {
 // posting is how often a form stands in a document and in its fields.
 type posting struct{ doc, total, title, url uint32 }
 
-func (p posting) code() uint32 { return postings.PackCode(p.total, p.title, p.url) }
+func (p posting) packedCode() uint32 { return postings.PackCode(p.total, p.title, p.url) }
 
 // stemPosting is a document of a stem that one form brought.
 type stemPosting struct {
@@ -73,7 +73,7 @@ func (b *Buffer) Flush(w *segment.Writer) error {
 	if err := w.BeginTerms(); err != nil {
 		return err
 	}
-	rows := b.live()
+	rows := b.liveRows()
 	if err := writeKeywords(w, rows); err != nil {
 		return err
 	}
@@ -189,13 +189,13 @@ func (b *Buffer) writeWords(w *segment.Writer, rows []*row) error {
 		list := w.BeginTerm(true)
 		forEachPosting(occurrences, rows, func(p posting, occurrences []uint64) {
 			if single != 0 {
-				b.addStem(single, p, rows)
+				b.addStemPosting(single, p, rows)
 			}
 			s.positions = s.positions[:0]
 			for _, o := range occurrences {
 				s.positions = append(s.positions, uint32(o))
 			}
-			list.Add(p.doc, p.code(), s.positions)
+			list.Add(p.doc, p.packedCode(), s.positions)
 		})
 		s.key = term.AppendKey(s.key[:0], term.Word, word)
 		if err := w.EndTerm(s.key, true); err != nil {
@@ -227,14 +227,14 @@ func forEachPosting(occurrences []uint64, rows []*row, f func(posting, []uint64)
 func (b *Buffer) collectStems(forms []formID, start uint32, rows []*row) {
 	for _, id := range forms {
 		end := b.flush.count[id]
-		forEachPosting(b.flush.occurrences[start:end], rows, func(p posting, _ []uint64) { b.addStem(id, p, rows) })
+		forEachPosting(b.flush.occurrences[start:end], rows, func(p posting, _ []uint64) { b.addStemPosting(id, p, rows) })
 		start = end
 	}
 }
 
-// addStem notes the stem of a form in a document. URLs are not stemmed: they are
+// addStemPosting notes the stem of a form in a document. URLs are not stemmed: they are
 // names, not text of a language.
-func (b *Buffer) addStem(id formID, p posting, rows []*row) {
+func (b *Buffer) addStemPosting(id formID, p posting, rows []*row) {
 	language := rows[p.doc].language
 	if language == noLanguage || p.total == p.url {
 		return

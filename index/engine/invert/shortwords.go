@@ -24,38 +24,38 @@ func newShortWords() shortWords {
 	return shortWords{seed: [2]uint64{rand.Uint64(), rand.Uint64() | 1}, slots: make([]shortSlot, 1<<10)}
 }
 
-// slot is where the search for a key begins: both halves of a product, as in
+// hashSlot is where the search for a key begins: both halves of a product, as in
 // wyhash. Who does not know the seed cannot find keys that collide.
-func (t *shortWords) slot(key [2]uint64) uint64 {
+func (t *shortWords) hashSlot(key [2]uint64) uint64 {
 	high, low := bits.Mul64(key[0]^t.seed[0], key[1]^t.seed[1])
 	return (high ^ low) & uint64(len(t.slots)-1)
 }
 
-// find returns the number of a word, 0 if it is unknown.
-func (t *shortWords) find(key [2]uint64) formID {
-	for i := t.slot(key); ; i = (i + 1) & uint64(len(t.slots)-1) {
+// findWord returns the number of a word, 0 if it is unknown.
+func (t *shortWords) findWord(key [2]uint64) formID {
+	for i := t.hashSlot(key); ; i = (i + 1) & uint64(len(t.slots)-1) {
 		if s := &t.slots[i]; s.key == key || s.id == 0 {
 			return s.id
 		}
 	}
 }
 
-// add adds a word that is unknown.
-func (t *shortWords) add(key [2]uint64, id formID) {
+// addWord adds a word that is unknown.
+func (t *shortWords) addWord(key [2]uint64, id formID) {
 	if t.count++; 2*t.count > len(t.slots) {
 		old := t.slots
 		t.slots = make([]shortSlot, 2*len(old))
 		for _, s := range old {
 			if s.id != 0 {
-				t.put(s)
+				t.putWord(s)
 			}
 		}
 	}
-	t.put(shortSlot{key, id})
+	t.putWord(shortSlot{key, id})
 }
 
-func (t *shortWords) put(s shortSlot) {
-	i := t.slot(s.key)
+func (t *shortWords) putWord(s shortSlot) {
+	i := t.hashSlot(s.key)
 	for t.slots[i].id != 0 {
 		i = (i + 1) & uint64(len(t.slots)-1)
 	}

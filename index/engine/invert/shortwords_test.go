@@ -15,17 +15,17 @@ func TestShortWords(t *testing.T) {
 		if key == ([2]uint64{}) { // no word
 			continue
 		}
-		if got := table.find(key); got != want[key] {
+		if got := table.findWord(key); got != want[key] {
 			t.Fatalf("word %x has the number %d, want %d", key, got, want[key])
 		}
 		if want[key] == 0 {
 			id := formID(len(want) + 1)
-			table.add(key, id)
+			table.addWord(key, id)
 			want[key] = id
 		}
 	}
 	for key, id := range want {
-		if got := table.find(key); got != id {
+		if got := table.findWord(key); got != id {
 			t.Errorf("word %x has the number %d, want %d", key, got, id)
 		}
 	}

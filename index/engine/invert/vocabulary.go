@@ -83,7 +83,7 @@ func (v *vocabulary) appendWords(row []formID, text string, limit int) []formID 
 			c = asciiLower[text[i]]
 		}
 		if c == 0 {
-			id := v.short.find(key)
+			id := v.short.findWord(key)
 			if id == 0 {
 				id = v.addShort(key, text[start:i])
 			}
@@ -96,7 +96,7 @@ func (v *vocabulary) appendWords(row []formID, text string, limit int) []formID 
 			continue
 		}
 		i = end
-		row = append(row, v.longer(text[start:end], isSpaceless))
+		row = append(row, v.longWordID(text[start:end], isSpaceless))
 	}
 	return row
 }
@@ -113,7 +113,7 @@ func signLength(s string) int {
 func (v *vocabulary) addShort(key [2]uint64, word string) formID {
 	w := strings.ToLower(strings.Clone(word))
 	id := v.addForm(form{word: w, lower: w})
-	v.short.add(key, id)
+	v.short.addWord(key, id)
 	return id
 }
 
@@ -122,8 +122,8 @@ func (v *vocabulary) addForm(f form) formID {
 	return formID(len(v.forms) - 1)
 }
 
-// longer returns the number of a word that is long or not ASCII.
-func (v *vocabulary) longer(word string, isSpaceless bool) formID {
+// longWordID returns the number of a word that is long or not ASCII.
+func (v *vocabulary) longWordID(word string, isSpaceless bool) formID {
 	if len(word) > analysis.MaxWord {
 		return 0
 	}
@@ -156,14 +156,14 @@ func (v *vocabulary) stemOf(id formID, language int, a analysis.Analyzer) uint32
 	}
 	n := f.stems[language]
 	if n == 0 {
-		n = v.addStem(a.Stem(f.lower))
+		n = v.numberOfStem(a.Stem(f.lower))
 		f.stems[language] = n
 	}
 	return n - 1
 }
 
-// addStem returns the number of a stem + 1; 1 is the empty one.
-func (v *vocabulary) addStem(text string) uint32 {
+// numberOfStem returns the number of a stem + 1; 1 is the empty one.
+func (v *vocabulary) numberOfStem(text string) uint32 {
 	if text == "" {
 		return 1
 	}
