@@ -53,13 +53,13 @@ func TestTrimKeepsWhatIsNotDurable(t *testing.T) {
 	if len(s.upTo) != 0 {
 		t.Errorf("trimmed up to %v although nothing is durable", s.upTo)
 	}
-	e.durable = (&cursor{Store: "another", Seq: 7}).encode()
+	e.durable = (&cursor{Store: "another", Seq: 7}).encodeCursor()
 	b.visit(t, bodies(3, "stork"), nil)
 	step()
 	if len(s.upTo) != 0 {
 		t.Errorf("trimmed up to %v by the cursor of another store", s.upTo)
 	}
-	e.durable = (&cursor{Store: b.store.ID(), Seq: 4}).encode()
+	e.durable = (&cursor{Store: b.store.ID(), Seq: 4}).encodeCursor()
 	b.visit(t, bodies(3, "egret"), nil)
 	step()
 	if len(s.upTo) != 1 || s.upTo[0] != 3 {

@@ -31,7 +31,7 @@ type exclusions struct {
 	counts map[string]int64
 }
 
-func (e *exclusions) add(kind string) {
+func (e *exclusions) countExclusion(kind string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.counts == nil {
@@ -48,9 +48,9 @@ func (x *Indexer) Excluded() map[string]int64 {
 	return maps.Clone(x.excluded.counts)
 }
 
-// exclude passes a page over whose body cannot be indexed, and has the body fetched
+// excludePage passes a page over whose body cannot be indexed, and has the body fetched
 // again. A document that the index has of it stays, unless there is no body at all.
-func (x *Indexer) exclude(b *batch, p *store.Page, err error) {
+func (x *Indexer) excludePage(b *batch, p *store.Page, err error) {
 	kind := archive.Damage(err)
 	switch {
 	case errors.Is(err, errOtherPage):
@@ -60,7 +60,7 @@ func (x *Indexer) exclude(b *batch, p *store.Page, err error) {
 	case kind == "missing":
 		b.Delete = append(b.Delete, p.URL)
 	}
-	x.excluded.add(kind)
+	x.excluded.countExclusion(kind)
 	x.config.Log.Warn("indexer: page excluded until it is fetched again", "url", p.URL, "kind", kind, "err", err)
 	if kind != extractor { // another copy of the body would not help
 		b.fetchAgain(p)
@@ -74,10 +74,10 @@ func (b *batch) fetchAgain(p *store.Page) {
 	}
 }
 
-// elsewhere passes over a change whose body another node keeps. That node indexes
+// skipElsewhere passes over a change whose body another node keeps. That node indexes
 // it, or has done so; where the index does not show this content, nobody may ever:
 // the body is fetched again.
-func (x *Indexer) elsewhere(ctx context.Context, b *batch, p *store.Page) error {
+func (x *Indexer) skipElsewhere(ctx context.Context, b *batch, p *store.Page) error {
 	if p.Digest == [16]byte{} {
 		return nil // it is being fetched again
 	}
@@ -88,7 +88,7 @@ func (x *Indexer) elsewhere(ctx context.Context, b *batch, p *store.Page) error 
 	if err == nil && d.Same == sameOf(p) {
 		return nil
 	}
-	x.excluded.add(notHere)
+	x.excluded.countExclusion(notHere)
 	x.config.Log.Warn("indexer: page excluded until it is fetched again", "url", p.URL, "kind", notHere, "file", p.Body.File)
 	b.fetchAgain(p)
 	return nil

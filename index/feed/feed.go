@@ -98,7 +98,7 @@ func New(ctx context.Context, c Config) (*Indexer, error) {
 	}
 	x := &Indexer{config: c, links: &Popularity{}}
 	x.cursor.Store(&cursor{})
-	why, err := x.resume(ctx)
+	why, err := x.resumeCursor(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("indexer: %w", err)
 	}
@@ -106,7 +106,7 @@ func New(ctx context.Context, c Config) (*Indexer, error) {
 		return x, nil
 	}
 	c.Log.Info("indexer: fill the index from the store", "reason", why)
-	if err := x.replay(ctx); err != nil {
+	if err := x.replayStore(ctx); err != nil {
 		return nil, fmt.Errorf("indexer: fill the index from the store: %w", err)
 	}
 	x.otherStore = false
@@ -139,7 +139,7 @@ func (x *Indexer) Run(ctx context.Context) error {
 			if n > 0 {
 				continue
 			}
-			if err := x.links.refresh(ctx, x); err != nil && ctx.Err() == nil {
+			if err := x.links.refreshCounts(ctx, x); err != nil && ctx.Err() == nil {
 				x.config.Log.Error("link popularity", "err", err)
 			}
 		}
@@ -165,7 +165,7 @@ func (x *Indexer) Finish(ctx context.Context) error {
 		}
 		if n == 0 {
 			x.links.last = time.Time{}
-			return x.links.refresh(ctx, x)
+			return x.links.refreshCounts(ctx, x)
 		}
 		if ctx.Err() != nil { // what remains is indexed another time
 			return ctx.Err()
@@ -195,9 +195,9 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 		}
 		seen[c.URL] = true
 		begin := time.Now()
-		err := x.add(ctx, &b, c.Page)
+		err := x.addPage(ctx, &b, c.Page)
 		if errors.Is(err, ErrElsewhere) {
-			err = x.elsewhere(ctx, &b, c.Page)
+			err = x.skipElsewhere(ctx, &b, c.Page)
 		}
 		if err != nil {
 			return 0, err
@@ -207,24 +207,24 @@ func (x *Indexer) Step(ctx context.Context) (int, error) {
 	last := &changes[len(changes)-1]
 	next := &cursor{Store: at.Store, Seq: last.Seq, URL: last.URL, Time: last.Time.UnixMilli()}
 	begin := time.Now()
-	if err := x.apply(ctx, &b, next); err != nil {
+	if err := x.applyBatch(ctx, &b, next); err != nil {
 		return 0, err
 	}
 	x.cursor.Store(next)
-	x.log(served, begin)
+	x.logServices(served, begin)
 	x.indexed.Add(int64(len(b.Put)))
 	if now := time.Now(); now.Sub(x.trimmed) > time.Minute {
 		x.trimmed = now
-		return len(changes), x.trim(ctx, now.Add(-x.config.Keep))
+		return len(changes), x.trimFeed(ctx, now.Add(-x.config.Keep))
 	}
 	return len(changes), nil
 }
 
-// trim lets the store forget the changes that the engine would not need again
+// trimFeed lets the store forget the changes that the engine would not need again
 // after a crash: those up to its durable cursor, which may be behind what is
 // found. The last of them stays: at the next start it tells whether the feed is
 // the one that the index has followed.
-func (x *Indexer) trim(ctx context.Context, before time.Time) error {
+func (x *Indexer) trimFeed(ctx context.Context, before time.Time) error {
 	b, err := x.config.Engine.Cursor(ctx)
 	if err != nil {
 		return err
@@ -243,24 +243,24 @@ type batch struct {
 	refetch []store.Found
 }
 
-// size is how much memory the batch may take, in documents.
-func (b *batch) size() int { return len(b.Put) + (len(b.Delete)+len(b.refetch))/10 }
+// batchSize is how much memory the batch may take, in documents.
+func (b *batch) batchSize() int { return len(b.Put) + (len(b.Delete)+len(b.refetch))/10 }
 
-// apply writes a batch. Pages are made due before the cursor passes their changes.
-func (x *Indexer) apply(ctx context.Context, b *batch, next *cursor) error {
+// applyBatch writes a batch. Pages are made due before the cursor passes their changes.
+func (x *Indexer) applyBatch(ctx context.Context, b *batch, next *cursor) error {
 	if len(b.refetch) > 0 {
 		if _, err := x.config.Store.Add(ctx, b.refetch); err != nil {
 			return err
 		}
 	}
 	if next != nil {
-		b.Cursor = next.encode()
+		b.Cursor = next.encodeCursor()
 	}
 	return x.config.Engine.Apply(ctx, b.Batch)
 }
 
-// log writes the services of a batch whose commit began at begin.
-func (x *Indexer) log(served []Service, begin time.Time) {
+// logServices writes the services of a batch whose commit began at begin.
+func (x *Indexer) logServices(served []Service, begin time.Time) {
 	if x.config.Services == nil {
 		return
 	}
@@ -275,10 +275,10 @@ func (x *Indexer) log(served []Service, begin time.Time) {
 	}
 }
 
-// hidden reports whether a page has no place in the index, whatever its body: a
+// isHidden reports whether a page has no place in the index, whatever its body: a
 // canonical link to a page that is not kept, failed, or names another one itself
 // hides nothing.
-func (x *Indexer) hidden(ctx context.Context, p *store.Page) (bool, error) {
+func (x *Indexer) isHidden(ctx context.Context, p *store.Page) (bool, error) {
 	if !p.Held() || p.NoIndex || p.Body.IsZero() || extract.Problem(p.Reason).Final() {
 		return true, nil
 	}
@@ -293,13 +293,13 @@ func (x *Indexer) hidden(ctx context.Context, p *store.Page) (bool, error) {
 	return len(canonical) == 1 && canonical[0].Represents(), nil
 }
 
-// add puts a page into the batch, or takes it out of the index if it is gone,
+// addPage puts a page into the batch, or takes it out of the index if it is gone,
 // not to be indexed, or names another page as canonical that stands for it. The
 // error is one that passes, or ErrElsewhere: a page whose body cannot be had is
 // excluded.
-func (x *Indexer) add(ctx context.Context, b *batch, p *store.Page) error {
-	x.version(b, p)
-	hidden, err := x.hidden(ctx, p)
+func (x *Indexer) addPage(ctx context.Context, b *batch, p *store.Page) error {
+	x.noteVersion(b, p)
+	hidden, err := x.isHidden(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -307,14 +307,14 @@ func (x *Indexer) add(ctx context.Context, b *batch, p *store.Page) error {
 		b.Delete = append(b.Delete, p.URL)
 		return nil
 	}
-	d, err := x.document(ctx, p)
+	d, err := x.documentOf(ctx, p)
 	switch {
 	case errors.Is(err, ErrElsewhere):
 		return ErrElsewhere
 	case err != nil && (archive.Passing(err) || errors.Is(err, errIncomplete) || errors.Is(err, errFlush)):
 		return fmt.Errorf("indexer: %s: %w", p.URL, err)
 	case err != nil:
-		x.exclude(b, p, err)
+		x.excludePage(b, p, err)
 	case d == nil:
 		b.Delete = append(b.Delete, p.URL)
 	default:
@@ -323,9 +323,9 @@ func (x *Indexer) add(ctx context.Context, b *batch, p *store.Page) error {
 	return nil
 }
 
-// version notes of which version of a page the batch is. A store that took the place
+// noteVersion notes of which version of a page the batch is. A store that took the place
 // of the one that the index has followed counts anew.
-func (x *Indexer) version(b *batch, p *store.Page) {
+func (x *Indexer) noteVersion(b *batch, p *store.Page) {
 	if p.Version == 0 || x.otherStore {
 		return
 	}
@@ -335,15 +335,15 @@ func (x *Indexer) version(b *batch, p *store.Page) {
 	b.Versions[p.URL] = p.Version
 }
 
-// document makes the index's document of a page; nil for one without text.
-func (x *Indexer) document(ctx context.Context, p *store.Page) (*index.Document, error) {
+// documentOf makes the index's document of a page; nil for one without text.
+func (x *Indexer) documentOf(ctx context.Context, p *store.Page) (*index.Document, error) {
 	u, err := weburl.Parse(p.URL)
 	if err != nil {
 		return nil, err
 	}
-	c, ok := x.config.Handover.take(p.Body, p.URL)
+	c, ok := x.config.Handover.takeContent(p.Body, p.URL)
 	if !ok {
-		if c, err = x.archived(ctx, p, u); err != nil {
+		if c, err = x.archivedContent(ctx, p, u); err != nil {
 			return nil, err
 		}
 	}
@@ -352,7 +352,7 @@ func (x *Indexer) document(ctx context.Context, p *store.Page) (*index.Document,
 	}
 	return &index.Document{
 		ID: p.URL, Kind: "web", Type: extract.Type(p.Type), Host: u.Host(), Lang: p.Lang, Title: c.title, Body: c.text,
-		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.of(u.Key(), p.Depth), Same: sameOf(p),
+		Date: p.History.Changed, Size: p.Bytes, Popularity: x.links.popularityOf(u.Key(), p.Depth), Same: sameOf(p),
 	}, nil
 }
 
@@ -363,8 +363,8 @@ type content struct{ title, text string }
 // maxText is how many bytes of a document are searched.
 const maxText = 256 << 10
 
-// contentOf returns the content of a page that was extracted with the default MaxText.
-func contentOf(page *extract.Page) content {
+// contentOfPage returns the content of a page that was extracted with the default MaxText.
+func contentOfPage(page *extract.Page) content {
 	if page.Sitemap {
 		return content{}
 	}
@@ -378,8 +378,8 @@ func contentOf(page *extract.Page) content {
 	return content{title: page.Title, text: text}
 }
 
-// unread reports whether a page's content was not read: what is shown of it stays.
-func unread(page *extract.Page) bool {
+// isUnread reports whether a page's content was not read: what is shown of it stays.
+func isUnread(page *extract.Page) bool {
 	return page.Problem.Final() || page.Problem == extract.UnreadPDF
 }
 
@@ -392,8 +392,8 @@ func wholeWords(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "")
 }
 
-// archived reads the body of a page back from the archive and extracts its content.
-func (x *Indexer) archived(ctx context.Context, p *store.Page, u weburl.URL) (c content, err error) {
+// archivedContent reads the body of a page back from the archive and extracts its content.
+func (x *Indexer) archivedContent(ctx context.Context, p *store.Page, u weburl.URL) (c content, err error) {
 	if x.config.Flush != nil && !x.flushed {
 		if err := x.config.Flush(); err != nil {
 			return c, fmt.Errorf("%w: %w", errFlush, err)
@@ -416,10 +416,10 @@ func (x *Indexer) archived(ctx context.Context, p *store.Page, u weburl.URL) (c 
 	if page.Incomplete {
 		return c, errors.Join(errIncomplete, ctx.Err())
 	}
-	if unread(page) {
+	if isUnread(page) {
 		return c, fmt.Errorf("%w: %s", errExtract, page.Problem)
 	}
-	return contentOf(page), nil
+	return contentOfPage(page), nil
 }
 
 // sameOf is the digest by which copies are told; a page that is to be fetched again
@@ -445,7 +445,9 @@ func (x *Indexer) Lag(ctx context.Context) (int64, error) {
 
 // Popularity is the share of links that point to a page, in [0,1] on a
 // logarithmic scale.
-func (x *Indexer) Popularity(u weburl.URL, depth int) float64 { return x.links.of(u.Key(), depth) }
+func (x *Indexer) Popularity(u weburl.URL, depth int) float64 {
+	return x.links.popularityOf(u.Key(), depth)
+}
 
 // Indexed is how many documents were written since the start.
 func (x *Indexer) Indexed() int64 { return x.indexed.Load() }

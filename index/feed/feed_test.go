@@ -306,10 +306,10 @@ func TestPopularity(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.links.count, x.links.most = map[weburl.Key]uint32{target.Key(): 9}, 9
-	if got := x.links.of(target.Key(), 5); got != 1 {
+	if got := x.links.popularityOf(target.Key(), 5); got != 1 {
 		t.Errorf("the most linked page has popularity %g", got)
 	}
-	if got := x.links.of(weburl.Key{}, 0); got != 0 {
+	if got := x.links.popularityOf(weburl.Key{}, 0); got != 0 {
 		t.Errorf("a page without links has popularity %g", got)
 	}
 	if _, err := x.Step(context.Background()); err != nil {

@@ -55,25 +55,25 @@ const (
 // Offer gives the document that was extracted of a body. Only url, Title, Description
 // and Text are kept. It may be called from many goroutines.
 func (h *Handover) Offer(at archive.Position, url string, page *extract.Page) {
-	if at.IsZero() || page.Incomplete || unread(page) {
+	if at.IsZero() || page.Incomplete || isUnread(page) {
 		return
 	}
-	d := &handed{content: contentOf(page), at: at, url: url, since: time.Now()}
+	d := &handed{content: contentOfPage(page), at: at, url: url, since: time.Now()}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.expire(d.since.Add(-handoverAge))
-	if h.bytes+d.size() > handoverBytes && !h.waitForRoom(d.size()) {
+	h.expireHanded(d.since.Add(-handoverAge))
+	if h.bytes+d.handedBytes() > handoverBytes && !h.waitForRoom(d.handedBytes()) {
 		return
 	}
 	if h.byAt == nil {
 		h.byAt = map[archive.Position]*handed{}
 	}
 	if old := h.byAt[at]; old != nil { // a failed write left the place free
-		h.remove(old)
+		h.removeHanded(old)
 	}
 	h.byAt[at] = d
 	h.queue = append(h.queue, d)
-	h.bytes += d.size()
+	h.bytes += d.handedBytes()
 }
 
 // waitForRoom waits until a document of n bytes fits; the caller holds mu.
@@ -102,8 +102,8 @@ func (h *Handover) waitForRoom(n int) bool {
 	return true
 }
 
-// take returns and removes the document of a body.
-func (h *Handover) take(at archive.Position, url string) (content, bool) {
+// takeContent returns and removes the document of a body.
+func (h *Handover) takeContent(at archive.Position, url string) (content, bool) {
 	if h == nil {
 		return content{}, false
 	}
@@ -114,13 +114,13 @@ func (h *Handover) take(at archive.Position, url string) (content, bool) {
 		return content{}, false
 	}
 	c := d.content
-	h.remove(d)
+	h.removeHanded(d)
 	return c, true
 }
 
-// remove takes a document out; the caller holds mu.
-func (h *Handover) remove(d *handed) {
-	h.bytes -= d.size()
+// removeHanded takes a document out; the caller holds mu.
+func (h *Handover) removeHanded(d *handed) {
+	h.bytes -= d.handedBytes()
 	delete(h.byAt, d.at)
 	d.content, d.taken = content{}, true
 	if h.room != nil && h.bytes < handoverBytes*3/4 {
@@ -129,23 +129,23 @@ func (h *Handover) remove(d *handed) {
 	}
 }
 
-// expire forgets the documents of before, and the places of those taken at the front
+// expireHanded forgets the documents of before, and the places of those taken at the front
 // of the queue; the caller holds mu.
-func (h *Handover) expire(before time.Time) {
+func (h *Handover) expireHanded(before time.Time) {
 	n := 0
 	for _, d := range h.queue {
 		if !d.taken && !d.since.Before(before) {
 			break
 		}
 		if n++; !d.taken {
-			h.remove(d)
+			h.removeHanded(d)
 		}
 	}
 	clear(h.queue[:n])
 	h.queue = h.queue[n:]
 }
 
-// size is what a document takes of the bound; it does not change until it is removed.
-func (d *handed) size() int {
+// handedBytes is what a document takes of the bound; it does not change until it is removed.
+func (d *handed) handedBytes() int {
 	return handedOverhead + len(d.url) + len(d.content.title) + len(d.content.text)
 }

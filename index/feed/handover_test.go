@@ -171,7 +171,7 @@ func TestHandoverIsBounded(t *testing.T) {
 	if h.bytes > handoverBytes || len(h.byAt) == offered {
 		t.Fatalf("it has %d documents, %d bytes, and may have %d", len(h.byAt), h.bytes, handoverBytes)
 	}
-	if _, ok := h.take(at(0), "another"); ok {
+	if _, ok := h.takeContent(at(0), "another"); ok {
 		t.Error("a document of another page was taken")
 	}
 	h.Wait = time.Minute
@@ -182,15 +182,15 @@ func TestHandoverIsBounded(t *testing.T) {
 		done <- true
 	}()
 	for i := range held {
-		if c, ok := h.take(at(i), "u"); !ok || c.text != page.Text {
+		if c, ok := h.takeContent(at(i), "u"); !ok || c.text != page.Text {
 			t.Fatalf("document %d is not there", i)
 		}
 	}
 	<-done
-	if _, ok := h.take(at(offered), "u"); !ok || h.bytes != 0 {
+	if _, ok := h.takeContent(at(offered), "u"); !ok || h.bytes != 0 {
 		t.Errorf("the document that waited was not taken, or %d bytes remain", h.bytes)
 	}
-	h.expire(time.Now())
+	h.expireHanded(time.Now())
 	if len(h.queue) != 0 {
 		t.Errorf("%d places remain in the queue", len(h.queue))
 	}

@@ -31,8 +31,8 @@ const (
 	worthIt     = .1
 )
 
-// of returns a page's popularity in [0,1].
-func (p *Popularity) of(k weburl.Key, depth int) float64 {
+// popularityOf returns a page's popularity in [0,1].
+func (p *Popularity) popularityOf(k weburl.Key, depth int) float64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.most == 0 {
@@ -41,8 +41,8 @@ func (p *Popularity) of(k weburl.Key, depth int) float64 {
 	return math.Log1p(float64(p.count[k])) / math.Log1p(float64(p.most))
 }
 
-// refresh counts the links and writes documents whose popularity changed.
-func (p *Popularity) refresh(ctx context.Context, x *Indexer) error {
+// refreshCounts counts the links and writes documents whose popularity changed.
+func (p *Popularity) refreshCounts(ctx context.Context, x *Indexer) error {
 	if time.Since(p.last) < countEvery {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (p *Popularity) refresh(ctx context.Context, x *Indexer) error {
 	p.mu.Lock()
 	p.count, p.most = count, most
 	p.mu.Unlock()
-	return x.rewrite(ctx)
+	return x.updatePopularity(ctx)
 }
 
 // Reranker is an engine that changes the popularity of documents by itself:
@@ -79,11 +79,11 @@ type Reranker interface {
 // reranked is how many pages are handed to a Reranker at once.
 const reranked = 2000
 
-// rewrite brings the popularity of all documents up to date.
-func (x *Indexer) rewrite(ctx context.Context) error {
+// updatePopularity brings the popularity of all documents up to date.
+func (x *Indexer) updatePopularity(ctx context.Context) error {
 	var pages []index.Popular
 	flush := func() error {
-		err := x.rerank(ctx, pages)
+		err := x.rerankPages(ctx, pages)
 		pages = pages[:0]
 		return err
 	}
@@ -92,7 +92,7 @@ func (x *Indexer) rewrite(ctx context.Context) error {
 		if err != nil || !p.Held() || p.NoIndex {
 			return nil // it is not in the index
 		}
-		if pages = append(pages, index.Popular{ID: p.URL, Popularity: x.links.of(u.Key(), p.Depth)}); len(pages) < reranked {
+		if pages = append(pages, index.Popular{ID: p.URL, Popularity: x.links.popularityOf(u.Key(), p.Depth)}); len(pages) < reranked {
 			return nil
 		}
 		return flush()
@@ -103,9 +103,9 @@ func (x *Indexer) rewrite(ctx context.Context) error {
 	return flush()
 }
 
-// rerank writes the documents whose popularity has moved; an engine that cannot
+// rerankPages writes the documents whose popularity has moved; an engine that cannot
 // do so by itself gets them whole.
-func (x *Indexer) rerank(ctx context.Context, pages []index.Popular) error {
+func (x *Indexer) rerankPages(ctx context.Context, pages []index.Popular) error {
 	if r, ok := x.config.Engine.(Reranker); ok {
 		return r.Rerank(ctx, pages, worthIt)
 	}

@@ -21,7 +21,7 @@ type cursor struct {
 	Time int64  `json:"time,omitempty"`
 }
 
-func (c *cursor) encode() []byte {
+func (c *cursor) encodeCursor() []byte {
 	b, err := json.Marshal(c)
 	if err != nil {
 		panic(err) // strings and numbers
@@ -29,9 +29,9 @@ func (c *cursor) encode() []byte {
 	return b
 }
 
-// resume reads the engine's cursor. If the index cannot go on from there, why says
+// resumeCursor reads the engine's cursor. If the index cannot go on from there, why says
 // so.
-func (x *Indexer) resume(ctx context.Context) (why string, err error) {
+func (x *Indexer) resumeCursor(ctx context.Context) (why string, err error) {
 	b, err := x.config.Engine.Cursor(ctx)
 	if err != nil {
 		return "", err
@@ -74,10 +74,10 @@ func (x *Indexer) resume(ctx context.Context) (why string, err error) {
 // progressEvery is how often a replay says how far it is.
 const progressEvery = 5 * time.Second
 
-// replay fills an index from all pages of the store, since the feed may have been
+// replayStore fills an index from all pages of the store, since the feed may have been
 // trimmed, and removes documents of pages that the store does not know. Until it is
 // done the index keeps its old cursor: a crash begins it again.
-func (x *Indexer) replay(ctx context.Context) error {
+func (x *Indexer) replayStore(ctx context.Context) error {
 	st, err := x.config.Store.Stats(ctx)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (x *Indexer) replay(ctx context.Context) error {
 	x.flushed = false
 	var b batch
 	flush := func(next *cursor) error {
-		err := x.apply(ctx, &b, next)
+		err := x.applyBatch(ctx, &b, next)
 		b = batch{}
 		return err
 	}
@@ -98,10 +98,10 @@ func (x *Indexer) replay(ctx context.Context) error {
 		if !p.Held() {
 			return nil // forget sees to it
 		}
-		if err := x.add(ctx, &b, p); err != nil && !errors.Is(err, ErrElsewhere) { // which is that node's to index
+		if err := x.addPage(ctx, &b, p); err != nil && !errors.Is(err, ErrElsewhere) { // which is that node's to index
 			return err
 		}
-		if b.size() < x.config.Batch {
+		if b.batchSize() < x.config.Batch {
 			return nil
 		}
 		return flush(nil)
@@ -112,7 +112,7 @@ func (x *Indexer) replay(ctx context.Context) error {
 	if err := flush(nil); err != nil {
 		return err
 	}
-	if err := x.forget(ctx); err != nil {
+	if err := x.removeUnknown(ctx); err != nil {
 		return err
 	}
 	next := &cursor{Store: x.config.Store.ID(), Seq: st.Feed}
@@ -135,8 +135,8 @@ func (x *Indexer) replay(ctx context.Context) error {
 // forgetAtOnce is how many documents are looked up in the store at once.
 const forgetAtOnce = 500
 
-// forget removes the documents whose pages the store does not know or keep.
-func (x *Indexer) forget(ctx context.Context) error {
+// removeUnknown removes the documents whose pages the store does not know or keep.
+func (x *Indexer) removeUnknown(ctx context.Context) error {
 	var ids []string
 	check := func() error {
 		var keys []weburl.Key
@@ -160,7 +160,7 @@ func (x *Indexer) forget(ctx context.Context) error {
 				continue
 			}
 			if b.Delete = append(b.Delete, id); p != nil {
-				x.version(&b, p)
+				x.noteVersion(&b, p)
 			}
 		}
 		ids = ids[:0]

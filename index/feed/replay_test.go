@@ -159,7 +159,7 @@ func TestIndexOfAnotherHistory(t *testing.T) {
 			b := open(t, dir)
 			defer b.close(t)
 			x := &Indexer{config: Config{Store: b.store, Engine: b.engine}}
-			if why, err := x.resume(ctx); why != "" || err != nil {
+			if why, err := x.resumeCursor(ctx); why != "" || err != nil {
 				t.Errorf("at the end the index is to be filled again: %s, %v", why, err)
 			}
 		})

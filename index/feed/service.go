@@ -55,7 +55,7 @@ func (l *Services) Add(batch []Service) error {
 		}
 	}
 	if l.f == nil {
-		if err := l.open(); err != nil {
+		if err := l.openLog(); err != nil {
 			return fmt.Errorf("log of services: %w", err)
 		}
 	}
@@ -73,7 +73,7 @@ func (l *Services) Add(batch []Service) error {
 	return l.w.Error()
 }
 
-func (l *Services) open() error {
+func (l *Services) openLog() error {
 	f, err := os.OpenFile(filepath.Join(l.Dir, servicesFile), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o640)
 	if err != nil {
 		return err
@@ -138,13 +138,13 @@ func readServices(in io.Reader, f func(*Service) error) error {
 		if errors.Join(err1, err2, err3) != nil {
 			continue
 		}
-		s := Service{Time: micros(at), Seconds: seconds, Bytes: size, URL: row[3]}
+		s := Service{Time: timeOfMicros(at), Seconds: seconds, Bytes: size, URL: row[3]}
 		if len(row) == 5 {
 			arrived, err := strconv.ParseFloat(row[4], 64)
 			if err != nil {
 				continue
 			}
-			s.Arrived = micros(arrived)
+			s.Arrived = timeOfMicros(arrived)
 		}
 		if err := f(&s); err != nil {
 			return err
@@ -152,4 +152,4 @@ func readServices(in io.Reader, f func(*Service) error) error {
 	}
 }
 
-func micros(seconds float64) time.Time { return time.UnixMicro(int64(math.Round(seconds * 1e6))) }
+func timeOfMicros(seconds float64) time.Time { return time.UnixMicro(int64(math.Round(seconds * 1e6))) }
