@@ -21,11 +21,11 @@ func newFilter(capacity int) filter {
 	return filter{words: anonymous(blockWords * max(1, (capacity+blockKeys-1)/blockKeys))}
 }
 
-func (f *filter) capacity() int { return len(f.words) / blockWords * blockKeys }
+func (f *filter) keyCapacity() int { return len(f.words) / blockWords * blockKeys }
 
-// place returns the block of a print and where its bits stand: six bits of the
+// blockAndBits returns the block of a print and where its bits stand: six bits of the
 // second value for each word.
-func (f *filter) place(p uint64) (block []uint64, spots uint64) {
+func (f *filter) blockAndBits(p uint64) (block []uint64, spots uint64) {
 	h := p * 0xd6e8feb86659fd93
 	h ^= h >> 32
 	h *= 0xd6e8feb86659fd93
@@ -33,8 +33,8 @@ func (f *filter) place(p uint64) (block []uint64, spots uint64) {
 	return f.words[b*blockWords : (b+1)*blockWords : (b+1)*blockWords], (p ^ p>>29) * 0xbf58476d1ce4e5b9 >> 16
 }
 
-func (f *filter) add(p uint64) {
-	block, spots := f.place(p)
+func (f *filter) addFingerprint(p uint64) {
+	block, spots := f.blockAndBits(p)
 	for i := range block {
 		block[i] |= 1 << (spots & 63)
 		spots >>= 6
@@ -42,8 +42,8 @@ func (f *filter) add(p uint64) {
 	f.n++
 }
 
-func (f *filter) has(p uint64) bool {
-	block, spots := f.place(p)
+func (f *filter) hasFingerprint(p uint64) bool {
+	block, spots := f.blockAndBits(p)
 	for i := range block {
 		if block[i]&(1<<(spots&63)) == 0 {
 			return false

@@ -70,17 +70,17 @@ func (h *hostHeap) Pop() any {
 
 // Claim implements store.Store.
 func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Duration) (*store.Lease, time.Time, error) {
-	back, err := s.setBack(now)
+	back, err := s.detectClockStep(now)
 	if back && err == nil {
-		err = s.mend(now)
+		err = s.repairClockSkew(now)
 	}
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.expire(now)
-	h, next, err := s.hosts.first(now.UnixMilli())
+	s.expireLeases(now)
+	h, next, err := s.hosts.nextHost(now.UnixMilli())
 	if err == nil && h == nil && next == 0 {
 		return nil, time.Time{}, s.hosts.err
 	}
@@ -96,11 +96,11 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 	s.token++
 	h.lease, h.until, h.taken = s.token, now.Add(ttl), map[weburl.Key]place{}
 	s.leases[h] = struct{}{}
-	s.hosts.reheap(h)
-	s.hosts.shrink()
+	s.hosts.updateHeap(h)
+	s.hosts.spillSome()
 	l := &store.Lease{Token: h.lease, Node: node, Until: h.until, New: h.fresh, Orphan: h.orphan}
 	h.orphan = false
-	v, err := s.get(hostRecord(h.key))
+	v, err := s.getCopy(hostRecordKey(h.key))
 	if err == nil && v == nil {
 		err = store.ErrNotFound
 	}
@@ -108,16 +108,16 @@ func (s *Store) Claim(_ context.Context, node string, now time.Time, ttl time.Du
 		err = decodeHost(v, &l.Host)
 	}
 	if err != nil {
-		s.drop(h)
+		s.dropLease(h)
 		return nil, time.Time{}, fmt.Errorf("store: claim host %x: %w", h.key, err)
 	}
 	l.Host.Next = h.next
 	return l, time.Time{}, nil
 }
 
-// setBack notices when the clock was set back: hosts that were asked while it was
+// detectClockStep notices when the clock was set back: hosts that were asked while it was
 // ahead would rest until it is there again.
-func (s *Store) setBack(now time.Time) (back bool, err error) {
+func (s *Store) detectClockStep(now time.Time) (back bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now = now.Round(0) // what the clock shows, not the time that passed
@@ -128,11 +128,11 @@ func (s *Store) setBack(now time.Time) (back bool, err error) {
 		return false, nil
 	}
 	s.clock = now
-	return true, s.hosts.setBack(now)
+	return true, s.hosts.shortenRests(now)
 }
 
-// shorten bounds a host's rest; it reports whether that was needed.
-func (h *host) shorten(now time.Time) bool {
+// boundRest bounds a host's rest; it reports whether that was needed.
+func (h *host) boundRest(now time.Time) bool {
 	if h.next.Before(now.Add(store.LongestRest)) {
 		return false
 	}
@@ -140,8 +140,8 @@ func (h *host) shorten(now time.Time) bool {
 	return true
 }
 
-// expire ends leases that ran out. The caller holds mu.
-func (s *Store) expire(now time.Time) {
+// expireLeases ends leases that ran out. The caller holds mu.
+func (s *Store) expireLeases(now time.Time) {
 	var over []*host
 	for h := range s.leases {
 		if now.After(h.until) && !h.writing {
@@ -151,19 +151,19 @@ func (s *Store) expire(now time.Time) {
 	slices.SortFunc(over, func(a, b *host) int { return cmp.Compare(a.lease, b.lease) })
 	for _, h := range over {
 		h.orphan = true
-		s.drop(h)
+		s.dropLease(h)
 	}
 }
 
-// drop ends a host's lease. The caller holds mu.
-func (s *Store) drop(h *host) {
+// dropLease ends a host's lease. The caller holds mu.
+func (s *Store) dropLease(h *host) {
 	h.lease, h.taken = 0, nil // not cleared: a batch under the lease may still read the map
 	delete(s.leases, h)
-	s.hosts.reheap(h)
+	s.hosts.updateHeap(h)
 }
 
-// leased returns the host of a lease that still holds. The caller holds mu.
-func (s *Store) leased(l *store.Lease) (*host, error) {
+// leasedHost returns the host of a lease that still holds. The caller holds mu.
+func (s *Store) leasedHost(l *store.Lease) (*host, error) {
 	h := s.hosts.in[weburl.HostKey(l.Host.Name)]
 	if h == nil || h.lease != l.Token {
 		return nil, fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
@@ -175,13 +175,13 @@ func (s *Store) leased(l *store.Lease) (*host, error) {
 func (s *Store) Renew(_ context.Context, l *store.Lease, now time.Time, ttl time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.leased(l)
+	h, err := s.leasedHost(l)
 	if err != nil {
 		return err
 	}
 	if now.After(h.until) && !h.writing {
 		h.orphan = true
-		s.drop(h)
+		s.dropLease(h)
 		return fmt.Errorf("%s: %w", l.Host.Name, store.ErrLease)
 	}
 	h.until = now.Add(ttl)
@@ -193,11 +193,11 @@ func (s *Store) Renew(_ context.Context, l *store.Lease, now time.Time, ttl time
 func (s *Store) Release(_ context.Context, l *store.Lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.leased(l)
+	h, err := s.leasedHost(l)
 	if err != nil {
 		return err
 	}
-	s.drop(h)
+	s.dropLease(h)
 	return nil
 }
 
@@ -205,23 +205,23 @@ func (s *Store) Release(_ context.Context, l *store.Lease) error {
 func (s *Store) Postpone(_ context.Context, l *store.Lease, next time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.leased(l)
+	h, err := s.leasedHost(l)
 	if err != nil {
 		return err
 	}
 	h.next = next
-	s.drop(h)
+	s.dropLease(h)
 	return nil
 }
 
 // Take implements store.Store. Of n pages at most half are revisits while new
 // pages wait, so that neither starves.
 func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([]store.Page, error) {
-	pages, ok, err := s.take(l, n, now)
+	pages, ok, err := s.takePages(l, n, now)
 	if err == nil && !ok { // a batch moved pages meanwhile: once more, alone
 		s.committing.Lock()
 		defer s.committing.Unlock()
-		pages, _, err = s.take(l, n, now)
+		pages, _, err = s.takePages(l, n, now)
 	}
 	if err != nil && !errors.Is(err, store.ErrLease) {
 		err = fmt.Errorf("store: take of %s: %w", l.Host.Name, err)
@@ -229,11 +229,11 @@ func (s *Store) Take(_ context.Context, l *store.Lease, n int, now time.Time) ([
 	return pages, err
 }
 
-// take reads pages and marks them as out. It reports false, and marks none, if pages
+// takePages reads pages and marks them as out. It reports false, and marks none, if pages
 // moved in their queues while it read.
-func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, ok bool, err error) {
+func (s *Store) takePages(l *store.Lease, n int, now time.Time) (pages []store.Page, ok bool, err error) {
 	s.mu.Lock()
-	h, err := s.leased(l)
+	h, err := s.leasedHost(l)
 	if err != nil {
 		s.mu.Unlock()
 		return nil, false, err
@@ -251,18 +251,18 @@ func (s *Store) take(l *store.Lease, n int, now time.Time) (pages []store.Page, 
 		r.out[k] = true
 	}
 	s.mu.Unlock()
-	if err := r.read(s); err != nil {
+	if err := r.readQueues(s); err != nil {
 		return nil, false, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.leased(l); err != nil {
+	if _, err := s.leasedHost(l); err != nil {
 		return nil, false, err
 	}
 	if s.moves != r.moves {
 		return nil, false, nil
 	}
-	return r.mark(), true, nil
+	return r.markTaken(), true, nil
 }
 
 // reading is one call of Take.
@@ -280,24 +280,24 @@ type reading struct {
 	pages      []store.Page // those of due, then those of fresh
 }
 
-// read reads queues and records.
-func (r *reading) read(s *Store) (err error) {
+// readQueues reads queues and records.
+func (r *reading) readQueues(s *Store) (err error) {
 	if r.firstDue > 0 {
-		if r.due, _, err = s.entries(dueSpace, r.h.key, r.n, r.firstDue, r.now, r.out); err != nil {
+		if r.due, _, err = s.queueEntries(dueSpace, r.h.key, r.n, r.firstDue, r.now, r.out); err != nil {
 			return err
 		}
 	}
-	if r.fresh, r.first, err = s.entries(newSpace, r.h.key, r.n, r.low, ^uint64(0), r.out); err != nil {
+	if r.fresh, r.first, err = s.queueEntries(newSpace, r.h.key, r.n, r.low, ^uint64(0), r.out); err != nil {
 		return err
 	}
 	r.due = r.due[:min(len(r.due), max(r.n/2, r.n-len(r.fresh)))]
 	r.fresh = r.fresh[:min(len(r.fresh), r.n-len(r.due))]
-	r.pages, err = s.records(append(r.due, r.fresh...))
+	r.pages, err = s.pageRecords(append(r.due, r.fresh...))
 	return err
 }
 
-// mark takes the pages. The caller holds mu.
-func (r *reading) mark() []store.Page {
+// markTaken takes the pages. The caller holds mu.
+func (r *reading) markTaken() []store.Page {
 	h := r.h
 	for i, k := range append(r.due, r.fresh...) {
 		h.taken[k] = place{r.pages[i].Slot, r.pages[i].State}
@@ -308,24 +308,24 @@ func (r *reading) mark() []store.Page {
 	return store.Mix(r.pages[:len(r.due)], r.pages[len(r.due):])
 }
 
-// records reads the records of pages.
-func (s *Store) records(keys []weburl.Key) ([]store.Page, error) {
+// pageRecords reads the records of pages.
+func (s *Store) pageRecords(keys []weburl.Key) ([]store.Page, error) {
 	pages := make([]store.Page, len(keys))
 	for i, k := range keys {
-		if err := s.record(k, &pages[i]); err != nil {
+		if err := s.readPageRecord(k, &pages[i]); err != nil {
 			return nil, fmt.Errorf("page %x: %w", k, err)
 		}
 	}
 	return pages, nil
 }
 
-// entries lists up to n queue entries of a host that are not out, from one
+// queueEntries lists up to n queue entries of a host that are not out, from one
 // order or time up to another, and tells where the first of all stands.
 // Starting there matters: what was taken from the front of the queue remains as
 // tombstones until the next compaction, and an iterator steps over each.
-func (s *Store) entries(space byte, h hostKey, n int, from, last uint64, out map[weburl.Key]bool) (keys []weburl.Key, first uint64, err error) {
+func (s *Store) queueEntries(space byte, h hostKey, n int, from, last uint64, out map[weburl.Key]bool) (keys []weburl.Key, first uint64, err error) {
 	prefix := append([]byte{space}, h[:]...)
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixUpperBound(prefix)})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -348,16 +348,16 @@ func (s *Store) entries(space byte, h hostKey, n int, from, last uint64, out map
 // Add implements store.Store.
 func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 	w := s.newWriter()
-	defer w.close()
-	err := w.found(found)
+	defer w.closeBatch()
+	err := w.queueFound(found)
 	switch {
 	case err != nil:
 	case !w.b.Empty():
-		err = w.commit()
+		err = w.commitWrites()
 	case s.unsynced.Load() > 0: // what is known may not be durable yet
 		err = s.db.LogData(nil, s.write)
 	}
-	if err = errors.Join(err, w.durable()); err != nil {
+	if err = errors.Join(err, w.awaitDurable()); err != nil {
 		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
 	}
 	return len(w.added), nil
@@ -366,10 +366,10 @@ func (s *Store) Add(_ context.Context, found []store.Found) (int, error) {
 // Commit implements store.Store.
 func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (int, error) {
 	w := s.newWriter()
-	defer w.close()
+	defer w.closeBatch()
 	w.lease, w.next = l, batch.Host.Next
 	s.mu.Lock()
-	h, err := s.leased(l)
+	h, err := s.leasedHost(l)
 	if err == nil {
 		w.taken = h.taken
 	}
@@ -377,18 +377,18 @@ func (s *Store) Commit(_ context.Context, l *store.Lease, batch *store.Batch) (i
 	if err != nil {
 		return 0, err
 	}
-	if err = w.visit(h, batch.Visits); err == nil {
-		if err = w.host(batch.Host); err != nil {
+	if err = w.writeVisitRecords(h, batch.Visits); err == nil {
+		if err = w.writeHostRecord(batch.Host); err != nil {
 			err = &store.HostError{Host: batch.Host.Name, Err: err}
 		}
 	}
 	if err == nil {
-		err = w.found(batch.Found)
+		err = w.queueFound(batch.Found)
 	}
 	if err == nil {
-		err = w.commit()
+		err = w.commitWrites()
 	}
-	if err = errors.Join(err, w.durable()); err != nil {
+	if err = errors.Join(err, w.awaitDurable()); err != nil {
 		return 0, fmt.Errorf("store: commit %d pages of %s: %w", len(batch.Visits), l.Host.Name, err)
 	}
 	return len(w.added), nil

@@ -20,7 +20,7 @@ func checkQueues(t *testing.T, s *Store) {
 	t.Helper()
 	for _, h := range s.hosts.in {
 		fresh := int64(0)
-		if err := s.scan(append([]byte{newSpace}, h.key[:]...), func(k, _ []byte) error {
+		if err := s.scanPrefix(append([]byte{newSpace}, h.key[:]...), func(k, _ []byte) error {
 			fresh++
 			key, at := pageOf(k)
 			if _, out := h.taken[key]; !out && at < h.low {

@@ -33,9 +33,9 @@ func idleKey(k hostKey) (u weburl.Key) {
 	return u
 }
 
-// bring returns a host from wherever it is; nil if the store does not have it. It
+// bringHost returns a host from wherever it is; nil if the store does not have it. It
 // stays in memory until it is let go. The caller holds mu and committing.
-func (s *Store) bring(k hostKey) (*host, error) {
+func (s *Store) bringHost(k hostKey) (*host, error) {
 	h := s.hosts.in[k]
 	if h == nil && !s.hosts.all {
 		var err error
@@ -51,15 +51,15 @@ func (s *Store) bring(k hostKey) (*host, error) {
 
 // fetchHost brings a host that is not in memory.
 func (s *Store) fetchHost(k hostKey) (*host, error) {
-	if s.seen.ask(idleKey(k)) == unknown {
+	if s.seen.lookupURL(idleKey(k)) == unknown {
 		return nil, nil
 	}
-	h, err := s.hosts.parked.take(k)
+	h, err := s.hosts.parked.unspillHost(k)
 	if err != nil {
 		return nil, err
 	}
 	if h == nil { // without work, or not there
-		v, err := s.get(hostRecord(k))
+		v, err := s.getCopy(hostRecordKey(k))
 		if err != nil || v == nil {
 			return nil, err
 		}
@@ -67,10 +67,10 @@ func (s *Store) fetchHost(k hostKey) (*host, error) {
 			return nil, err
 		}
 		if !s.clock.IsZero() {
-			h.shorten(s.clock) // the clock may have been set back since it was forgotten
+			h.boundRest(s.clock) // the clock may have been set back since it was forgotten
 		}
 	}
-	s.hosts.join(h)
+	s.hosts.insertHost(h)
 	return h, nil
 }
 
@@ -88,33 +88,33 @@ func hostFrom(k hostKey, record []byte) (*host, error) {
 // letGo ends what bring began.
 func (s *Store) letGo(h *host) {
 	h.pins--
-	s.hosts.rest(h)
+	s.hosts.listIdle(h)
 }
 
-// join puts a host into memory, and into the heap where it has work; one that was
+// insertHost puts a host into memory, and into the heap where it has work; one that was
 // parked keeps its turn.
-func (hs *hosts) join(h *host) {
+func (hs *hosts) insertHost(h *host) {
 	hs.in[h.key] = h
-	if h.works() {
+	if h.hasWork() {
 		heap.Push(&hs.ready, h)
 	}
 }
 
-// rest lists a host that has nothing to do, to be forgotten first.
-func (hs *hosts) rest(h *host) {
-	if h.at < 0 && h.free() && !h.listed {
+// listIdle lists a host that has nothing to do, to be forgotten first.
+func (hs *hosts) listIdle(h *host) {
+	if h.at < 0 && h.isUnclaimed() && !h.listed {
 		h.listed = true
 		hs.idle = append(hs.idle, h)
 	}
 }
 
-func (h *host) works() bool { return h.fresh > 0 || h.due > 0 }
+func (h *host) hasWork() bool { return h.fresh > 0 || h.due > 0 }
 
-// free reports whether nobody holds the host.
-func (h *host) free() bool { return h.lease == 0 && h.pins == 0 }
+// isUnclaimed reports whether nobody holds the host.
+func (h *host) isUnclaimed() bool { return h.lease == 0 && h.pins == 0 }
 
-// shrink makes room: some hosts more than needed go, since they go together.
-func (hs *hosts) shrink() {
+// spillSome makes room: some hosts more than needed go, since they go together.
+func (hs *hosts) spillSome() {
 	if len(hs.in) <= hs.most {
 		return
 	}
@@ -123,14 +123,14 @@ func (hs *hosts) shrink() {
 		h := hs.idle[len(hs.idle)-1]
 		hs.idle = hs.idle[:len(hs.idle)-1]
 		h.listed = false
-		if h.at < 0 && h.free() && !h.works() && hs.in[h.key] == h {
+		if h.at < 0 && h.isUnclaimed() && !h.hasWork() && hs.in[h.key] == h {
 			delete(hs.in, h.key)
 			hs.all = false
 		}
 	}
 	var go_ []*host
 	for tries := 2 * len(hs.in); len(hs.in)-len(go_) > room && len(hs.ready) > 0 && tries > 0; tries-- {
-		if h := hs.late(); h.free() {
+		if h := hs.lateHost(); h.isUnclaimed() {
 			heap.Remove(&hs.ready, h.at)
 			go_ = append(go_, h)
 		}
@@ -138,7 +138,7 @@ func (hs *hosts) shrink() {
 	if len(go_) == 0 {
 		return
 	}
-	if hs.err = hs.parked.put(go_); hs.err != nil {
+	if hs.err = hs.parked.spillHosts(go_); hs.err != nil {
 		for _, h := range go_ {
 			heap.Push(&hs.ready, h)
 		}
@@ -150,9 +150,9 @@ func (hs *hosts) shrink() {
 	}
 }
 
-// late returns a host that will be claimed late: the last of some in the lower
+// lateHost returns a host that will be claimed late: the last of some in the lower
 // half of the heap.
-func (hs *hosts) late() *host {
+func (hs *hosts) lateHost() *host {
 	half := len(hs.ready) / 2
 	last := len(hs.ready) - 1
 	for range 8 {
@@ -163,20 +163,20 @@ func (hs *hosts) late() *host {
 	return hs.ready[last]
 }
 
-// first returns the host to be claimed next, from the disk if it is there and its
+// nextHost returns the host to be claimed next, from the disk if it is there and its
 // time has come; next is when it comes, 0 if there is none.
-func (hs *hosts) first(now int64) (h *host, next int64, err error) {
-	p, ok, err := hs.parked.first()
+func (hs *hosts) nextHost(now int64) (h *host, next int64, err error) {
+	p, ok, err := hs.parked.firstSpilled()
 	if err != nil {
 		return nil, 0, err
 	}
-	if ok && p.wait <= now && (len(hs.ready) == 0 || p.before(hs.ready[0].rank())) {
-		back, err := hs.parked.firsts(max(1, min(hs.most/4, mostBack)))
+	if ok && p.wait <= now && (len(hs.ready) == 0 || p.claimedBefore(hs.ready[0].claimRank())) {
+		back, err := hs.parked.unspillFirst(max(1, min(hs.most/4, mostBack)))
 		if err != nil {
 			return nil, 0, err
 		}
 		for _, h := range back {
-			hs.join(h)
+			hs.insertHost(h)
 		}
 		p, ok = hs.parked.head, hs.parked.n > 0
 	}
@@ -195,14 +195,14 @@ func (hs *hosts) first(now int64) (h *host, next int64, err error) {
 // mostBack is how many hosts come back from the disk at a time.
 const mostBack = 256
 
-// reheap puts a host where it belongs: into the heap if it has work and is not
+// updateHeap puts a host where it belongs: into the heap if it has work and is not
 // leased.
-func (hs *hosts) reheap(h *host) {
-	if h.lease != 0 || !h.works() {
+func (hs *hosts) updateHeap(h *host) {
+	if h.lease != 0 || !h.hasWork() {
 		if h.at >= 0 {
 			heap.Remove(&hs.ready, h.at)
 		}
-		hs.rest(h)
+		hs.listIdle(h)
 		return
 	}
 	h.wait = 0
@@ -221,30 +221,30 @@ func (hs *hosts) reheap(h *host) {
 	}
 }
 
-// setBack shortens the rests of all hosts that were asked while the clock was
+// shortenRests shortens the rests of all hosts that were asked while the clock was
 // ahead.
-func (hs *hosts) setBack(now time.Time) error {
+func (hs *hosts) shortenRests(now time.Time) error {
 	mend := func(h *host) {
-		if h.shorten(now) {
-			hs.reheap(h)
+		if h.boundRest(now) {
+			hs.updateHeap(h)
 		}
 	}
 	for _, h := range hs.in {
 		mend(h)
 	}
-	return hs.parked.behind(now.Add(store.LongestRest).UnixMilli(), func(back []*host) error {
+	return hs.parked.unspillWaiting(now.Add(store.LongestRest).UnixMilli(), func(back []*host) error {
 		for _, h := range back {
-			hs.join(h)
+			hs.insertHost(h)
 			mend(h)
 		}
-		hs.shrink()
+		hs.spillSome()
 		return hs.err
 	})
 }
 
-// dueAt counts the hosts with something to visit, about.
-func (hs *hosts) dueAt(now uint64) (int64, error) {
-	n, err := hs.parked.dueAt(now)
+// countDue counts the hosts with something to visit, about.
+func (hs *hosts) countDue(now uint64) (int64, error) {
+	n, err := hs.parked.countDueSpilled(now)
 	for _, h := range hs.in {
 		if h.fresh > 0 || h.due > 0 && h.due <= now {
 			n++

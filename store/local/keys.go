@@ -34,11 +34,11 @@ func aliasKey(target, page weburl.Key) []byte {
 	return append(append(b, target[:]...), page[:]...)
 }
 
-func hostRecord(h hostKey) []byte { return append([]byte{hostSpace}, h[:]...) }
+func hostRecordKey(h hostKey) []byte { return append([]byte{hostSpace}, h[:]...) }
 
 func metaKey(name string) []byte { return append([]byte{metaSpace}, name...) }
 
-func number(space byte, n uint64) []byte {
+func numberKey(space byte, n uint64) []byte {
 	return binary.BigEndian.AppendUint64([]byte{space}, n)
 }
 
@@ -76,8 +76,8 @@ func pageOf(entry []byte) (k weburl.Key, at uint64) {
 // millis maps times to integers in order; times before 1970 are 1.
 func millis(t time.Time) uint64 { return uint64(max(1, t.UnixMilli())) }
 
-// prefixEnd is the first key behind all that begin with prefix.
-func prefixEnd(prefix []byte) []byte {
+// prefixUpperBound is the first key behind all that begin with prefix.
+func prefixUpperBound(prefix []byte) []byte {
 	end := append([]byte(nil), prefix...)
 	for i := len(end) - 1; i >= 0; i-- {
 		if end[i]++; end[i] != 0 {

@@ -22,7 +22,7 @@ const loadingSetting = "loading"
 
 // Settings implements store.Source.
 func (s *Store) Settings(ctx context.Context, f func(string, []byte) error) error {
-	return s.scan([]byte{metaSpace}, func(k, v []byte) error {
+	return s.scanPrefix([]byte{metaSpace}, func(k, v []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -42,8 +42,8 @@ func (s *Store) Load(_ context.Context, p *store.Part) error {
 		return fmt.Errorf("store: %w", store.ErrNotEmpty)
 	}
 	w := s.newWriter()
-	defer w.close()
-	if err := errors.Join(w.b.Set(metaKey(loadingSetting), []byte("1"), nil), w.load(p)); err != nil {
+	defer w.closeBatch()
+	if err := errors.Join(w.b.Set(metaKey(loadingSetting), []byte("1"), nil), w.loadRecords(p)); err != nil {
 		return fmt.Errorf("store: load: %w", err)
 	}
 	if err := w.b.Commit(s.write); err != nil {
@@ -52,16 +52,16 @@ func (s *Store) Load(_ context.Context, p *store.Part) error {
 	return nil
 }
 
-// load writes records without looking at what is there.
-func (w *writer) load(p *store.Part) error {
+// loadRecords writes records without looking at what is there.
+func (w *writer) loadRecords(p *store.Part) error {
 	for i := range p.Hosts {
-		if err := w.host(p.Hosts[i]); err != nil {
+		if err := w.writeHostRecord(p.Hosts[i]); err != nil {
 			return err
 		}
 	}
 	for i := range p.Pages {
 		k := p.Pages[i].Key
-		if err := w.page(k, &p.Pages[i]); err != nil {
+		if err := w.writePageRecord(k, &p.Pages[i]); err != nil {
 			return err
 		}
 		if target, ok := p.Pages[i].AliasOf(); ok {
@@ -76,7 +76,7 @@ func (w *writer) load(p *store.Part) error {
 		}
 	}
 	for i := range p.Links {
-		if err := w.set(linkKey(p.Links[i].From), appendLinks(w.room[:0], p.Links[i].To), nil); err != nil {
+		if err := w.setEncoded(linkKey(p.Links[i].From), appendLinks(w.room[:0], p.Links[i].To), nil); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,7 @@ func (w *writer) load(p *store.Part) error {
 		if err != nil {
 			return fmt.Errorf("visit of %q: %w", p.Visits[i].URL, err)
 		}
-		if err := w.logged(u.Key(), &p.Visits[i]); err != nil {
+		if err := w.writeVisitLog(u.Key(), &p.Visits[i]); err != nil {
 			return err
 		}
 	}
@@ -103,13 +103,13 @@ func (s *Store) Loaded(ctx context.Context) error {
 	s.committing.Lock()
 	defer s.committing.Unlock()
 	s.mu.Lock()
-	err := s.hosts.parked.close()
+	err := s.hosts.parked.closeSpill()
 	s.hosts = hosts{most: s.hosts.most, parked: s.hosts.parked}
 	s.leases = map[*host]struct{}{}
 	s.stats = store.Stats{States: map[store.State]int64{}}
 	old := s.seen
 	s.seen = newSeen(old.limits)
-	old.close()
+	old.releaseMemory()
 	s.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("store: %w", err)
@@ -117,7 +117,7 @@ func (s *Store) Loaded(ctx context.Context) error {
 	if err := s.Put(ctx, idName, []byte(store.NewID())); err != nil {
 		return err
 	}
-	if err := s.load(); err != nil {
+	if err := s.loadMemory(); err != nil {
 		return err
 	}
 	if err := s.db.Delete(metaKey(loadingSetting), s.write); err != nil {

@@ -162,12 +162,12 @@ func Open(dir string, c Config) (*Store, error) {
 	s.now = c.now
 	s.hosts = hosts{most: c.Hosts, parked: parked{dir: filepath.Join(dir, "parked"), fs: c.FS, cache: cache}}
 	s.stats.States = map[store.State]int64{}
-	err = s.whole()
+	err = s.checkComplete()
 	if err == nil {
-		err = s.load()
+		err = s.loadMemory()
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.hosts.parked.close(), db.Close())
+		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.hosts.parked.closeSpill(), db.Close())
 	}
 	return s, nil
 }
@@ -185,8 +185,8 @@ func (q quiet) Fatalf(format string, args ...any) {
 	panic(fmt.Sprintf("pebble: "+format, args...))
 }
 
-// whole fails for a store into which a copy was begun and not finished.
-func (s *Store) whole() error {
+// checkComplete fails for a store into which a copy was begun and not finished.
+func (s *Store) checkComplete() error {
 	v, err := s.Get(context.Background(), loadingSetting)
 	if err == nil && v != nil {
 		err = fmt.Errorf("%w: remove the folder of the store and restore or migrate again", store.ErrPartial)
@@ -194,8 +194,8 @@ func (s *Store) whole() error {
 	return err
 }
 
-// load checks the version and rebuilds what is kept in memory.
-func (s *Store) load() error {
+// loadMemory checks the version and rebuilds what is kept in memory.
+func (s *Store) loadMemory() error {
 	ctx := context.Background()
 	v, err := s.Get(ctx, "version")
 	if err != nil {
@@ -206,7 +206,7 @@ func (s *Store) load() error {
 	}
 	if v == nil || slices.Contains(formatsBefore, string(v)) {
 		if v != nil {
-			if err := s.upgrade(); err != nil {
+			if err := s.upgradeFormat(); err != nil {
 				return fmt.Errorf("bring the store from format %s to %s: %w", v, formatVersion, err)
 			}
 		}
@@ -221,7 +221,7 @@ func (s *Store) load() error {
 	} else if string(v) != formatVersion {
 		return fmt.Errorf("%w: its format is %s, this program reads %s and %s", store.ErrVersion, v, strings.Join(formatsBefore, ", "), formatVersion)
 	}
-	if err := s.loadID(); err != nil {
+	if err := s.loadStoreID(); err != nil {
 		return err
 	}
 	if err := s.loadPages(); err != nil {
@@ -236,14 +236,14 @@ func (s *Store) load() error {
 	if back, err := s.visitedAhead(s.now()); err != nil || !back {
 		return err
 	}
-	return s.mend(s.now())
+	return s.repairClockSkew(s.now())
 }
 
 // idName is the setting with the store's ID.
 const idName = "store-id"
 
-// loadID reads the store's ID; one that has none gets one.
-func (s *Store) loadID() error {
+// loadStoreID reads the store's ID; one that has none gets one.
+func (s *Store) loadStoreID() error {
 	b, err := s.Get(context.Background(), idName)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (s *Store) loadID() error {
 func (s *Store) dropEmptySettings() error {
 	w := s.db.NewBatch()
 	defer w.Close()
-	err := s.scan(metaKey("render-wait/"), func(k, v []byte) error {
+	err := s.scanPrefix(metaKey("render-wait/"), func(k, v []byte) error {
 		if len(v) > 0 {
 			return nil
 		}
@@ -296,10 +296,10 @@ func (s *Store) loadSeq() error {
 	return err
 }
 
-// scan calls f for every key with a prefix; key and value are only valid
+// scanPrefix calls f for every key with a prefix; key and value are only valid
 // inside f.
-func (s *Store) scan(prefix []byte, f func(k, v []byte) error) error {
-	return s.scanRange(prefix, prefixEnd(prefix), f)
+func (s *Store) scanPrefix(prefix []byte, f func(k, v []byte) error) error {
+	return s.scanRange(prefix, prefixUpperBound(prefix), f)
 }
 
 func (s *Store) scanRange(from, to []byte, f func(k, v []byte) error) error {
@@ -321,7 +321,7 @@ func (s *Store) scanRange(from, to []byte, f func(k, v []byte) error) error {
 
 // scanSome calls f for up to n keys with a prefix.
 func (s *Store) scanSome(prefix []byte, n int, f func(k []byte)) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixEnd(prefix)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: prefix, UpperBound: prefixUpperBound(prefix)})
 	if err != nil {
 		return err
 	}
@@ -331,8 +331,8 @@ func (s *Store) scanSome(prefix []byte, n int, f func(k []byte)) error {
 	return errors.Join(it.Error(), it.Close())
 }
 
-// get returns a copy of a value, nil if there is none.
-func (s *Store) get(key []byte) ([]byte, error) {
+// getCopy returns a copy of a value, nil if there is none.
+func (s *Store) getCopy(key []byte) ([]byte, error) {
 	v, c, err := s.db.Get(key)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return nil, nil
@@ -346,7 +346,7 @@ func (s *Store) get(key []byte) ([]byte, error) {
 
 // Get implements store.Store.
 func (s *Store) Get(_ context.Context, name string) ([]byte, error) {
-	v, err := s.get(metaKey(name))
+	v, err := s.getCopy(metaKey(name))
 	if err != nil {
 		return nil, fmt.Errorf("store: get %s: %w", name, err)
 	}
@@ -377,11 +377,11 @@ func (s *Store) Close() error {
 	s.closing = true
 	s.mu.Unlock()
 	s.mu.Lock()
-	err := s.hosts.parked.close()
+	err := s.hosts.parked.closeSpill()
 	s.mu.Unlock()
 	err = errors.Join(err, s.db.Close())
 	s.cache.Unref()
-	s.seen.close()
+	s.seen.releaseMemory()
 	if err != nil {
 		return fmt.Errorf("store: close: %w", err)
 	}
@@ -395,7 +395,7 @@ type Memory struct {
 }
 
 // Memory returns what the front of the known URLs costs.
-func (s *Store) Memory() Memory { return Memory{Bytes: s.seen.memory(), Looks: s.looks.Load()} }
+func (s *Store) Memory() Memory { return Memory{Bytes: s.seen.heldBytes(), Looks: s.looks.Load()} }
 
 // ID implements store.Store.
 func (s *Store) ID() string {
@@ -416,7 +416,7 @@ func (s *Store) Stats(context.Context) (store.Stats, error) {
 	out.Feed = s.told
 	out.Leases = len(s.leases)
 	var err error
-	if out.Due, err = s.hosts.dueAt(millis(s.now())); err != nil {
+	if out.Due, err = s.hosts.countDue(millis(s.now())); err != nil {
 		return out, fmt.Errorf("store: stats: %w", err)
 	}
 	return out, nil

@@ -214,7 +214,7 @@ func TestMovesBesideVisits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, space := range []byte{newSpace, dueSpace} {
-		if err := s.scan([]byte{space}, func(k, _ []byte) error { got[string(k)] = true; return nil }); err != nil {
+		if err := s.scanPrefix([]byte{space}, func(k, _ []byte) error { got[string(k)] = true; return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

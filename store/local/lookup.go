@@ -19,8 +19,8 @@ type lookup struct {
 // that a host that comes back to work is soon in memory.
 const neighbours = 32
 
-func (l *lookup) known(k weburl.Key) (bool, error) {
-	switch l.s.seen.ask(k) {
+func (l *lookup) isKnown(k weburl.Key) (bool, error) {
+	switch l.s.seen.lookupURL(k) {
 	case known:
 		return true, nil
 	case unknown:
@@ -39,12 +39,12 @@ func (l *lookup) known(k weburl.Key) (bool, error) {
 		return false, l.it.Error()
 	}
 	for n, ok := 0, true; ok && n <= neighbours; n, ok = n+1, l.it.Next() {
-		l.s.seen.remember(weburl.Key(l.it.Key()[spaceLength:]))
+		l.s.seen.rememberURL(weburl.Key(l.it.Key()[spaceLength:]))
 	}
 	return true, l.it.Error()
 }
 
-func (l *lookup) close() error {
+func (l *lookup) closeLookup() error {
 	if l.it == nil {
 		return nil
 	}

@@ -39,9 +39,11 @@ type rank struct {
 	turn uint64
 }
 
-func (a rank) before(b rank) bool { return a.wait < b.wait || a.wait == b.wait && a.turn < b.turn }
+func (a rank) claimedBefore(b rank) bool {
+	return a.wait < b.wait || a.wait == b.wait && a.turn < b.turn
+}
 
-func (h *host) rank() rank { return rank{h.wait, h.turn} }
+func (h *host) claimRank() rank { return rank{h.wait, h.turn} }
 
 // Key spaces of the parked hosts.
 const (
@@ -58,8 +60,8 @@ func waitingKey(r rank, k hostKey) []byte {
 
 func placeKey(k hostKey) []byte { return append([]byte{placeSpace}, k[:]...) }
 
-// open makes the second Pebble, empty.
-func (p *parked) open() error {
+// openSpill makes the second Pebble, empty.
+func (p *parked) openSpill() error {
 	if p.db != nil {
 		return nil
 	}
@@ -83,8 +85,8 @@ func (p *parked) open() error {
 // parkedTable is how much is written at a time.
 const parkedTable = 4 << 20
 
-// close ends it and takes it off the disk.
-func (p *parked) close() error {
+// closeSpill ends it and takes it off the disk.
+func (p *parked) closeSpill() error {
 	if p.db == nil {
 		return p.fs.RemoveAll(p.dir) // of a process that was killed
 	}
@@ -93,16 +95,16 @@ func (p *parked) close() error {
 	return errors.Join(err, p.fs.RemoveAll(p.dir))
 }
 
-// put parks hosts.
-func (p *parked) put(hosts []*host) error {
-	if err := p.open(); err != nil {
+// spillHosts parks hosts.
+func (p *parked) spillHosts(hosts []*host) error {
+	if err := p.openSpill(); err != nil {
 		return err
 	}
 	b := p.db.NewBatch()
 	defer b.Close()
 	for _, h := range hosts {
-		key := waitingKey(h.rank(), h.key)
-		if err := errors.Join(b.Set(key, h.state(), nil), b.Set(placeKey(h.key), key[1:17], nil)); err != nil {
+		key := waitingKey(h.claimRank(), h.key)
+		if err := errors.Join(b.Set(key, h.spilledState(), nil), b.Set(placeKey(h.key), key[1:17], nil)); err != nil {
 			return err
 		}
 	}
@@ -110,17 +112,17 @@ func (p *parked) put(hosts []*host) error {
 		return fmt.Errorf("park %d hosts: %w", len(hosts), err)
 	}
 	for _, h := range hosts {
-		if r := h.rank(); p.n == 0 || r.before(p.head) {
+		if r := h.claimRank(); p.n == 0 || r.claimedBefore(p.head) {
 			p.head, p.stale = r, false
 		}
 		p.n++
-		p.count(h, 1)
+		p.countSpilled(h, 1)
 	}
 	return nil
 }
 
-// count keeps what Stats tells.
-func (p *parked) count(h *host, n int64) {
+// countSpilled keeps what Stats tells.
+func (p *parked) countSpilled(h *host, n int64) {
 	switch {
 	case h.fresh > 0:
 		p.fresh += n
@@ -131,10 +133,10 @@ func (p *parked) count(h *host, n int64) {
 	}
 }
 
-// dueAt counts the hosts with new pages or with a revisit due at a time, about.
-func (p *parked) dueAt(now uint64) (int64, error) {
+// countDueSpilled counts the hosts with new pages or with a revisit due at a time, about.
+func (p *parked) countDueSpilled(now uint64) (int64, error) {
 	if p.n > 0 && now > p.passed {
-		it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: number(waitingSpace, p.passed+1), UpperBound: number(waitingSpace, now+1)})
+		it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: numberKey(waitingSpace, p.passed+1), UpperBound: numberKey(waitingSpace, now+1)})
 		if err != nil {
 			return 0, err
 		}
@@ -155,8 +157,8 @@ func (p *parked) dueAt(now uint64) (int64, error) {
 	return p.fresh + p.held + p.due, nil
 }
 
-// take takes one host out; nil if it is not here.
-func (p *parked) take(k hostKey) (*host, error) {
+// unspillHost takes one host out; nil if it is not here.
+func (p *parked) unspillHost(k hostKey) (*host, error) {
 	if p.n == 0 {
 		return nil, nil
 	}
@@ -175,23 +177,23 @@ func (p *parked) take(k hostKey) (*host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parked host %x: %w", key, err)
 	}
-	h, err := hostOf(key, v)
+	h, err := decodeSpilled(key, v)
 	if err := errors.Join(err, c.Close()); err != nil {
 		return nil, err
 	}
-	if err := p.drop([]*host{h}); err != nil {
+	if err := p.deleteSpilled([]*host{h}); err != nil {
 		return nil, err
 	}
-	p.stale = p.stale || h.rank() == p.head
+	p.stale = p.stale || h.claimRank() == p.head
 	return h, nil
 }
 
-// drop takes hosts off the disk.
-func (p *parked) drop(hosts []*host) error {
+// deleteSpilled takes hosts off the disk.
+func (p *parked) deleteSpilled(hosts []*host) error {
 	b := p.db.NewBatch()
 	defer b.Close()
 	for _, h := range hosts {
-		if err := errors.Join(b.Delete(waitingKey(h.rank(), h.key), nil), b.Delete(placeKey(h.key), nil)); err != nil {
+		if err := errors.Join(b.Delete(waitingKey(h.claimRank(), h.key), nil), b.Delete(placeKey(h.key), nil)); err != nil {
 			return err
 		}
 	}
@@ -200,26 +202,26 @@ func (p *parked) drop(hosts []*host) error {
 	}
 	p.n -= len(hosts)
 	for _, h := range hosts {
-		p.count(h, -1)
+		p.countSpilled(h, -1)
 	}
 	return nil
 }
 
-// first is the rank of the first host here.
-func (p *parked) first() (r rank, ok bool, err error) {
+// firstSpilled is the rank of the first host here.
+func (p *parked) firstSpilled() (r rank, ok bool, err error) {
 	if p.n == 0 {
 		return rank{}, false, nil
 	}
 	if p.stale {
-		_, err = p.firsts(0)
+		_, err = p.unspillFirst(0)
 	}
 	return p.head, p.n > 0, err
 }
 
-// firsts takes out up to n hosts, the first ones, and learns which is the first
+// unspillFirst takes out up to n hosts, the first ones, and learns which is the first
 // of those that stay. Starting at head matters: what was taken remains as
 // tombstones until the next compaction.
-func (p *parked) firsts(n int) (hosts []*host, err error) {
+func (p *parked) unspillFirst(n int) (hosts []*host, err error) {
 	it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: waitingKey(p.head, hostKey{}), UpperBound: []byte{waitingSpace + 1}})
 	if err != nil {
 		return nil, err
@@ -240,7 +242,7 @@ func (p *parked) firsts(n int) (hosts []*host, err error) {
 		return nil, err
 	}
 	if len(hosts) > 0 {
-		if err := p.drop(hosts); err != nil {
+		if err := p.deleteSpilled(hosts); err != nil {
 			return nil, err
 		}
 	}
@@ -248,10 +250,10 @@ func (p *parked) firsts(n int) (hosts []*host, err error) {
 	return hosts, nil
 }
 
-// behind takes out the hosts that wait until a time or longer, in parts of some
+// unspillWaiting takes out the hosts that wait until a time or longer, in parts of some
 // thousand, and hands each part to f.
-func (p *parked) behind(wait int64, f func([]*host) error) error {
-	for from := number(waitingSpace, uint64(wait)); p.n > 0; {
+func (p *parked) unspillWaiting(wait int64, f func([]*host) error) error {
+	for from := numberKey(waitingSpace, uint64(wait)); p.n > 0; {
 		it, err := p.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: []byte{waitingSpace + 1}})
 		if err != nil {
 			return err
@@ -269,7 +271,7 @@ func (p *parked) behind(wait int64, f func([]*host) error) error {
 			return err
 		}
 		p.stale = true
-		if err := errors.Join(p.drop(hosts), f(hosts)); err != nil {
+		if err := errors.Join(p.deleteSpilled(hosts), f(hosts)); err != nil {
 			return err
 		}
 	}
@@ -285,11 +287,11 @@ func parkedHost(it *pebble.Iterator) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return hostOf(it.Key(), v)
+	return decodeSpilled(it.Key(), v)
 }
 
-// state is what must be known of a host beside its key and rank.
-func (h *host) state() []byte {
+// spilledState is what must be known of a host beside its key and rank.
+func (h *host) spilledState() []byte {
 	next := int64(0)
 	if !h.next.IsZero() {
 		next = h.next.UnixNano()
@@ -305,8 +307,8 @@ func (h *host) state() []byte {
 	return binary.AppendUvarint(b, orphan)
 }
 
-// hostOf undoes waitingKey and state.
-func hostOf(key, v []byte) (*host, error) {
+// decodeSpilled undoes waitingKey and state.
+func decodeSpilled(key, v []byte) (*host, error) {
 	h := &host{at: -1}
 	copy(h.key[:], key[17:])
 	r := rankOf(key)

@@ -16,7 +16,7 @@ import (
 // Page implements store.Store.
 func (s *Store) Page(_ context.Context, u weburl.URL) (*store.Page, error) {
 	p := new(store.Page)
-	if err := s.record(u.Key(), p); err != nil {
+	if err := s.readPageRecord(u.Key(), p); err != nil {
 		return nil, fmt.Errorf("store: %s: %w", u, err)
 	}
 	return p, nil
@@ -24,7 +24,7 @@ func (s *Store) Page(_ context.Context, u weburl.URL) (*store.Page, error) {
 
 // Host implements store.HostReader.
 func (s *Store) Host(_ context.Context, name string) (*store.Host, error) {
-	v, err := s.get(hostRecord(weburl.HostKey(name)))
+	v, err := s.getCopy(hostRecordKey(weburl.HostKey(name)))
 	if err == nil && v == nil {
 		err = store.ErrNotFound
 	}
@@ -39,8 +39,8 @@ func (s *Store) Host(_ context.Context, name string) (*store.Host, error) {
 	return h, nil
 }
 
-// record reads the record of a page into p.
-func (s *Store) record(k weburl.Key, p *store.Page) error {
+// readPageRecord reads the record of a page into p.
+func (s *Store) readPageRecord(k weburl.Key, p *store.Page) error {
 	v, c, err := s.db.Get(pageKey(k))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return store.ErrNotFound
@@ -63,7 +63,7 @@ func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, err
 		}
 		seen[k] = true
 		var p store.Page
-		err := s.record(k, &p)
+		err := s.readPageRecord(k, &p)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -75,9 +75,9 @@ func (s *Store) Records(_ context.Context, keys []weburl.Key) ([]store.Page, err
 	return out, nil
 }
 
-// each decodes every record of a key space.
-func each[T any](ctx context.Context, s *Store, what string, prefix []byte, decode func(k, v []byte, rec *T) error, f func(*T) error) error {
-	return s.scan(prefix, func(k, v []byte) error {
+// decodeEach decodes every record of a key space.
+func decodeEach[T any](ctx context.Context, s *Store, what string, prefix []byte, decode func(k, v []byte, rec *T) error, f func(*T) error) error {
+	return s.scanPrefix(prefix, func(k, v []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func each[T any](ctx context.Context, s *Store, what string, prefix []byte, deco
 
 // Pages implements store.Store.
 func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
-	return each(ctx, s, "page", []byte{pageSpace}, func(k, v []byte, p *store.Page) error {
+	return decodeEach(ctx, s, "page", []byte{pageSpace}, func(k, v []byte, p *store.Page) error {
 		err := decodePage(v, p)
 		p.Key = weburl.Key(k)
 		return err
@@ -100,13 +100,13 @@ func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
 
 // Hosts implements store.Store.
 func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
-	return each(ctx, s, "host", []byte{hostSpace}, func(_, v []byte, h *store.Host) error { return decodeHost(v, h) }, f)
+	return decodeEach(ctx, s, "host", []byte{hostSpace}, func(_, v []byte, h *store.Host) error { return decodeHost(v, h) }, f)
 }
 
 // Links implements store.Store.
 func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
 	var to []weburl.Key
-	return s.scan([]byte{linkSpace}, func(k, v []byte) error {
+	return s.scanPrefix([]byte{linkSpace}, func(k, v []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -126,7 +126,7 @@ func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change,
 	if after >= told {
 		return nil, nil
 	}
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(feedSpace, after+1), UpperBound: number(feedSpace, told+1)})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: numberKey(feedSpace, after+1), UpperBound: numberKey(feedSpace, told+1)})
 	if err != nil {
 		return nil, fmt.Errorf("store: changes: %w", err)
 	}
@@ -150,7 +150,7 @@ func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change,
 	}
 	for i := range out {
 		p := new(store.Page)
-		if err := s.record(keys[i], p); err != nil {
+		if err := s.readPageRecord(keys[i], p); err != nil {
 			return nil, fmt.Errorf("store: change %d: %w", out[i].Seq, err)
 		}
 		out[i].Page, out[i].URL = p, p.URL
@@ -160,13 +160,13 @@ func (s *Store) Changes(_ context.Context, after uint64, n int) ([]store.Change,
 
 // Trim implements store.Store.
 func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
-	if err := s.Put(ctx, "seq", number(0, seq)[1:]); err != nil {
+	if err := s.Put(ctx, "seq", numberKey(0, seq)[1:]); err != nil {
 		return err
 	}
-	if err := s.db.DeleteRange([]byte{feedSpace}, number(feedSpace, seq+1), s.write); err != nil {
+	if err := s.db.DeleteRange([]byte{feedSpace}, numberKey(feedSpace, seq+1), s.write); err != nil {
 		return fmt.Errorf("store: trim changes: %w", err)
 	}
-	if err := s.db.DeleteRange([]byte{visitSpace}, number(visitSpace, millis(visits)), s.write); err != nil {
+	if err := s.db.DeleteRange([]byte{visitSpace}, numberKey(visitSpace, millis(visits)), s.write); err != nil {
 		return fmt.Errorf("store: trim visits: %w", err)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
 
 // Visits implements store.Store.
 func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: number(visitSpace, millis(since)), UpperBound: []byte{visitSpace + 1}})
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: numberKey(visitSpace, millis(since)), UpperBound: []byte{visitSpace + 1}})
 	if err != nil {
 		return fmt.Errorf("store: visits: %w", err)
 	}

@@ -13,8 +13,8 @@ import (
 // loadPages fills the table of known URLs and counts states. States are read from
 // the record's head without decoding all of it.
 func (s *Store) loadPages() error {
-	return s.scan([]byte{pageSpace}, func(k, v []byte) error {
-		s.seen.add(weburl.Key(k[spaceLength:]))
+	return s.scanPrefix([]byte{pageSpace}, func(k, v []byte) error {
+		s.seen.addURL(weburl.Key(k[spaceLength:]))
 		s.stats.URLs++
 		st, err := stateOf(v)
 		if err == nil && st != store.Queued {
@@ -30,30 +30,30 @@ func (s *Store) loadHosts() (err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fresh, due := &queues{s: s, space: newSpace}, &queues{s: s, space: dueSpace}
-	defer func() { err = errors.Join(err, fresh.close(), due.close()) }()
+	defer func() { err = errors.Join(err, fresh.closeQueues(), due.closeQueues()) }()
 	s.hosts.in, s.hosts.all = map[hostKey]*host{}, true
 	now := s.now()
-	return s.scan([]byte{hostSpace}, func(k, v []byte) error {
+	return s.scanPrefix([]byte{hostSpace}, func(k, v []byte) error {
 		h, err := hostFrom(hostKey(k[spaceLength:]), v)
 		if err != nil {
 			return err
 		}
-		h.shorten(now)
-		if h.due, err = due.first(h.key); err != nil {
+		h.boundRest(now)
+		if h.due, err = due.seekQueue(h.key); err != nil {
 			return err
 		}
-		if h.low, err = fresh.first(h.key); err != nil {
+		if h.low, err = fresh.seekQueue(h.key); err != nil {
 			return err
 		}
-		if h.fresh, err = fresh.count(h.key); err != nil {
+		if h.fresh, err = fresh.countEntries(h.key); err != nil {
 			return err
 		}
-		s.seen.add(idleKey(h.key))
+		s.seen.addURL(idleKey(h.key))
 		s.stats.Hosts++
 		s.stats.New += h.fresh
 		s.hosts.in[h.key] = h
-		s.hosts.reheap(h)
-		s.hosts.shrink()
+		s.hosts.updateHeap(h)
+		s.hosts.spillSome()
 		return s.hosts.err
 	})
 }
@@ -66,9 +66,9 @@ type queues struct {
 	ok    bool
 }
 
-// first goes to the queue of a host that is behind those before, and returns the
+// seekQueue goes to the queue of a host that is behind those before, and returns the
 // order or time of its first entry, 0 for none.
-func (q *queues) first(h hostKey) (at uint64, err error) {
+func (q *queues) seekQueue(h hostKey) (at uint64, err error) {
 	if q.it == nil {
 		if q.it, err = q.s.db.NewIter(&pebble.IterOptions{LowerBound: []byte{q.space}, UpperBound: []byte{q.space + 1}}); err != nil {
 			return 0, err
@@ -78,26 +78,26 @@ func (q *queues) first(h hostKey) (at uint64, err error) {
 	if q.ok && bytes.Compare(q.it.Key()[spaceLength:9], h[:]) < 0 {
 		q.ok = q.it.SeekGE(append([]byte{q.space}, h[:]...))
 	}
-	if !q.at(h) {
+	if !q.isAtHost(h) {
 		return 0, q.it.Error()
 	}
 	_, at = pageOf(q.it.Key())
 	return at, nil
 }
 
-// count counts the entries of the host from the one on that first went to.
-func (q *queues) count(h hostKey) (n int64, err error) {
-	for ; q.at(h); q.ok = q.it.Next() {
+// countEntries counts the entries of the host from the one on that first went to.
+func (q *queues) countEntries(h hostKey) (n int64, err error) {
+	for ; q.isAtHost(h); q.ok = q.it.Next() {
 		n++
 	}
 	return n, q.it.Error()
 }
 
-func (q *queues) at(h hostKey) bool {
+func (q *queues) isAtHost(h hostKey) bool {
 	return q.ok && bytes.Equal(q.it.Key()[spaceLength:9], h[:])
 }
 
-func (q *queues) close() error {
+func (q *queues) closeQueues() error {
 	if q.it == nil {
 		return nil
 	}

@@ -72,22 +72,22 @@ type packer struct {
 	failed bool // it must be JSON
 }
 
-func (c *packer) text(tag byte, s string) {
+func (c *packer) packText(tag byte, s string) {
 	if s == "" {
 		return
 	}
 	c.b = binary.AppendUvarint(append(c.b, tag), uint64(len(s)))
-	c.raw(s)
+	c.packRaw(s)
 }
 
-func (c *packer) raw(s string) {
+func (c *packer) packRaw(s string) {
 	c.failed = c.failed || !utf8.ValidString(s)
 	c.b = append(c.b, s...)
 }
 
-// near packs a URL that often begins as another: how long they agree, and the
+// packURLSuffix packs a URL that often begins as another: how long they agree, and the
 // rest.
-func (c *packer) near(tag byte, s, to string) {
+func (c *packer) packURLSuffix(tag byte, s, to string) {
 	if s == "" {
 		return
 	}
@@ -100,36 +100,36 @@ func (c *packer) near(tag byte, s, to string) {
 	c.b = append(binary.AppendUvarint(c.b, uint64(len(s)-n)), s[n:]...)
 }
 
-func (c *packer) num(tag byte, n int64) {
+func (c *packer) packNumber(tag byte, n int64) {
 	if n != 0 {
 		c.b = binary.AppendVarint(append(c.b, tag), n)
 	}
 }
 
-func (c *packer) flag(tag byte, v bool) {
+func (c *packer) packFlag(tag byte, v bool) {
 	if v {
 		c.b = append(c.b, tag)
 	}
 }
 
-// float packs a number whose last bits are often zero: they come first.
-func (c *packer) float(tag byte, f float64) {
+// packFloat packs a number whose last bits are often zero: they come first.
+func (c *packer) packFloat(tag byte, f float64) {
 	if f != 0 {
 		c.failed = c.failed || f-f != 0 // JSON has neither NaN nor infinity
 		c.b = binary.AppendUvarint(append(c.b, tag), bits.ReverseBytes64(math.Float64bits(f)))
 	}
 }
 
-func (c *packer) date(tag byte, t time.Time) {
+func (c *packer) packDate(tag byte, t time.Time) {
 	if !t.IsZero() {
 		c.b = append(c.b, tag)
-		c.time(t)
+		c.packTime(t)
 	}
 }
 
-// time packs seconds, then nanoseconds with a bit for a zone other than UTC, whose
+// packTime packs seconds, then nanoseconds with a bit for a zone other than UTC, whose
 // minutes follow.
-func (c *packer) time(t time.Time) {
+func (c *packer) packTime(t time.Time) {
 	_, zone := t.Zone()
 	if zone%60 != 0 || t.Year() < 0 || t.Year() > 9999 {
 		c.failed = true
@@ -151,31 +151,31 @@ func appendPage(b []byte, p *store.Page) ([]byte, error) {
 		return appendJSON(b, p)
 	}
 	c := packer{b: append(b, packed, byte(state))}
-	c.text(tagURL, p.URL)
-	c.num(tagDepth, int64(p.Depth))
-	c.near(tagFrom, p.From, p.URL)
+	c.packText(tagURL, p.URL)
+	c.packNumber(tagDepth, int64(p.Depth))
+	c.packURLSuffix(tagFrom, p.From, p.URL)
 	if p.Slot.Order > 0 {
 		c.b = binary.AppendUvarint(append(c.b, tagOrder), p.Slot.Order)
 	}
-	c.date(tagDue, p.Slot.Due)
-	c.visited(p)
+	c.packDate(tagDue, p.Slot.Due)
+	c.packVisited(p)
 	if c.failed {
 		return appendJSON(b, p)
 	}
 	return c.b, nil
 }
 
-// visited packs the fields that a page has once it was visited.
-func (c *packer) visited(p *store.Page) {
-	c.num(tagStatus, int64(p.Status))
-	c.text(tagType, p.Type)
-	c.text(tagETag, p.ETag)
-	c.text(tagLastModified, p.LastModified)
-	c.near(tagLocation, p.Location, p.URL)
-	c.near(tagCanonical, p.Canonical, p.URL)
-	c.text(tagTitle, p.Title)
-	c.text(tagLang, p.Lang)
-	c.num(tagBytes, p.Bytes)
+// packVisited packs the fields that a page has once it was visited.
+func (c *packer) packVisited(p *store.Page) {
+	c.packNumber(tagStatus, int64(p.Status))
+	c.packText(tagType, p.Type)
+	c.packText(tagETag, p.ETag)
+	c.packText(tagLastModified, p.LastModified)
+	c.packURLSuffix(tagLocation, p.Location, p.URL)
+	c.packURLSuffix(tagCanonical, p.Canonical, p.URL)
+	c.packText(tagTitle, p.Title)
+	c.packText(tagLang, p.Lang)
+	c.packNumber(tagBytes, p.Bytes)
 	if p.Digest != [16]byte{} {
 		c.b = append(append(c.b, tagDigest), p.Digest[:]...)
 	}
@@ -185,25 +185,25 @@ func (c *packer) visited(p *store.Page) {
 	if p.Shown != 0 {
 		c.b = binary.LittleEndian.AppendUint64(append(c.b, tagShown), p.Shown)
 	}
-	c.flag(tagNoIndex, p.NoIndex)
-	c.flag(tagNoCopy, p.NoCopy)
-	c.date(tagExpires, p.Expires)
-	c.date(tagFailingSince, p.FailingSince)
-	c.flag(tagRendered, p.Rendered)
-	c.flag(tagWaits, p.Waits)
-	c.text(tagWhy, p.Why)
-	c.text(tagError, p.Error)
-	c.text(tagReason, string(p.Reason))
-	c.num(tagFailures, int64(p.Failures))
+	c.packFlag(tagNoIndex, p.NoIndex)
+	c.packFlag(tagNoCopy, p.NoCopy)
+	c.packDate(tagExpires, p.Expires)
+	c.packDate(tagFailingSince, p.FailingSince)
+	c.packFlag(tagRendered, p.Rendered)
+	c.packFlag(tagWaits, p.Waits)
+	c.packText(tagWhy, p.Why)
+	c.packText(tagError, p.Error)
+	c.packText(tagReason, string(p.Reason))
+	c.packNumber(tagFailures, int64(p.Failures))
 	if !p.Body.IsZero() {
-		c.text(tagFile, p.Body.File)
-		c.num(tagOffset, p.Body.Offset)
+		c.packText(tagFile, p.Body.File)
+		c.packNumber(tagOffset, p.Body.Offset)
 	}
-	c.float(tagVisits, p.History.Visits)
-	c.float(tagChanges, p.History.Changes)
-	c.float(tagTime, p.History.Time)
-	c.date(tagLast, p.History.Last)
-	c.date(tagChanged, p.History.Changed)
+	c.packFloat(tagVisits, p.History.Visits)
+	c.packFloat(tagChanges, p.History.Changes)
+	c.packFloat(tagTime, p.History.Time)
+	c.packDate(tagLast, p.History.Last)
+	c.packDate(tagChanged, p.History.Changed)
 }
 
 func appendJSON(b []byte, v any) ([]byte, error) {
@@ -218,11 +218,11 @@ func appendVisit(b []byte, l *store.VisitLog) ([]byte, error) {
 		changed = 1
 	}
 	c := packer{b: append(b, packed, changed)}
-	c.time(l.Time)
+	c.packTime(l.Time)
 	for _, n := range []int64{int64(l.Status), l.Bytes, int64(l.Took)} {
 		c.b = binary.AppendVarint(c.b, n)
 	}
-	c.raw(l.URL)
+	c.packRaw(l.URL)
 	if c.failed {
 		return appendJSON(b, l)
 	}
@@ -232,7 +232,7 @@ func appendVisit(b []byte, l *store.VisitLog) ([]byte, error) {
 // appendChange appends an entry of the feed. Its URL is in the page's record.
 func appendChange(b []byte, k weburl.Key, change *store.Change) ([]byte, error) {
 	c := packer{b: append(append(b, packed), k[:]...)}
-	c.time(change.Time)
+	c.packTime(change.Time)
 	if c.failed {
 		return appendJSON(b, change)
 	}
@@ -246,13 +246,13 @@ type unpacker struct {
 	failed bool
 }
 
-func (c *unpacker) fail() {
+func (c *unpacker) failUnpack() {
 	c.b, c.failed = "", true
 }
 
-func (c *unpacker) take(n uint64) string {
+func (c *unpacker) takeBytes(n uint64) string {
 	if n > uint64(len(c.b)) {
-		c.fail()
+		c.failUnpack()
 		return ""
 	}
 	s := c.b[:n]
@@ -260,9 +260,9 @@ func (c *unpacker) take(n uint64) string {
 	return s
 }
 
-func (c *unpacker) byte() byte {
+func (c *unpacker) unpackByte() byte {
 	if c.b == "" {
-		c.fail()
+		c.failUnpack()
 		return 0
 	}
 	x := c.b[0]
@@ -270,9 +270,9 @@ func (c *unpacker) byte() byte {
 	return x
 }
 
-func (c *unpacker) unsigned() (x uint64) {
+func (c *unpacker) unpackUnsigned() (x uint64) {
 	for shift := uint(0); shift < 64; shift += 7 {
-		b := c.byte()
+		b := c.unpackByte()
 		if b < 0x80 {
 			if shift == 63 && b > 1 {
 				break
@@ -281,44 +281,44 @@ func (c *unpacker) unsigned() (x uint64) {
 		}
 		x |= uint64(b&0x7f) << shift
 	}
-	c.fail()
+	c.failUnpack()
 	return 0
 }
 
-func (c *unpacker) num() int64 {
-	x := c.unsigned()
+func (c *unpacker) unpackNumber() int64 {
+	x := c.unpackUnsigned()
 	return int64(x>>1) ^ -int64(x&1)
 }
 
-func (c *unpacker) text() string { return c.take(c.unsigned()) }
+func (c *unpacker) unpackText() string { return c.takeBytes(c.unpackUnsigned()) }
 
-func (c *unpacker) near(to string) string {
-	n, rest := c.unsigned(), c.text()
+func (c *unpacker) unpackURLSuffix(to string) string {
+	n, rest := c.unpackUnsigned(), c.unpackText()
 	if n > uint64(len(to)) {
-		c.fail()
+		c.failUnpack()
 		return ""
 	}
 	return to[:n] + rest
 }
 
-func (c *unpacker) float() float64 {
-	return math.Float64frombits(bits.ReverseBytes64(c.unsigned()))
+func (c *unpacker) unpackFloat() float64 {
+	return math.Float64frombits(bits.ReverseBytes64(c.unpackUnsigned()))
 }
 
-// time returns a time as encoding/json would: in UTC, the local zone, or one
+// unpackTime returns a time as encoding/json would: in UTC, the local zone, or one
 // without a name.
-func (c *unpacker) time() time.Time {
-	seconds, nanos := c.num(), c.unsigned()
+func (c *unpacker) unpackTime() time.Time {
+	seconds, nanos := c.unpackNumber(), c.unpackUnsigned()
 	t := time.Unix(seconds, int64(nanos>>1))
 	if nanos>>1 >= 1e9 {
-		c.fail()
+		c.failUnpack()
 	}
 	if nanos&1 == 0 {
 		return t.UTC()
 	}
-	zone := c.num() * 60
+	zone := c.unpackNumber() * 60
 	if zone < -86400 || zone > 86400 {
-		c.fail()
+		c.failUnpack()
 		return time.Time{}
 	}
 	if _, local := t.Zone(); int64(local) == zone {
@@ -347,13 +347,13 @@ func decodePage(v []byte, p *store.Page) error {
 		return json.Unmarshal(v, p)
 	}
 	c := unpacker{b: string(v[1:])} // one room for all strings
-	if state := int(c.byte()); state < len(states) {
+	if state := int(c.unpackByte()); state < len(states) {
 		p.State = states[state]
 	} else {
-		c.fail()
+		c.failUnpack()
 	}
 	for c.b != "" {
-		c.field(p)
+		c.unpackField(p)
 	}
 	if c.failed {
 		return fmt.Errorf("page %q: %w", p.URL, errRecord)
@@ -361,41 +361,41 @@ func decodePage(v []byte, p *store.Page) error {
 	return nil
 }
 
-// field unpacks the next field of a page.
-func (c *unpacker) field(p *store.Page) {
-	switch c.byte() {
+// unpackField unpacks the next field of a page.
+func (c *unpacker) unpackField(p *store.Page) {
+	switch c.unpackByte() {
 	case tagURL:
-		p.URL = c.text()
+		p.URL = c.unpackText()
 	case tagDepth:
-		p.Depth = int(c.num())
+		p.Depth = int(c.unpackNumber())
 	case tagFrom:
-		p.From = c.near(p.URL)
+		p.From = c.unpackURLSuffix(p.URL)
 	case tagOrder:
-		p.Slot.Order = c.unsigned()
+		p.Slot.Order = c.unpackUnsigned()
 	case tagDue:
-		p.Slot.Due = c.time()
+		p.Slot.Due = c.unpackTime()
 	case tagStatus:
-		p.Status = int(c.num())
+		p.Status = int(c.unpackNumber())
 	case tagType:
-		p.Type = c.text()
+		p.Type = c.unpackText()
 	case tagETag:
-		p.ETag = c.text()
+		p.ETag = c.unpackText()
 	case tagLastModified:
-		p.LastModified = c.text()
+		p.LastModified = c.unpackText()
 	case tagLocation:
-		p.Location = c.near(p.URL)
+		p.Location = c.unpackURLSuffix(p.URL)
 	case tagCanonical:
-		p.Canonical = c.near(p.URL)
+		p.Canonical = c.unpackURLSuffix(p.URL)
 	case tagTitle:
-		p.Title = c.text()
+		p.Title = c.unpackText()
 	case tagLang:
-		p.Lang = c.text()
+		p.Lang = c.unpackText()
 	case tagBytes:
-		p.Bytes = c.num()
+		p.Bytes = c.unpackNumber()
 	case tagDigest:
-		copy(p.Digest[:], c.take(16))
+		copy(p.Digest[:], c.takeBytes(16))
 	case tagSimhash:
-		if s := c.take(8); s != "" {
+		if s := c.takeBytes(8); s != "" {
 			p.Simhash = binary.LittleEndian.Uint64([]byte(s))
 		}
 	case tagNoIndex:
@@ -407,37 +407,37 @@ func (c *unpacker) field(p *store.Page) {
 	case tagWaits:
 		p.Waits = true
 	case tagWhy:
-		p.Why = c.text()
+		p.Why = c.unpackText()
 	case tagError:
-		p.Error = c.text()
+		p.Error = c.unpackText()
 	case tagReason:
-		p.Reason = store.Reason(c.text())
+		p.Reason = store.Reason(c.unpackText())
 	case tagShown:
-		if s := c.take(8); s != "" {
+		if s := c.takeBytes(8); s != "" {
 			p.Shown = binary.LittleEndian.Uint64([]byte(s))
 		}
 	case tagExpires:
-		p.Expires = c.time()
+		p.Expires = c.unpackTime()
 	case tagFailingSince:
-		p.FailingSince = c.time()
+		p.FailingSince = c.unpackTime()
 	case tagFailures:
-		p.Failures = int(c.num())
+		p.Failures = int(c.unpackNumber())
 	case tagFile:
-		p.Body.File = c.text()
+		p.Body.File = c.unpackText()
 	case tagOffset:
-		p.Body.Offset = c.num()
+		p.Body.Offset = c.unpackNumber()
 	case tagVisits:
-		p.History.Visits = c.float()
+		p.History.Visits = c.unpackFloat()
 	case tagChanges:
-		p.History.Changes = c.float()
+		p.History.Changes = c.unpackFloat()
 	case tagTime:
-		p.History.Time = c.float()
+		p.History.Time = c.unpackFloat()
 	case tagLast:
-		p.History.Last = c.time()
+		p.History.Last = c.unpackTime()
 	case tagChanged:
-		p.History.Changed = c.time()
+		p.History.Changed = c.unpackTime()
 	default:
-		c.fail()
+		c.failUnpack()
 	}
 }
 
@@ -448,9 +448,9 @@ func decodeVisit(v []byte, l *store.VisitLog) error {
 		return json.Unmarshal(v, l)
 	}
 	c := unpacker{b: string(v[1:])}
-	l.Changed = c.byte() == 1
-	l.Time = c.time()
-	l.Status, l.Bytes, l.Took = int(c.num()), c.num(), time.Duration(c.num())
+	l.Changed = c.unpackByte() == 1
+	l.Time = c.unpackTime()
+	l.Status, l.Bytes, l.Took = int(c.unpackNumber()), c.unpackNumber(), time.Duration(c.unpackNumber())
 	l.URL = c.b
 	if c.failed {
 		return errRecord
@@ -469,8 +469,8 @@ func decodeChange(v []byte, change *store.Change) (k weburl.Key, err error) {
 		return u.Key(), err
 	}
 	c := unpacker{b: string(v[1:])}
-	copy(k[:], c.take(uint64(len(k))))
-	change.Time = c.time()
+	copy(k[:], c.takeBytes(uint64(len(k))))
+	change.Time = c.unpackTime()
 	if c.failed || c.b != "" {
 		return k, errRecord
 	}

@@ -55,9 +55,9 @@ func newSeen(l limits) *seen {
 	return s
 }
 
-// print mixes both halves of a key. 0 stands for a free slot, and the lowest
+// fingerprintOf mixes both halves of a key. 0 stands for a free slot, and the lowest
 // bit is the table's.
-func print(k weburl.Key) uint64 {
+func fingerprintOf(k weburl.Key) uint64 {
 	hi, lo := binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:])
 	h := (bits.RotateLeft64(hi, 32) ^ lo) * 0x9e3779b97f4a7c15
 	h ^= h >> 32
@@ -73,19 +73,19 @@ const (
 	unsure // ask the disk
 )
 
-func (s *seen) shard(p uint64) *shard { return &s.shards[p>>58] }
+func (s *seen) shardOf(p uint64) *shard { return &s.shards[p>>58] }
 
-// ask says whether a URL was added.
-func (s *seen) ask(k weburl.Key) answer {
-	p := print(k)
+// lookupURL says whether a URL was added.
+func (s *seen) lookupURL(k weburl.Key) answer {
+	p := fingerprintOf(k)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.shard(p).ask(p)
+	return s.shardOf(p).lookupFingerprint(p)
 }
 
-func (sh *shard) ask(p uint64) answer {
+func (sh *shard) lookupFingerprint(p uint64) answer {
 	if len(sh.slots) > 0 {
-		slot := &sh.slots[sh.find(p)]
+		slot := &sh.slots[sh.findFreeOrEqual(p)]
 		if q := atomic.LoadUint64(slot); q != 0 {
 			if q&1 == 0 {
 				atomic.OrUint64(slot, 1)
@@ -94,7 +94,7 @@ func (sh *shard) ask(p uint64) answer {
 		}
 	}
 	for i := len(sh.known) - 1; i >= 0; i-- {
-		if sh.known[i].has(p) {
+		if sh.known[i].hasFingerprint(p) {
 			return unsure
 		}
 	}
@@ -111,15 +111,15 @@ func (s *seen) knownAll(keys []weburl.Key, is []bool) {
 	for at := 0; at < len(keys); at += len(prints) {
 		some := keys[at:min(at+len(prints), len(keys))]
 		for i, k := range some {
-			p := print(k)
+			p := fingerprintOf(k)
 			prints[i], first[i] = p, 0
-			if sh := s.shard(p); len(sh.slots) > 0 {
-				first[i] = atomic.LoadUint64(&sh.slots[sh.home(p)])
+			if sh := s.shardOf(p); len(sh.slots) > 0 {
+				first[i] = atomic.LoadUint64(&sh.slots[sh.homeSlot(p)])
 			}
 		}
 		for i := range some {
 			// Marked already and in its place, or to be searched for.
-			is[at+i] = first[i] == prints[i]|1 || s.shard(prints[i]).ask(prints[i]) == known
+			is[at+i] = first[i] == prints[i]|1 || s.shardOf(prints[i]).lookupFingerprint(prints[i]) == known
 		}
 	}
 }
@@ -127,28 +127,28 @@ func (s *seen) knownAll(keys []weburl.Key, is []bool) {
 // Known implements store.Knower.
 func (s *Store) Known(keys []weburl.Key, known []bool) { s.seen.knownAll(keys, known) }
 
-// add inserts a URL that was not added before.
-func (s *seen) add(k weburl.Key) {
-	p := print(k)
+// addURL inserts a URL that was not added before.
+func (s *seen) addURL(k weburl.Key) {
+	p := fingerprintOf(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sh := s.shard(p)
-	sh.insert(p)
+	sh := s.shardOf(p)
+	sh.insertFingerprint(p)
 	if sh.known != nil {
-		sh.filterFor(0).add(p)
+		sh.filterFor(0).addFingerprint(p)
 	}
 }
 
-// remember puts a URL that was added before back into the table.
-func (s *seen) remember(k weburl.Key) {
-	p := print(k)
+// rememberURL puts a URL that was added before back into the table.
+func (s *seen) rememberURL(k weburl.Key) {
+	p := fingerprintOf(k)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.shard(p).insert(p)
+	s.shardOf(p).insertFingerprint(p)
 }
 
-// close gives the memory back.
-func (s *seen) close() {
+// releaseMemory gives the memory back.
+func (s *seen) releaseMemory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.shards {
@@ -161,8 +161,8 @@ func (s *seen) close() {
 	}
 }
 
-// memory is how many bytes are held.
-func (s *seen) memory() (n int64) {
+// heldBytes is how many bytes are held.
+func (s *seen) heldBytes() (n int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for i := range s.shards {
@@ -178,7 +178,7 @@ func (sh *shard) filterFor(n int) *filter {
 		n += sh.known[i].n
 	}
 	last := len(sh.known) - 1
-	if last < 0 || sh.known[last].n >= sh.known[last].capacity() {
+	if last < 0 || sh.known[last].n >= sh.known[last].keyCapacity() {
 		capacity := max(64, n)
 		if last < 0 {
 			capacity *= 2
@@ -199,12 +199,12 @@ const (
 	loadDen = 5
 )
 
-// insert puts a print into the table if it is not there.
-func (sh *shard) insert(p uint64) {
+// insertFingerprint puts a print into the table if it is not there.
+func (sh *shard) insertFingerprint(p uint64) {
 	if loadDen*(sh.n+1) > loadNum*len(sh.slots) && sh.n < sh.prints {
-		sh.grow()
+		sh.growTable()
 	}
-	i := sh.find(p)
+	i := sh.findFreeOrEqual(p)
 	if sh.slots[i] != 0 {
 		return
 	}
@@ -212,8 +212,8 @@ func (sh *shard) insert(p uint64) {
 		if sh.known == nil {
 			sh.fillFilter()
 		}
-		sh.evict(p)
-		i = sh.find(p)
+		sh.evictFingerprint(p)
+		i = sh.findFreeOrEqual(p)
 	}
 	sh.slots[i] = p
 	sh.n++
@@ -224,22 +224,22 @@ func (sh *shard) fillFilter() {
 	f := sh.filterFor(sh.n)
 	for _, q := range sh.slots {
 		if q != 0 {
-			f.add(q &^ 1)
+			f.addFingerprint(q &^ 1)
 		}
 	}
 }
 
-// evict takes out a print that was not asked for since the search last passed
+// evictFingerprint takes out a print that was not asked for since the search last passed
 // it. The search begins where p belongs: a hand that goes round the table would
 // leave room behind it, and crowd what is before it into one long run.
-func (sh *shard) evict(p uint64) {
-	for i := sh.home(p); ; {
+func (sh *shard) evictFingerprint(p uint64) {
+	for i := sh.homeSlot(p); ; {
 		switch q := sh.slots[i]; {
 		case q == 0:
 		case q&1 != 0:
 			sh.slots[i] = q &^ 1
 		default:
-			sh.remove(i)
+			sh.removeSlot(i)
 			return
 		}
 		if i++; i == len(sh.slots) {
@@ -248,9 +248,9 @@ func (sh *shard) evict(p uint64) {
 	}
 }
 
-// remove frees a slot and closes the gap: prints behind it that were pushed past
+// removeSlot frees a slot and closes the gap: prints behind it that were pushed past
 // it move up (Knuth, The Art of Computer Programming 3, algorithm 6.4 R).
-func (sh *shard) remove(gap int) {
+func (sh *shard) removeSlot(gap int) {
 	size := len(sh.slots)
 	sh.slots[gap] = 0
 	sh.n--
@@ -263,7 +263,7 @@ func (sh *shard) remove(gap int) {
 			return
 		}
 		// q may stay if its home lies behind the gap, up to j, in the circle.
-		if home := sh.home(q); (j-home+size)%size < (j-gap+size)%size {
+		if home := sh.homeSlot(q); (j-home+size)%size < (j-gap+size)%size {
 			continue
 		}
 		sh.slots[gap], sh.slots[j] = q, 0
@@ -271,15 +271,15 @@ func (sh *shard) remove(gap int) {
 	}
 }
 
-// home is where the search for a print begins.
-func (sh *shard) home(p uint64) int {
+// homeSlot is where the search for a print begins.
+func (sh *shard) homeSlot(p uint64) int {
 	h, _ := bits.Mul64(p>>1<<7, uint64(len(sh.slots))) // the upper six bits chose the shard
 	return int(h)
 }
 
-// find returns the slot of p, or the free slot where it belongs.
-func (sh *shard) find(p uint64) int {
-	for i := sh.home(p); ; {
+// findFreeOrEqual returns the slot of p, or the free slot where it belongs.
+func (sh *shard) findFreeOrEqual(p uint64) int {
+	for i := sh.homeSlot(p); ; {
 		if q := atomic.LoadUint64(&sh.slots[i]); q == 0 || q&^1 == p {
 			return i
 		}
@@ -289,13 +289,13 @@ func (sh *shard) find(p uint64) int {
 	}
 }
 
-// grow makes the table half as large again, up to what its limit needs.
-func (sh *shard) grow() {
+// growTable makes the table half as large again, up to what its limit needs.
+func (sh *shard) growTable() {
 	old := sh.slots
 	sh.slots = anonymous(min(max(64, len(old)*3/2), sh.prints*loadDen/loadNum+1))
 	for _, p := range old {
 		if p != 0 {
-			sh.slots[sh.find(p)] = p
+			sh.slots[sh.findFreeOrEqual(p)] = p
 		}
 	}
 	release(old)

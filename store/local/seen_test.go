@@ -40,23 +40,23 @@ func TestSeen(t *testing.T) {
 		t.Run(fmt.Sprintf("%d prints, filters of %d bytes", c.prints, c.filter), func(t *testing.T) {
 			t.Parallel()
 			s := newSeen(c.limits)
-			defer s.close()
+			defer s.releaseMemory()
 			doubts := 0
 			for i := range n {
-				switch s.ask(key(i)) {
+				switch s.lookupURL(key(i)) {
 				case known:
 					t.Fatalf("URL %d is known before it was added", i)
 				case unsure:
 					doubts++
 				}
-				s.add(key(i))
+				s.addURL(key(i))
 				old := i * 7 % (i + 1)
-				switch s.ask(key(old)) {
+				switch s.lookupURL(key(old)) {
 				case unknown:
 					t.Fatalf("URL %d is forgotten after %d", old, i)
 				case unsure:
-					s.remember(key(old))
-					if s.ask(key(old)) != known {
+					s.rememberURL(key(old))
+					if s.lookupURL(key(old)) != known {
 						t.Fatalf("URL %d is not remembered", old)
 					}
 				}
@@ -64,7 +64,7 @@ func TestSeen(t *testing.T) {
 			if got := float64(doubts) / n; got > c.unsure {
 				t.Errorf("%.2f %% of new URLs in doubt, want at most %.2f %%", 100*got, 100*c.unsure)
 			}
-			if got, bound := s.memory(), int64(10*max(c.prints, 16*seenShards)*3/2+max(c.filter, 1024*seenShards)+64*seenShards*8); got > bound {
+			if got, bound := s.heldBytes(), int64(10*max(c.prints, 16*seenShards)*3/2+max(c.filter, 1024*seenShards)+64*seenShards*8); got > bound {
 				t.Errorf("%d bytes, bound %d", got, bound)
 			}
 		})
@@ -76,15 +76,15 @@ func TestSeen(t *testing.T) {
 func TestSeenKeepsWhatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	s := newSeen(limits{8000, 1 << 20})
-	defer s.close()
+	defer s.releaseMemory()
 	asked, missed := 0, 0
 	for i := range 100_000 {
-		s.add(key(i))
+		s.addURL(key(i))
 		if hot := i % 1000; i > 20_000 {
 			asked++
-			if s.ask(key(hot)) != known {
+			if s.lookupURL(key(hot)) != known {
 				missed++
-				s.remember(key(hot))
+				s.rememberURL(key(hot))
 			}
 		}
 	}
@@ -97,9 +97,9 @@ func TestSeenKeepsWhatIsAskedFor(t *testing.T) {
 func TestSeenStaysShort(t *testing.T) {
 	t.Parallel()
 	s := newSeen(limits{20_000, 1 << 20})
-	defer s.close()
+	defer s.releaseMemory()
 	for i := range 500_000 {
-		s.add(key(i))
+		s.addURL(key(i))
 	}
 	far, n := 0, 0
 	for i := range s.shards {
@@ -107,7 +107,7 @@ func TestSeenStaysShort(t *testing.T) {
 		for at, p := range sh.slots {
 			if p != 0 {
 				n++
-				far += (at - sh.home(p&^1) + len(sh.slots)) % len(sh.slots)
+				far += (at - sh.homeSlot(p&^1) + len(sh.slots)) % len(sh.slots)
 			}
 		}
 	}
@@ -121,17 +121,17 @@ func FuzzSeen(f *testing.F) {
 	f.Add([]byte{0, 0, 255, 255, 1, 0, 1}, uint16(0), uint16(600))
 	f.Fuzz(func(t *testing.T, ops []byte, prints, bytes uint16) {
 		s := newSeen(limits{int(prints), int(bytes)})
-		defer s.close()
+		defer s.releaseMemory()
 		model := map[weburl.Key]bool{}
 		for i := 0; i+1 < len(ops); i += 2 {
 			k := weburl.Key{ops[i] >> 6 << 6, 8: ops[i], 9: ops[i+1] & 7}
-			switch a := s.ask(k); {
+			switch a := s.lookupURL(k); {
 			case a == unknown && model[k], a == known && !model[k]:
 				t.Fatalf("%x: answer %d, added %v", k, a, model[k])
 			case model[k]:
-				s.remember(k)
+				s.rememberURL(k)
 			default:
-				s.add(k)
+				s.addURL(k)
 				model[k] = true
 			}
 		}
@@ -144,15 +144,15 @@ func TestKnownAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	s := newSeen(limits{4 * n, 1 << 20})
-	defer s.close()
+	defer s.releaseMemory()
 	for i := range n / 2 {
-		s.add(key(i))
+		s.addURL(key(i))
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() {
 		for i := n / 2; i < n; i++ {
-			s.add(key(i))
+			s.addURL(key(i))
 		}
 	})
 	for g := range 3 {
@@ -179,9 +179,9 @@ func TestKnownAtOnce(t *testing.T) {
 func BenchmarkKnown(b *testing.B) {
 	const n = 4 << 20
 	s := newSeen(limits{8 << 20, 1 << 20})
-	defer s.close()
+	defer s.releaseMemory()
 	for i := range n {
-		s.add(key(i))
+		s.addURL(key(i))
 	}
 	keys, is := make([]weburl.Key, 32), make([]bool, 32)
 	for _, how := range []struct {
@@ -190,7 +190,7 @@ func BenchmarkKnown(b *testing.B) {
 	}{
 		{"each", func() {
 			for i := range keys {
-				is[i] = s.ask(keys[i]) == known
+				is[i] = s.lookupURL(keys[i]) == known
 			}
 		}},
 		{"all", func() { s.knownAll(keys, is) }},
@@ -208,12 +208,12 @@ func BenchmarkKnown(b *testing.B) {
 
 func BenchmarkSeen(b *testing.B) {
 	s := newSeen(limits{8 << 20, 256 << 20})
-	defer s.close()
+	defer s.releaseMemory()
 	var k weburl.Key
 	for i := range b.N {
 		k[0], k[8], k[9], k[10], k[11] = byte(i>>20), byte(i), byte(i>>8), byte(i>>16), byte(i>>24)
-		if s.ask(k) != known {
-			s.add(k)
+		if s.lookupURL(k) != known {
+			s.addURL(k)
 		}
 	}
 }

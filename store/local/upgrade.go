@@ -13,11 +13,11 @@ import (
 // upgradeBatch is how many bytes of changes an upgrade writes at once.
 const upgradeBatch = 4 << 20
 
-// upgrade brings a store of an earlier format to the present one. It reads every record once.
-func (s *Store) upgrade() error {
+// upgradeFormat brings a store of an earlier format to the present one. It reads every record once.
+func (s *Store) upgradeFormat() error {
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
-	err := s.scan([]byte{pageSpace}, func(k, v []byte) error {
+	err := s.scanPrefix([]byte{pageSpace}, func(k, v []byte) error {
 		var p store.Page
 		err := decodePage(v, &p)
 		p.Key = weburl.Key(k[spaceLength:])
@@ -68,5 +68,5 @@ func (s *Store) addAlias(b *pebble.Batch, p *store.Page) error {
 	}
 	s.seq++
 	v, err := appendChange(nil, p.Key, &store.Change{Seq: s.seq, URL: p.URL, Time: p.History.Changed})
-	return errors.Join(err, b.Set(aliasKey(target, p.Key), nil, nil), b.Set(number(feedSpace, s.seq), v, nil))
+	return errors.Join(err, b.Set(aliasKey(target, p.Key), nil, nil), b.Set(numberKey(feedSpace, s.seq), v, nil))
 }

@@ -24,18 +24,18 @@ type feedEntry struct {
 	url string
 }
 
-// visit notes the visits of the batch: each page leaves the slot from which it was
+// writeVisitRecords notes the visits of the batch: each page leaves the slot from which it was
 // taken for that of its new record.
-func (w *writer) visit(h *host, visits []store.Visit) error {
+func (w *writer) writeVisitRecords(h *host, visits []store.Visit) error {
 	if err := store.CheckVisits(visits, func(k weburl.Key) bool { _, out := w.taken[k]; return out }); err != nil {
 		return err
 	}
 	for i := range visits {
-		v := w.s.refetched(&visits[i])
+		v := w.s.withRefetch(&visits[i])
 		k := v.Page.Key
 		from := w.taken[k]
 		w.visits = append(w.visits, visit{v, k, from, i})
-		w.moves(h, from.slot, v.Page.Slot)
+		w.noteQueueMove(h, from.slot, v.Page.Slot)
 		w.states[v.Page.State]++
 		if from.state != store.Queued {
 			w.states[from.state]--
@@ -44,7 +44,7 @@ func (w *writer) visit(h *host, visits []store.Visit) error {
 			w.changed = append(w.changed, feedEntry{k, v.Arrived, v.Page.URL})
 		}
 		if v.Retarget {
-			if err := w.retarget(k, v.Arrived); err != nil {
+			if err := w.requeueCanonical(k, v.Arrived); err != nil {
 				return err
 			}
 		}
@@ -55,17 +55,17 @@ func (w *writer) visit(h *host, visits []store.Visit) error {
 	return w.writeVisits()
 }
 
-// retarget puts pages into the feed that name a page as canonical.
-func (w *writer) retarget(target weburl.Key, at time.Time) error {
+// requeueCanonical puts pages into the feed that name a page as canonical.
+func (w *writer) requeueCanonical(target weburl.Key, at time.Time) error {
 	prefix := append([]byte{aliasSpace}, target[:]...)
 	return w.s.scanSome(prefix, store.MaxAliases, func(k []byte) {
 		w.changed = append(w.changed, feedEntry{key: weburl.Key(k[spaceLength+len(target):]), at: at})
 	})
 }
 
-// refetched is a visit of whose page the body was asked for again while it was out:
+// withRefetch is a visit of whose page the body was asked for again while it was out:
 // one that brought no other body is not enough.
-func (s *Store) refetched(v *store.Visit) *store.Visit {
+func (s *Store) withRefetch(v *store.Visit) *store.Visit {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.refetch) == 0 {
@@ -87,16 +87,16 @@ func (s *Store) refetched(v *store.Visit) *store.Visit {
 	return &again
 }
 
-// moves notes what a visit changes in the queue of its host.
-func (w *writer) moves(h *host, from, to store.Slot) {
+// noteQueueMove notes what a visit changes in the queue of its host.
+func (w *writer) noteQueueMove(h *host, from, to store.Slot) {
 	if from.Order > 0 {
-		w.of(h.key).count(-1)
+		w.changeOf(h.key).countNewPages(-1)
 	}
 	switch {
 	case to.Order > 0:
-		c := w.of(h.key)
-		c.count(1)
-		c.lower(to.Order)
+		c := w.changeOf(h.key)
+		c.countNewPages(1)
+		c.noteLowestOrder(to.Order)
 	case !to.Due.IsZero():
 		if at := max(1, millis(to.Due)); w.nextDue == 0 || at < w.nextDue {
 			w.nextDue = at
@@ -126,7 +126,7 @@ func (w *writer) writeVisits() error {
 		}
 	}
 	for i := range w.visits {
-		if err := w.page(w.visits[i].key, &w.visits[i].Page); err != nil {
+		if err := w.writePageRecord(w.visits[i].key, &w.visits[i].Page); err != nil {
 			return &store.PageError{Key: w.visits[i].key, URL: w.visits[i].Page.URL, Err: err}
 		}
 	}
@@ -144,7 +144,7 @@ func (w *writer) writeVisits() error {
 		if !v.Changed {
 			continue
 		}
-		if err := w.set(linkKey(v.key), appendLinks(w.room[:0], v.Links), nil); err != nil {
+		if err := w.setEncoded(linkKey(v.key), appendLinks(w.room[:0], v.Links), nil); err != nil {
 			return err
 		}
 	}
@@ -155,15 +155,15 @@ func (w *writer) writeVisits() error {
 			continue
 		}
 		line := &store.VisitLog{URL: v.Page.URL, Time: v.Arrived, Changed: v.Changed, Status: v.Page.Status, Bytes: v.Page.Bytes, Took: v.Took}
-		if err := w.logged(v.key, line); err != nil {
+		if err := w.writeVisitLog(v.key, line); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// logged writes a line of the log of visits.
-func (w *writer) logged(k weburl.Key, line *store.VisitLog) error {
+// writeVisitLog writes a line of the log of visits.
+func (w *writer) writeVisitLog(k weburl.Key, line *store.VisitLog) error {
 	v, err := appendVisit(w.room[:0], line)
-	return w.set(visitKey(line.Time, k), v, err)
+	return w.setEncoded(visitKey(line.Time, k), v, err)
 }

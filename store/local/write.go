@@ -49,7 +49,7 @@ type newPage struct {
 	found *store.Found
 }
 
-func (p newPage) slot() store.Slot { return store.Slot{Order: max(1, p.found.Order)} }
+func (p newPage) queueSlot() store.Slot { return store.Slot{Order: max(1, p.found.Order)} }
 
 // hostChange is what a batch changes in the queue of a host.
 type hostChange struct {
@@ -75,9 +75,9 @@ func (s *Store) newWriter() *writer {
 // mostRoom is how many URLs a batch may have had whose room is kept.
 const mostRoom = 1024
 
-// close ends the batch, written or not.
-func (w *writer) close() {
-	w.end()
+// closeBatch ends the batch, written or not.
+func (w *writer) closeBatch() {
+	w.unlockBatches()
 	_ = w.b.Close() // it fails only for a batch that is still being synced: Pebble leaves that to the collector
 	s := w.s
 	if len(w.added) > mostRoom || cap(w.open) > mostRoom || len(w.byHost) > mostRoom {
@@ -98,8 +98,8 @@ func (w *writer) close() {
 	s.writers.Put(w)
 }
 
-// of returns the change of a host.
-func (w *writer) of(h hostKey) *hostChange {
+// changeOf returns the change of a host.
+func (w *writer) changeOf(h hostKey) *hostChange {
 	c := w.byHost[h]
 	if c == nil {
 		c = &hostChange{key: h}
@@ -109,17 +109,17 @@ func (w *writer) of(h hostKey) *hostChange {
 	return c
 }
 
-// lock makes this the only batch under way.
-func (w *writer) lock() {
+// lockBatches makes this the only batch under way.
+func (w *writer) lockBatches() {
 	if !w.locked {
 		w.s.committing.Lock()
 		w.locked = true
 	}
 }
 
-// durable lets other batches go on and waits until this one is on the disk.
-func (w *writer) durable() error {
-	w.end()
+// awaitDurable lets other batches go on and waits until this one is on the disk.
+func (w *writer) awaitDurable() error {
+	w.unlockBatches()
 	if !w.syncing {
 		return nil
 	}
@@ -135,8 +135,8 @@ func (w *writer) durable() error {
 	return err
 }
 
-// end lets other batches go on, whether this one was written or not.
-func (w *writer) end() {
+// unlockBatches lets other batches go on, whether this one was written or not.
+func (w *writer) unlockBatches() {
 	if !w.locked {
 		return
 	}
@@ -152,14 +152,14 @@ func (w *writer) end() {
 			w.s.letGo(c.h)
 		}
 	}
-	w.s.hosts.shrink()
+	w.s.hosts.spillSome()
 	w.s.mu.Unlock()
 	w.locked = false
 	w.s.committing.Unlock()
 }
 
-// set writes what one of the append functions has put into the writer's room.
-func (w *writer) set(key, value []byte, err error) error {
+// setEncoded writes what one of the append functions has put into the writer's room.
+func (w *writer) setEncoded(key, value []byte, err error) error {
 	w.room = value[:0]
 	if err != nil {
 		return err
@@ -167,64 +167,64 @@ func (w *writer) set(key, value []byte, err error) error {
 	return w.b.Set(key, value, nil)
 }
 
-func (w *writer) page(k weburl.Key, p *store.Page) error {
+func (w *writer) writePageRecord(k weburl.Key, p *store.Page) error {
 	v, err := appendPage(w.room[:0], p)
-	return w.set(pageKey(k), v, err)
+	return w.setEncoded(pageKey(k), v, err)
 }
 
-func (w *writer) host(h store.Host) error {
+func (w *writer) writeHostRecord(h store.Host) error {
 	v, err := appendJSON(w.room[:0], h)
-	return w.set(hostRecord(weburl.HostKey(h.Name)), v, err)
+	return w.setEncoded(hostRecordKey(weburl.HostKey(h.Name)), v, err)
 }
 
-// count notes that new pages came or went.
-func (c *hostChange) count(n int64) {
+// countNewPages notes that new pages came or went.
+func (c *hostChange) countNewPages(n int64) {
 	c.queued = true
 	c.fresh += n
 }
 
-// lower notes the least order among the new pages of the batch.
-func (c *hostChange) lower(order uint64) {
+// noteLowestOrder notes the least order among the new pages of the batch.
+func (c *hostChange) noteLowestOrder(order uint64) {
 	if order = max(1, order); c.lowest == 0 || order < c.lowest {
 		c.lowest = order
 	}
 }
 
-// found queues the URLs that are new and moves known ones forward where they
+// queueFound queues the URLs that are new and moves known ones forward where they
 // ask for it. First, beside other batches, it sorts out what is known; what
 // remains is asked for again once no other batch can commit.
-func (w *writer) found(found []store.Found) error {
+func (w *writer) queueFound(found []store.Found) error {
 	l := lookup{s: w.s}
 	for i := range found {
 		f := &found[i]
-		is, err := l.known(f.URL.Key())
+		is, err := l.isKnown(f.URL.Key())
 		if err != nil {
-			return errors.Join(err, l.close())
+			return errors.Join(err, l.closeLookup())
 		}
 		if !is || !f.Due.IsZero() || f.Promote {
 			w.open = append(w.open, f)
 		}
 	}
-	if err := l.close(); err != nil || len(w.open) == 0 {
+	if err := l.closeLookup(); err != nil || len(w.open) == 0 {
 		return err
 	}
-	w.lock()
+	w.lockBatches()
 	for _, f := range w.open {
-		if err := w.settle(f); err != nil {
-			return errors.Join(err, l.close())
+		if err := w.queueOrMove(f); err != nil {
+			return errors.Join(err, l.closeLookup())
 		}
 	}
-	return errors.Join(w.writeNews(), l.close())
+	return errors.Join(w.writeNews(), l.closeLookup())
 }
 
-// settle queues one URL if it is new, else moves it. The writer is locked.
-func (w *writer) settle(f *store.Found) error {
+// queueOrMove queues one URL if it is new, else moves it. The writer is locked.
+func (w *writer) queueOrMove(f *store.Found) error {
 	k := f.URL.Key()
 	if _, here := w.added[k]; here {
 		return nil
 	}
 	is := false
-	switch w.s.seen.ask(k) {
+	switch w.s.seen.lookupURL(k) {
 	case known:
 		is = true
 	case unsure:
@@ -238,23 +238,23 @@ func (w *writer) settle(f *store.Found) error {
 		}
 	}
 	if !is {
-		w.queue(k, f)
+		w.queueNew(k, f)
 		return nil
 	}
 	if !f.Due.IsZero() || f.Promote {
-		return w.move(k, f)
+		return w.moveForward(k, f)
 	}
 	return nil
 }
 
-// queue takes up a URL that is not known.
-func (w *writer) queue(k weburl.Key, f *store.Found) {
+// queueNew takes up a URL that is not known.
+func (w *writer) queueNew(k weburl.Key, f *store.Found) {
 	w.added[k] = struct{}{}
 	w.news = append(w.news, newPage{k, f})
-	c := w.of(hostKey(k[:8]))
+	c := w.changeOf(hostKey(k[:8]))
 	c.name = f.URL.Host()
-	c.count(1)
-	c.lower(f.Order)
+	c.countNewPages(1)
+	c.noteLowestOrder(f.Order)
 }
 
 // writeNews writes the new pages, in the order of their keys as visits do.
@@ -262,23 +262,23 @@ func (w *writer) writeNews() error {
 	slices.SortFunc(w.news, func(a, b newPage) int { return bytes.Compare(a.key[:], b.key[:]) })
 	for _, p := range w.news {
 		f := p.found
-		if err := w.page(p.key, &store.Page{Key: p.key, URL: f.URL.String(), State: store.Queued, Depth: f.Depth, From: f.From, Slot: p.slot()}); err != nil {
+		if err := w.writePageRecord(p.key, &store.Page{Key: p.key, URL: f.URL.String(), State: store.Queued, Depth: f.Depth, From: f.From, Slot: p.queueSlot()}); err != nil {
 			return err
 		}
 	}
 	for _, p := range w.news {
-		if err := w.b.Set(slotKey(p.key, p.slot()), nil, nil); err != nil {
+		if err := w.b.Set(slotKey(p.key, p.queueSlot()), nil, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// move brings a known page forward in its queue: a revisit to f.Due, a page
+// moveForward brings a known page forward in its queue: a revisit to f.Due, a page
 // never visited to f.Order. A page that is out under a lease is being visited:
 // nothing to do. The writer is locked.
-func (w *writer) move(k weburl.Key, f *store.Found) error {
-	v, err := w.s.get(pageKey(k))
+func (w *writer) moveForward(k weburl.Key, f *store.Found) error {
+	v, err := w.s.getCopy(pageKey(k))
 	if err != nil || v == nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 		return err
 	}
 	if f.Refetch {
-		return w.forget(k, &p, f.Due)
+		return w.forgetBody(k, &p, f.Due)
 	}
 	to := p.Slot
 	switch {
@@ -308,22 +308,22 @@ func (w *writer) move(k weburl.Key, f *store.Found) error {
 	w.moved[k] = true
 	old := slotKey(k, p.Slot)
 	p.Slot = to
-	if err := errors.Join(w.b.Delete(old, nil), w.page(k, &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
+	if err := errors.Join(w.b.Delete(old, nil), w.writePageRecord(k, &p), w.b.Set(slotKey(k, to), nil, nil)); err != nil {
 		return err
 	}
-	c := w.of(h)
+	c := w.changeOf(h)
 	if to.Order > 0 {
-		c.count(0)
-		c.lower(to.Order)
+		c.countNewPages(0)
+		c.noteLowestOrder(to.Order)
 		return nil
 	}
-	c.hasten(to.Due)
+	c.noteSooner(to.Due)
 	return nil
 }
 
-// forget lets the body of a page be fetched again, by due at the latest. Of a page
+// forgetBody lets the body of a page be fetched again, by due at the latest. Of a page
 // that is out the visit under way does not count, unless it brings a body.
-func (w *writer) forget(k weburl.Key, p *store.Page, due time.Time) error {
+func (w *writer) forgetBody(k weburl.Key, p *store.Page, due time.Time) error {
 	if p.Slot.Order > 0 || w.moved[k] { // it has no body; or it is done
 		return nil
 	}
@@ -335,7 +335,7 @@ func (w *writer) forget(k weburl.Key, p *store.Page, due time.Time) error {
 		w.s.mu.Lock()
 		w.s.refetch[k] = due
 		w.s.mu.Unlock()
-		return w.page(k, p)
+		return w.writePageRecord(k, p)
 	}
 	if p.Slot.Due.IsZero() || due.Before(p.Slot.Due) {
 		p.Slot.Due = due
@@ -345,12 +345,12 @@ func (w *writer) forget(k weburl.Key, p *store.Page, due time.Time) error {
 			return err
 		}
 	}
-	w.of(h).hasten(p.Slot.Due)
-	return errors.Join(w.page(k, p), w.b.Set(slotKey(k, p.Slot), nil, nil))
+	w.changeOf(h).noteSooner(p.Slot.Due)
+	return errors.Join(w.writePageRecord(k, p), w.b.Set(slotKey(k, p.Slot), nil, nil))
 }
 
-// hasten notes that a revisit moved forward.
-func (c *hostChange) hasten(due time.Time) {
+// noteSooner notes that a revisit moved forward.
+func (c *hostChange) noteSooner(due time.Time) {
 	if at := millis(due); c.sooner == 0 || at < c.sooner {
 		c.sooner = at
 	}
@@ -373,26 +373,26 @@ func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
 	return !out
 }
 
-// commit writes the batch and brings memory up to date; durable must follow. One
+// commitWrites writes the batch and brings memory up to date; durable must follow. One
 // batch at a time: entries of the feed must appear in the order of their numbers, or a reader
 // could pass one by.
-func (w *writer) commit() error {
+func (w *writer) commitWrites() error {
 	s := w.s
-	w.lock()
+	w.lockBatches()
 	seq := s.seq // only written here
 	for _, c := range w.changed {
 		seq++
 		v, err := appendChange(w.room[:0], c.key, &store.Change{Seq: seq, URL: c.url, Time: c.at})
-		if err = w.set(number(feedSpace, seq), v, err); err != nil {
+		if err = w.setEncoded(numberKey(feedSpace, seq), v, err); err != nil {
 			return err
 		}
 	}
-	unknown, err := w.check()
+	unknown, err := w.checkLease()
 	if err != nil {
 		return err
 	}
 	for _, h := range unknown {
-		if err := w.host(h); err != nil {
+		if err := w.writeHostRecord(h); err != nil {
 			return err
 		}
 	}
@@ -408,10 +408,10 @@ func (w *writer) commit() error {
 		s.unsynced.Add(1)
 	}
 	for k := range w.added {
-		s.seen.add(k)
+		s.seen.addURL(k)
 	}
 	for _, h := range unknown {
-		s.seen.add(idleKey(weburl.HostKey(h.Name)))
+		s.seen.addURL(idleKey(weburl.HostKey(h.Name)))
 	}
 	due, err := w.firstDue()
 	s.mu.Lock()
@@ -422,27 +422,27 @@ func (w *writer) commit() error {
 	}
 	for _, rec := range unknown {
 		h := &host{key: weburl.HostKey(rec.Name), at: -1, pins: 1}
-		s.hosts.in[h.key], w.of(h.key).h = h, h
+		s.hosts.in[h.key], w.changeOf(h.key).h = h, h
 		s.stats.Hosts++
 	}
-	w.remember(due)
+	w.updateMemory(due)
 	return err
 }
 
-// check makes sure of the lease, brings the hosts of the batch into memory and
+// checkLease makes sure of the lease, brings the hosts of the batch into memory and
 // lists those that are new. The lease does not run out until the batch ends.
-func (w *writer) check() (unknown []store.Host, err error) {
+func (w *writer) checkLease() (unknown []store.Host, err error) {
 	s := w.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.lease != nil {
-		if w.h, err = s.leased(w.lease); err != nil {
+		if w.h, err = s.leasedHost(w.lease); err != nil {
 			return nil, err
 		}
 		w.h.writing = true
 	}
 	for _, c := range w.touched {
-		if c.h, err = s.bring(c.key); err != nil {
+		if c.h, err = s.bringHost(c.key); err != nil {
 			return nil, err
 		}
 		if c.h == nil && c.name != "" {
@@ -466,7 +466,7 @@ func (w *writer) firstDue() (uint64, error) {
 		return from, nil
 	}
 	prefix := append([]byte{dueSpace}, w.h.key[:]...)
-	it, err := w.s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixEnd(prefix)})
+	it, err := w.s.db.NewIter(&pebble.IterOptions{LowerBound: binary.BigEndian.AppendUint64(prefix, from), UpperBound: prefixUpperBound(prefix)})
 	if err != nil {
 		return from, err
 	}
@@ -477,9 +477,9 @@ func (w *writer) firstDue() (uint64, error) {
 	return due, it.Close()
 }
 
-// remember brings the hosts' places and the counts up to date. The caller holds
+// updateMemory brings the hosts' places and the counts up to date. The caller holds
 // mu.
-func (w *writer) remember(due uint64) {
+func (w *writer) updateMemory(due uint64) {
 	s := w.s
 	s.stats.URLs += int64(len(w.added))
 	if w.h != nil {
@@ -504,10 +504,10 @@ func (w *writer) remember(due uint64) {
 		if c.sooner > 0 && (h.due == 0 || c.sooner < h.due) {
 			h.due = c.sooner
 		}
-		s.hosts.reheap(h)
+		s.hosts.updateHeap(h)
 	}
 	if w.h != nil {
-		s.hosts.reheap(w.h)
+		s.hosts.updateHeap(w.h)
 	}
 	for st, n := range w.states {
 		s.stats.States[st] += n
