@@ -198,14 +198,7 @@ func TestRender(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for _, l := range tt.links {
-				if !slices.Contains(d.Links, s.URL+l) {
-					t.Errorf("no link to %s in %q", l, d.Links)
-				}
-			}
-			if !strings.Contains(string(d.HTML), tt.text) {
-				t.Errorf("no %q in %s", tt.text, d.HTML)
-			}
+			checkDocument(t, d, s.URL, tt.links, tt.text)
 			if tt.check != nil {
 				if err := tt.check(d); err != nil {
 					t.Error(err)
@@ -215,6 +208,19 @@ func TestRender(t *testing.T) {
 				t.Error("the page was asked for again, or an icon")
 			}
 		})
+	}
+}
+
+// checkDocument checks that a document has links to paths of a site, and a text.
+func checkDocument(t *testing.T, d *Document, site string, wantLinks []string, wantText string) {
+	t.Helper()
+	for _, l := range wantLinks {
+		if !slices.Contains(d.Links, site+l) {
+			t.Errorf("links: got %q, want %s among them", d.Links, l)
+		}
+	}
+	if !strings.Contains(string(d.HTML), wantText) {
+		t.Errorf("document: got %s, want %q in it", d.HTML, wantText)
 	}
 }
 

@@ -12,12 +12,57 @@ import (
 // of them.
 func TestExamples(t *testing.T) {
 	t.Parallel()
+	unused := map[string]bool{}
+	entries, err := os.ReadDir("testdata/examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		unused[e.Name()] = true
+	}
+	for _, tt := range examples() {
+		delete(unused, tt.file)
+		checkExample(t, tt)
+	}
+	for name := range unused {
+		t.Errorf("%s has no expectation", name)
+	}
+}
+
+// example is what one file says to an agent: says lists URLs with + if they are
+// allowed and - if not.
+type example struct {
+	file, agent, says string
+	delay             time.Duration
+	sitemaps          string // "*": not compared
+}
+
+func checkExample(t *testing.T, tt example) {
+	t.Helper()
+	b, err := os.ReadFile("testdata/examples/" + tt.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := Parse(b, tt.agent)
+	for _, v := range says(tt.agent, tt.says) {
+		if got := f.Allowed(v.url); got != v.allowed {
+			t.Errorf("%s: %s allowed for %s: got %v, want %v", tt.file, v.url, tt.agent, got, v.allowed)
+		}
+	}
+	if f.Delay != tt.delay {
+		t.Errorf("%s: delay for %s: got %v, want %v", tt.file, tt.agent, f.Delay, tt.delay)
+	}
+	if got := strings.Join(f.Sitemaps, " "); got != tt.sitemaps && tt.sitemaps != "*" {
+		t.Errorf("%s: sitemaps: got %s, want %s", tt.file, got, tt.sitemaps)
+	}
+	if unique := slices.Compact(slices.Sorted(slices.Values(f.Sitemaps))); len(unique) != len(f.Sitemaps) {
+		t.Errorf("%s: sitemaps: got %q, want each once", tt.file, f.Sitemaps)
+	}
+}
+
+func examples() []example {
 	const newsweek = "-/login.aspx -/profile/x -/a/output/print +/ +/news"
-	tests := []struct {
-		file, agent, says string
-		delay             time.Duration
-		sitemaps          string
-	}{
+	return []example{
 		{"astore.amazon.com-robots.txt", "bot", "+/ +/x", 5 * time.Second, ""},
 		{"crawl-delay-group-merging.txt", "mybot", "-/private/ +/login/ +/", 10 * time.Second, ""},
 		{"crawl-delay-group-merging.txt", "yourbot", "-/private/ -/login/ +/", 0, ""},
@@ -70,38 +115,5 @@ func TestExamples(t *testing.T) {
 		{"wildcards.txt", "googlebot", "-/rss/people/a/reviews +/rss/people/reviews -/x/sim/B001132UEE", 0, "*"},
 		{"wildcards.txt", "etaospider", "-/x", 0, "*"},
 		{"www.flot.com-robots.txt", "bot", "-/bitrix/ -/img/x +/", 0, "http://flot.com/sitemap_index.xml"},
-	}
-	unused := map[string]bool{}
-	entries, err := os.ReadDir("testdata/examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		unused[e.Name()] = true
-	}
-	for _, tt := range tests {
-		delete(unused, tt.file)
-		b, err := os.ReadFile("testdata/examples/" + tt.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := Parse(b, tt.agent)
-		for _, v := range says(tt.agent, tt.says) {
-			if got := f.Allowed(v.url); got != v.allowed {
-				t.Errorf("%s: %s for %s: %v", tt.file, v.url, tt.agent, got)
-			}
-		}
-		if f.Delay != tt.delay {
-			t.Errorf("%s: delay %v for %s", tt.file, f.Delay, tt.agent)
-		}
-		if got := strings.Join(f.Sitemaps, " "); got != tt.sitemaps && tt.sitemaps != "*" {
-			t.Errorf("%s: sitemaps %s", tt.file, got)
-		}
-		if sorted := slices.Compact(slices.Sorted(slices.Values(f.Sitemaps))); len(sorted) != len(f.Sitemaps) {
-			t.Errorf("%s: sitemaps twice: %q", tt.file, f.Sitemaps)
-		}
-	}
-	for name := range unused {
-		t.Errorf("%s has no expectation", name)
 	}
 }

@@ -138,20 +138,26 @@ func TestFolderOfPartFails(t *testing.T) {
 			for range 3 {
 				sweep(t, r, names)
 			}
-			st, paths := r.Status().Hosts[0], sink.paths()
-			if !st.Online || st.Error != "" {
-				t.Errorf("host %+v, want online", st)
-			}
-			if tt.err != "" && st.Errors[tt.err] == 0 {
-				t.Errorf("errors %v, want %q counted", st.Errors, tt.err)
-			}
-			if got := count(paths, "d2"); got != tt.want {
-				t.Errorf("%d files of d2, want %d", got, tt.want)
-			}
-			if got := len(paths) - count(paths, "d2"); got != 155 {
-				t.Errorf("%d files of the other folders, want 155", got)
-			}
+			checkFailedFolder(t, r.Status().Hosts[0], sink.paths(), tt.want, tt.err)
 		})
+	}
+}
+
+// checkFailedFolder checks that only folder d2 is affected: the host is online, the
+// error is counted, and d2 has want files.
+func checkFailedFolder(t *testing.T, st share.HostStatus, paths []string, want int, wantErr string) {
+	t.Helper()
+	if !st.Online || st.Error != "" {
+		t.Errorf("host: got %+v, want online", st)
+	}
+	if wantErr != "" && st.Errors[wantErr] == 0 {
+		t.Errorf("errors: got %v, want %q counted", st.Errors, wantErr)
+	}
+	if got := count(paths, "d2"); got != want {
+		t.Errorf("files of d2: got %d, want %d", got, want)
+	}
+	if got := len(paths) - count(paths, "d2"); got != 155 {
+		t.Errorf("files of the other folders: got %d, want 155", got)
 	}
 }
 

@@ -141,21 +141,7 @@ func TestIndexOfAnotherHistory(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			tt.prepare(t, dir)
-			for _, when := range []string{"first", "second"} { // the second start begins where the first ended
-				b := open(t, dir)
-				x := b.indexer(t)
-				if lag, err := x.Lag(ctx); lag < 0 || err != nil {
-					t.Errorf("%s start: lag %d, %v", when, lag, err)
-				}
-				if err := x.Finish(ctx); err != nil {
-					t.Fatal(err)
-				}
-				h, s, e := b.count(t, "heron"), b.count(t, "stork"), b.count(t, "egret")
-				if h != tt.heron || s != tt.stork || e != tt.egret || b.count(t, "") != h+s+e {
-					t.Errorf("%s start: heron %d, stork %d, egret %d of %d, want %d, %d, %d", when, h, s, e, b.count(t, ""), tt.heron, tt.stork, tt.egret)
-				}
-				b.close(t)
-			}
+			checkFollowed(t, dir, [3]int{tt.heron, tt.stork, tt.egret})
 			b := open(t, dir)
 			defer b.close(t)
 			x := &Indexer{config: Config{Store: b.store, Engine: b.engine}}
@@ -163,6 +149,27 @@ func TestIndexOfAnotherHistory(t *testing.T) {
 				t.Errorf("at the end the index is to be filled again: %s, %v", why, err)
 			}
 		})
+	}
+}
+
+// checkFollowed starts twice - the second start begins where the first ended - and
+// checks that the index has want documents with heron, stork and egret, and no others.
+func checkFollowed(t *testing.T, dir string, want [3]int) {
+	t.Helper()
+	for _, when := range []string{"first", "second"} {
+		b := open(t, dir)
+		x := b.indexer(t)
+		if lag, err := x.Lag(t.Context()); lag < 0 || err != nil {
+			t.Errorf("%s start: lag: got %d, %v, want 0 or more", when, lag, err)
+		}
+		if err := x.Finish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := [3]int{b.count(t, "heron"), b.count(t, "stork"), b.count(t, "egret")}
+		if all := b.count(t, ""); got != want || all != got[0]+got[1]+got[2] {
+			t.Errorf("%s start: heron, stork, egret: got %v of %d, want %v and no others", when, got, all, want)
+		}
+		b.close(t)
 	}
 }
 

@@ -62,16 +62,7 @@ func TestLogRotates(t *testing.T) {
 		version++
 		return fmt.Sprintf("{\"method\":\"GET\",\"uri\":%q,\"status\":200,\"etag\":\"v%d\"}\n", uri, version)
 	}
-	put := func(text string) {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err == nil {
-			_, err = f.WriteString(text)
-			_ = f.Close()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	put := func(text string) { appendFile(t, path, text) }
 	events := 0
 	expect := func(what string, n int) {
 		t.Helper()
@@ -132,6 +123,18 @@ func TestLogRotates(t *testing.T) {
 	}
 	put(line("/a") + line("/b") + line("/a")) // rotated while nobody looked
 	run(func() { expect("rotated while away", 3) })
+}
+
+func appendFile(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err == nil {
+		_, err = f.WriteString(text)
+		_ = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A real nginx writes the log; a file of its root changes.

@@ -32,8 +32,8 @@ func study(t *testing.T) *Study {
 	return s
 }
 
-// The facts that a right study shows.
-func TestStudyShowsTheFacts(t *testing.T) {
+// The facts that a right study shows of the optimum.
+func TestStudyShowsTheOptimum(t *testing.T) {
 	t.Parallel()
 	s := study(t)
 	t.Run("pairs", func(t *testing.T) {
@@ -54,6 +54,42 @@ func TestStudyShowsTheFacts(t *testing.T) {
 			t.Errorf("capacity still matters: %+v, %+v", a, b)
 		}
 	})
+	t.Run("bounds", func(t *testing.T) {
+		if len(s.Bounds) < 3 {
+			t.Fatalf("bounds: got %d, want 3 or more", len(s.Bounds))
+		}
+		for i := 1; i < len(s.Bounds); i++ {
+			if a, b := s.Bounds[i-1], s.Bounds[i]; a.Best.Cost < b.Best.Cost-1e-12 || a.Multipliers[0] < b.Multipliers[0]-1e-9 {
+				t.Errorf("a tighter bound is cheaper: %+v, %+v", a, b)
+			}
+		}
+	})
+	t.Run("exponential service misplaces", func(t *testing.T) {
+		if s.Naive == nil || s.Naive.Loss < 0 || s.Naive.Cost < s.Best.Best.Cost-1e-9 {
+			t.Errorf("got %+v, want a loss and no less than the optimal cost %g", s.Naive, s.Best.Best.Cost)
+		}
+	})
+	t.Run("simulation", func(t *testing.T) {
+		c := s.Checks[0]
+		if d := c.Simulated.Cost - c.Solved.Cost; d > 3*c.Simulated.HalfWidth.Cost || d < -3*c.Simulated.HalfWidth.Cost {
+			t.Errorf("simulated cost: got %g ± %g, want the solved %g", c.Simulated.Cost, c.Simulated.HalfWidth.Cost, c.Solved.Cost)
+		}
+	})
+	var page bytes.Buffer
+	if err := Page([]*Study{s}).Write(&page); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Cost against threshold", "profit of control", "multiplier", "Number of pages", "variance of staleness"} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+// The facts that a right study shows of the effects of parameters.
+func TestStudyShowsEffects(t *testing.T) {
+	t.Parallel()
+	s := study(t)
 	effects := map[string][]Point{}
 	for _, e := range s.Effects {
 		effects[e.Name] = e.Points
@@ -82,36 +118,6 @@ func TestStudyShowsTheFacts(t *testing.T) {
 				t.Errorf("more variance does not lower the thresholds: %+v", p)
 			}
 		})
-	}
-	t.Run("bounds", func(t *testing.T) {
-		if len(s.Bounds) < 3 {
-			t.Fatalf("%d bounds", len(s.Bounds))
-		}
-		for i := 1; i < len(s.Bounds); i++ {
-			if a, b := s.Bounds[i-1], s.Bounds[i]; a.Best.Cost < b.Best.Cost-1e-12 || a.Multipliers[0] < b.Multipliers[0]-1e-9 {
-				t.Errorf("a tighter bound is cheaper: %+v, %+v", a, b)
-			}
-		}
-	})
-	t.Run("exponential service misplaces", func(t *testing.T) {
-		if s.Naive == nil || s.Naive.Loss < 0 || s.Naive.Cost < s.Best.Best.Cost-1e-9 {
-			t.Errorf("%+v", s.Naive)
-		}
-	})
-	t.Run("simulation", func(t *testing.T) {
-		c := s.Checks[0]
-		if d := c.Simulated.Cost - c.Solved.Cost; d > 3*c.Simulated.HalfWidth.Cost || d < -3*c.Simulated.HalfWidth.Cost {
-			t.Errorf("simulated %g ± %g, solved %g", c.Simulated.Cost, c.Simulated.HalfWidth.Cost, c.Solved.Cost)
-		}
-	})
-	var page bytes.Buffer
-	if err := Page([]*Study{s}).Write(&page); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"Cost against threshold", "profit of control", "multiplier", "Number of pages", "variance of staleness"} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("the page has no %q", want)
-		}
 	}
 }
 

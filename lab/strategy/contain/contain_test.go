@@ -188,11 +188,7 @@ func TestByServerIsAListOfLists(t *testing.T) {
 		server := func(n uint32) int { return int(n) % servers }
 		a, err := NewByServer(env, servers, server)
 		must(r, err)
-		type queue struct {
-			server int
-			nodes  []int64
-		}
-		var model []queue
+		var model []modelQueue
 		next := int64(0)
 		drop := func(i int) {
 			last := len(model) - 1
@@ -209,10 +205,10 @@ func TestByServerIsAListOfLists(t *testing.T) {
 						v = v / servers * servers // one server's queue becomes long
 					}
 					must(r, a.Push(v))
-					i := slices.IndexFunc(model, func(q queue) bool { return q.server == server(uint32(v)) })
+					i := slices.IndexFunc(model, func(q modelQueue) bool { return q.server == server(uint32(v)) })
 					if i < 0 {
 						i = len(model)
-						model = append(model, queue{server: server(uint32(v))})
+						model = append(model, modelQueue{server: server(uint32(v))})
 					}
 					model[i].nodes = append(model[i].nodes, v)
 					next++
@@ -236,30 +232,42 @@ func TestByServerIsAListOfLists(t *testing.T) {
 				a.Drop(i)
 				drop(i)
 			}
-			total := 0
-			for i, q := range model {
-				total += len(q.nodes)
-				var got []int64
-				must(r, a.EachOf(i, func(v int64) error { got = append(got, v); return nil }))
-				if a.Server(i) != q.server || a.Find(int64(q.server)) != i || !slices.Equal(got, q.nodes) {
-					r.Fatalf("queue %d of server %d holds %v, want %v", i, a.Server(i), got, q)
-				}
-			}
-			if a.Len() != len(model) || a.Total() != total {
-				r.Fatalf("%d queues, %d nodes, want %d, %d", a.Len(), a.Total(), len(model), total)
-			}
-			if asks && len(model) > 0 {
-				best := slices.MinFunc(model, func(p, q queue) int {
-					return cmp.Or(cmp.Compare(len(q.nodes), len(p.nodes)), cmp.Compare(p.server, q.server))
-				})
-				if got := a.Largest(); a.Server(got) != best.server {
-					r.Fatalf("largest is that of server %d, want %d", a.Server(got), best.server)
-				}
-			}
+			checkByServer(r, a, model, asks)
 		}
 		must(r, a.Free())
 	})
 	empty(t, env)
+}
+
+// modelQueue is the model of one queue of a ByServer.
+type modelQueue struct {
+	server int
+	nodes  []int64
+}
+
+// checkByServer compares a with its model; asksLargest says whether Largest is asked.
+func checkByServer(r *rapid.T, a *ByServer, model []modelQueue, asksLargest bool) {
+	total := 0
+	for i, q := range model {
+		total += len(q.nodes)
+		var got []int64
+		must(r, a.EachOf(i, func(v int64) error { got = append(got, v); return nil }))
+		if a.Server(i) != q.server || a.Find(int64(q.server)) != i || !slices.Equal(got, q.nodes) {
+			r.Fatalf("queue %d of server %d: got %v, want %v", i, a.Server(i), got, q)
+		}
+	}
+	if a.Len() != len(model) || a.Total() != total {
+		r.Fatalf("got %d queues of %d nodes, want %d of %d", a.Len(), a.Total(), len(model), total)
+	}
+	if !asksLargest || len(model) == 0 {
+		return
+	}
+	want := slices.MinFunc(model, func(p, q modelQueue) int {
+		return cmp.Or(cmp.Compare(len(q.nodes), len(p.nodes)), cmp.Compare(p.server, q.server))
+	})
+	if got := a.Largest(); a.Server(got) != want.server {
+		r.Fatalf("server of the largest queue: got %d, want %d", a.Server(got), want.server)
+	}
 }
 
 func TestLimits(t *testing.T) {
