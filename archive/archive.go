@@ -69,7 +69,7 @@ func (p Packing) fileSuffix() string {
 	return ".warc.gz"
 }
 
-// IsFile reports whether a name is that of a finished file of an archive.
+// IsFile reports whether name is the name of a finished archive file.
 func IsFile(name string) bool {
 	return strings.HasSuffix(name, ".warc.gz") || strings.HasSuffix(name, ".warc")
 }

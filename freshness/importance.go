@@ -25,7 +25,7 @@ type sourceWeight struct {
 	weight       float64
 }
 
-// SetWeight gives the pages of a source a weight; 1 is that of others.
+// SetWeight sets the weight of a source's pages; the default is 1.
 func (m *Importance) SetWeight(source weburl.URL, weight float64) {
 	m.weights = append(m.weights, sourceWeight{source.Host(), source.String(), weight})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// rules are those of one robot, compiled.
+// rules are the compiled rules of one robot.
 type rules struct {
 	list    []rule           // by falling length, Allow before Disallow
 	exact   map[string]int32 // wildcard-free pattern -> index in list, for many rules

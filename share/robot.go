@@ -292,7 +292,7 @@ func (r *Robot) Sweep(ctx context.Context, names []string) (Counts, error) {
 }
 
 // sweepHost scans all parts of a host in the order of keys, and those that are
-// cut anew on the way.
+// cut again on the way.
 func (r *Robot) sweepHost(ctx context.Context, h *host) (Counts, error) {
 	var total Counts
 	defer r.closeSession(h)

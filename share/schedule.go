@@ -83,7 +83,7 @@ func (it *item) storedVisit(p part.Part) (Visit, bool) {
 	}
 	b, err := json.Marshal(it.history)
 	if err != nil {
-		return Visit{}, false // numbers that are none: the visits begin anew
+		return Visit{}, false // numbers that are none: the visits begin again
 	}
 	return Visit{Part: p.ID(), Last: it.lastVisit(), History: b}, true
 }

@@ -232,7 +232,7 @@ func (b *Bucket) Read(ctx context.Context, p archive.Position) (*archive.Exchang
 	return x, nil
 }
 
-// ofObject tells errors of one object from those of the bucket, which pass.
+// ofObject distinguishes errors of one object from errors of the bucket, which are transient.
 func ofObject(err error) error {
 	switch minio.ToErrorResponse(err).Code {
 	case minio.NoSuchKey:

@@ -13,7 +13,7 @@ import (
 // which it passes a threshold; the items lie in a heap by that moment. The
 // threshold follows the values of the visits made: a larger budget lowers it, a
 // change of rates moves it, and nothing is rebuilt. An item's moment is that of
-// the threshold of its last look; it is computed anew when the moment comes.
+// the threshold of its last look; it is computed again when the moment comes.
 // Items that are not worth any visit at this threshold, since they change too
 // fast, lie in a heap of their own, by the threshold at which they would be.
 //
@@ -37,7 +37,7 @@ type Schedule struct {
 	least     float64      // rest after a visit
 	threshold float64
 	high      float64 // greatest threshold by which items are filed
-	sweeping  bool    // the threshold has fallen: items are looked at anew
+	sweeping  bool    // the threshold has fallen: items are looked at again
 	cursor    uint32  // of those, the next one
 	began     bool
 	last      float64 // visit
@@ -111,14 +111,14 @@ const (
 	giveUp = 1.05
 	// backlog is how many visits late a signalled item may be before the threshold
 	// rises as fast as it can: the value of such an item jumps over the threshold,
-	// so that only its waiting tells whether there are too many.
+	// so that only its waiting reports whether there are too many.
 	backlog = 64
 	// refused is by what share a busy group's threshold rises when an item of it
 	// comes up, and eased by what it falls with a visit.
 	refused = 1. / 64
 	eased   = 1. / 16
 	// fallen is the share of its height to which the threshold may fall before items
-	// filed by it are looked at anew, and sweepLooks how many with each visit: they
+	// filed by it are looked at again, and sweepLooks how many with each visit: they
 	// would lie behind those that were visited since, filed by the lower one, and
 	// the same few would be visited again and again.
 	fallen     = .8
@@ -184,7 +184,7 @@ const mostRecall = .99
 // worth and however much of the budget is left.
 func (s *Schedule) SetRest(least float64) { s.least = max(0, least) }
 
-// SetBusy says whether a group can take no more visits for now.
+// SetBusy reports whether a group can take no more visits for now.
 func (s *Schedule) SetBusy(group uint32, busy bool) {
 	if int(group) < len(s.groups) {
 		s.groups[group].busy = busy

@@ -53,7 +53,7 @@ type Config struct {
 	BufferWords int
 	// MergeBytes bounds what merges write in a second. Default 64 MiB.
 	MergeBytes int
-	// Log, if not nil, is told about merges that fail.
+	// Log, if not nil, receives errors of failed merges.
 	Log *slog.Logger
 }
 

@@ -170,7 +170,7 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-// keyOf is the key of a document: that of its URL.
+// keyOf returns the key of a document, which is its URL's key.
 func keyOf(id string) (host, url int64) {
 	u, err := weburl.Parse(id)
 	if err != nil { // no page: spread by its own hash

@@ -102,7 +102,7 @@ union all (select 0, '%s', %s, 0, count(*) from m, size where %s <> '' and size.
 	return e.collectRanking(ctx, statement, args)
 }
 
-// titleUnit is what a word outside the title counts beside one in it.
+// titleUnit is the weight of a word outside the title relative to one in it.
 const titleUnit = 1. / index.TitleWeight
 
 // collectRanking reads the lines of a ranking: those of documents have no field, and the

@@ -224,7 +224,7 @@ func Empty(n Node) bool {
 	return n == nil || (ok && len(a) == 0)
 }
 
-// Walk calls f for n and everything below it; not tells whether an odd number
+// Walk calls f for n and everything below it; not reports whether an odd number
 // of negations stands above.
 func Walk(n Node, f func(n Node, not bool)) { walkNodes(n, false, f) }
 

@@ -30,7 +30,7 @@ type endpoint struct {
 	client *http.Client
 }
 
-// resolveEndpoint returns the address that is given, or that of the serve on the data
+// resolveEndpoint returns the given address, or the address of the serve on the data
 // directory, with the token that its owner can read.
 func (r *Remote) resolveEndpoint(g *Globals) (*endpoint, error) {
 	if r.Address != "" {

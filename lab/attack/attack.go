@@ -108,7 +108,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startPage returns the links of the attack, then that of the canary.
+// startPage returns the links of the attack, then the canary's link.
 func (s *site) startPage() string {
 	var b strings.Builder
 	for _, l := range append(s.links, canaryPath) {

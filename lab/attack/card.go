@@ -37,7 +37,7 @@ func (c *Card) Passed() bool { return c.ProcessBad == "" && c.Withstood == len(c
 
 // Judge returns the verdicts on what was asked for until now. delay is the pause
 // between two requests to one host that the robot was told to keep. runs is how
-// often the robot was run: each run may ask anew.
+// often the robot was run: each run may ask again.
 func (w *Web) Judge(delay time.Duration, runs int) *Card {
 	c := &Card{}
 	for _, s := range w.sites {

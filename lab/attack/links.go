@@ -8,7 +8,7 @@ import (
 )
 
 // linkAttacks are sites whose links are the weapon: URLs that are read in two
-// ways, that name the same page for ever anew, or that lead on without end.
+// ways, that name the same page again and again, or that lead on without end.
 func linkAttacks() []attack {
 	return []attack{
 		{

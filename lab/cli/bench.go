@@ -19,7 +19,7 @@ import (
 	bench "github.com/freshet/freshet/lab/bench/crawl"
 )
 
-// benchCmd measures freshet, beside its peers where they are installed.
+// benchCmd measures freshet and, where they are installed, its peers.
 type benchCmd struct {
 	Crawl    benchCrawlCmd    `cmd:"" help:"Crawl a closed site on loopback with freshet, a bare loop, and colly, Scrapy and katana where installed."`
 	Throttle benchThrottleCmd `cmd:"" help:"What control of the agents by the indexing queue is worth: live, by the model, and by simulation."`

@@ -26,7 +26,7 @@ type Commands struct {
 	Bench    benchCmd    `cmd:"" help:"Measure freshet next to its peers."`
 }
 
-// movedNames are the commands that stood beside the product's before they moved
+// movedNames are the commands that were product commands before they moved
 // below lab.
 var movedNames = []string{"revisit", "monitor", "control", "web", "strategy", "bench"}
 

@@ -31,7 +31,7 @@ type webExportCmd struct {
 type exportAnswer struct {
 	Files []string `json:"files"`
 	Bytes int64    `json:"bytes"`
-	// BitsPerLink is that of the lists of links (bv, coded), without their places.
+	// BitsPerLink is the size of the lists of links (bv, coded), without their offsets.
 	BitsPerLink float64 `json:"bits_per_link,omitempty"`
 }
 

@@ -82,7 +82,7 @@ func bowTie(shares []float64) (gen.BowTie, error) {
 	return gen.BowTie{}, command.Usagef("--bow-tie: want three shares, of the largest strong component, IN and OUT, not %d", len(shares))
 }
 
-// printMeasured prints what came out beside what was asked for.
+// printMeasured prints the measured figures next to the requested ones.
 func printMeasured(g *command.Globals, m *gen.Measured) {
 	law := func(what string, exponent, stdErr, shift float64, xmin int64) {
 		if exponent == 0 {

@@ -53,7 +53,7 @@ func (c *webImportCmd) Run(ctx context.Context, g *command.Globals) error {
 	return tellGraph(g, c.Out, nil)
 }
 
-// formatOf tells the format of a graph by its name, and by what lies beside it.
+// formatOf returns the format of a graph by its name and the files next to it.
 func formatOf(path string) string {
 	bare := strings.TrimSuffix(path, ".gz")
 	for suffix, kind := range map[string]string{

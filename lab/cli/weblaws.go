@@ -21,7 +21,7 @@ type webLawsCmd struct {
 	Seeds     int       `help:"Webs of each kind, with seeds 1, 2, ..." default:"5" placeholder:"N"`
 }
 
-// lawTrial sets one exponent that was asked for beside what came out over the seeds.
+// lawTrial compares one requested exponent with the measured ones over the seeds.
 type lawTrial struct {
 	Model  string  `json:"model"`
 	Nodes  int64   `json:"nodes"`

@@ -135,7 +135,7 @@ func (c *webLife) serveWithVisitors(ctx context.Context, g *command.Globals, s *
 	return errors.Join(err, <-done)
 }
 
-// fileExists tells whether there is a file or folder of a name.
+// fileExists reports whether there is a file or folder of a name.
 func fileExists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil

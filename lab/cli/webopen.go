@@ -59,7 +59,7 @@ func (v virtualWeb) computedGraph(cfg *testweb.Config) (testweb.Graph, error) {
 	return g, nil
 }
 
-// servedGraph returns the graph that a truth log tells of; nil: a tree, or not
+// servedGraph returns the graph that a truth log names; nil: a tree, or not
 // known.
 func servedGraph(h *truth.Head, cfg *testweb.Config) (testweb.Graph, error) {
 	if h.Model == "" {

@@ -153,7 +153,7 @@ func (c *webServeCmd) configFromFlags(ctx context.Context, g *command.Globals) (
 	return cfg, args, nil
 }
 
-// isStoredGraph tells whether the first argument is a graph. With a field it may be left
+// isStoredGraph reports whether the first argument is a graph. With a field it may be left
 // out: then it is the command's if there is one and no such graph.
 func (c *webServeCmd) isStoredGraph() bool {
 	return c.Virtual == 0 && !c.Demo && (c.Field == "" || c.Web != "" && (!c.Netns || fileExists(c.Web)))

@@ -103,7 +103,7 @@ type climb struct {
 	cost   float64
 }
 
-// isClearlyLess says whether a is less than b by more than rounding.
+// isClearlyLess reports whether a is less than b by more than rounding.
 func isClearlyLess(a, b float64) bool { return a < b-1e-13*math.Abs(b) }
 
 // costWithMode evaluates the policy with mode r at level i, whose upper levels have been
@@ -127,7 +127,7 @@ func (h *climb) costWithMode(i, r int, feet []foot) float64 {
 	return costOf(c.closePolicy(&feet[i-1]))
 }
 
-// improveEachLevel goes down once and takes at each level the best mode; it says whether
+// improveEachLevel goes down once and takes at each level the best mode; it reports whether
 // something changed.
 func (h *climb) improveEachLevel() bool {
 	feet := h.eliminateUpwards(h.policy)
@@ -147,7 +147,7 @@ func (h *climb) improveEachLevel() bool {
 }
 
 // improveLevelRun looks for a run of levels that is better in one other mode, takes the
-// best of them and says whether there is any.
+// best of them and reports whether there is any.
 func (h *climb) improveLevelRun() bool {
 	feet := h.eliminateUpwards(h.policy)
 	best, from, to, mode := h.cost, 0, 0, -1

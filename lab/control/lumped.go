@@ -223,7 +223,7 @@ func (l *lumped) setLaw(i, k int, mass []float64) float64 {
 	return worst
 }
 
-// lumpedRounds is how often at most the laws are found anew.
+// lumpedRounds is the maximum number of iterations of the laws.
 const lumpedRounds = 400
 
 // solveFixedPoint finds what agrees with itself.

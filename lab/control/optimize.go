@@ -44,7 +44,7 @@ type Optimum struct {
 	Sets         int           `json:"sets"`   // threshold sets looked at; of a local search policies
 }
 
-// Threshold policies are enumerated over four accruals: those of the cost.
+// Threshold policies are enumerated over the four accruals of the cost.
 const (
 	costTime       = iota
 	costRate       // all that is paid by time
@@ -53,7 +53,7 @@ const (
 	costs
 )
 
-// accrualWeights projects the accruals onto those of the cost.
+// accrualWeights projects the accruals onto the accruals of the cost.
 func (c Cost) accrualWeights() mat {
 	w := zeroMatrix(accruals, costs)
 	w.set(accTime, costTime, 1)

@@ -213,13 +213,13 @@ func (s *run) scheduleEvent(h happening) {
 	live.Order()
 }
 
-// isVoidEvent says whether what was to happen cannot any more: a switch of modes came
+// isVoidEvent reports whether what was to happen cannot any more: a switch of modes came
 // before it, or the page is in service or gone.
 func (s *run) isVoidEvent(h happening) bool {
 	return h.what == arrivalMoves && h.id != s.version || h.what == goesStale && s.findWaitingPage(h.id) < 0
 }
 
-// scheduleArrivals draws the next move of the arrival process anew, which a
+// scheduleArrivals draws the next move of the arrival process again, which a
 // switch of modes calls for and an exponential time allows.
 func (s *run) scheduleArrivals() {
 	s.version++
@@ -393,7 +393,7 @@ func (s *run) runReplication(ctx context.Context, c Simulation) error {
 	return until(end, c.Pages)
 }
 
-// replicationMeasures returns those of one replication.
+// replicationMeasures returns the measures of one replication.
 func (n *counts) replicationMeasures(m *Model) (Result, float64) {
 	var r Result
 	total := 0.0

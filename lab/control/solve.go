@@ -476,7 +476,7 @@ func (s *solver) solveDense(ctx context.Context, policy []int) (Result, error) {
 	return r, err
 }
 
-// queueLaw returns the stationary law by levels from that of level 0, which may lack
+// queueLaw returns the stationary law by levels from the law of level 0, which may lack
 // a factor: formula (7).
 func (s *solver) queueLaw(pi0 []float64) [][]float64 {
 	pi, units := [][]float64{pi0}, make([]int, s.m.N+1)

@@ -213,7 +213,7 @@ func (p *sparse) newOdometer(n int, descending bool) *odometer {
 	return o
 }
 
-// nextState moves by one and says whether there was one.
+// nextState moves by one and reports whether there was one.
 func (o *odometer) nextState(base int, weight []int, descending bool) bool {
 	for k := len(o.digit) - 1; k >= 0; k-- {
 		d := o.digit[k]

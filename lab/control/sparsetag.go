@@ -12,7 +12,7 @@ type tags struct {
 	h, y, z []float64
 }
 
-// nextPlaceTags returns the tags of place i from those of the place before it.
+// nextPlaceTags returns the tags of place i from the tags of the place before it.
 func (p *sparse) nextPlaceTags(i int, before tags) (tags, error) {
 	n := p.stalenessPhaseCount(i) * p.m.M
 	t := tags{make([]float64, n), make([]float64, n), make([]float64, n)}

@@ -46,7 +46,7 @@ func (m *Model) WithObsolescence(o *Obsolescence) (*Model, error) {
 }
 
 // Only returns the model with some of its modes, which keep their order but
-// are numbered, and paid for, anew from 1; and without a policy.
+// are numbered, and paid for, again from 1; and without a policy.
 func (m *Model) Only(modes ...int) (*Model, error) {
 	v := *m
 	v.d, v.policy = nil, nil

@@ -74,7 +74,7 @@ func (f *Computed) At(page uint64, t float64) State {
 	}
 }
 
-// settlesAfterFirst tells whether all events are of one kind that repeats without being a
+// settlesAfterFirst reports whether all events are of one kind that repeats without being a
 // real change: there is at most the first.
 func (f *Computed) settlesAfterFirst() bool {
 	for k := Forbidden; k <= Same; k++ {

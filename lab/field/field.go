@@ -45,11 +45,11 @@ func (k Kind) String() string {
 	return [...]string{"forbidden", "missing", "failed", "shrunk", "grown", "same"}[k-1]
 }
 
-// Gone tells whether a resource answers with an error after such an event:
+// Gone reports whether a resource answers with an error after such an event:
 // nothing can be downloaded from it.
 func (k Kind) Gone() bool { return k <= Failed }
 
-// Real tells whether an event of kind k after one of kind prev makes a change
+// Real reports whether an event of kind k after one of kind prev makes a change
 // that an index must learn of. An error that repeats, or availability that
 // goes on, is none.
 func Real(prev, k Kind) bool {

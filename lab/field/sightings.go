@@ -207,7 +207,7 @@ func (s *Sightings) fillHistory(h *History, pages []seen) (*History, error) {
 	return h, h.End(length)
 }
 
-// differsFrom tells whether a sighting shows a change of what was known, and which.
+// differsFrom reports whether a sighting shows a change of what was known, and which.
 func (p *seen) differsFrom(e *sighting, slack int64) (k Kind, size int64, yes bool) {
 	switch {
 	case e.kind.Gone():

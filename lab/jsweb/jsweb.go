@@ -30,7 +30,7 @@ type Kind struct {
 	Name string
 	// Label says what a browser finds that HTML does not hold.
 	Label string
-	// Dynamic tells whether the links and the text of a page are made by scripts.
+	// Dynamic reports whether the links and the text of a page are made by scripts.
 	links func(list bool) bool
 	text  func(list bool) bool
 	page  func(s *site, n int) string
@@ -328,7 +328,7 @@ func hydratedPage(s *site, n int) string {
 		"</script>" + scriptTag("hydrate") + "</body>"
 }
 
-// scriptedPage is a page written by the server with a script beside it.
+// scriptedPage is a page written by the server, with a script.
 func scriptedPage(name, extra string) func(*site, int) string {
 	return func(s *site, n int) string {
 		body := headHTML(s.pageTitle(n)) + "<body><nav><a href=\"/\">home</a></nav>" + s.contentHTML(n, s.linksTo(s.childPages(n))) + extra

@@ -63,7 +63,7 @@ func (c *crew) beginQuery(s *Sim, page uint32) {
 	s.Probe(asked, 0, page)
 }
 
-// finishQuery goes on with such a visit: it tells whether the page changed, and
+// finishQuery goes on with such a visit: it reports whether the page changed, and
 // whether a download takes its time now. The downloader is free else.
 func (c *crew) finishQuery(s *Sim, page uint32) (news, more bool) {
 	news = s.Stale(page)
@@ -79,7 +79,7 @@ func (c *crew) finishQuery(s *Sim, page uint32) (news, more bool) {
 // Line returns bytes a second, 0 where downloads take the model's times.
 func (c *crew) Line() float64 { return c.line }
 
-// hasFreeDownloader tells whether a download can begin.
+// hasFreeDownloader reports whether a download can begin.
 func (c *crew) hasFreeDownloader() bool { return c.busy < c.size }
 
 // fifo is a queue of pages.

@@ -27,7 +27,7 @@ type listing struct {
 	queued set
 }
 
-// What a listing has under way beside downloads.
+// Events of a listing in addition to downloads.
 const (
 	fetchList = Own + iota // the next list
 	listed                 // the list has arrived
@@ -55,7 +55,7 @@ func readListing(mobile bool) func([]string) (func(field.Field) (Strategy, error
 // Start waits for the first list.
 func (l *listing) Start(s *Sim) { s.After(l.period, fetchList, 0, 0) }
 
-// Done gets a list, reads it, or goes on with the queue. A list tells of what
+// Done gets a list, reads it, or goes on with the queue. A list names what
 // changed up to when it arrives.
 func (l *listing) Done(s *Sim, e Event) {
 	switch e.What {

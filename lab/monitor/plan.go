@@ -21,7 +21,7 @@ import (
 // Downloaders never wait: the next visit is always of the resource whose moment
 // is first, also when that lies in the future. So visits are in the ratios of
 // the rates whatever the budget is worth; the price of a policy of plans is
-// found anew now and then, every day in the end, for the visits that were
+// found again now and then, every day in the end, for the visits that were
 // possible since the last time.
 type plan struct {
 	crew
@@ -42,7 +42,7 @@ type plan struct {
 	spin     int       // visits since one took time
 }
 
-// What plans have under way beside downloads and probes.
+// Events of plans in addition to downloads and probes.
 const (
 	priced = asked + 1 + iota // the price is to be found
 	rested                    // a field with nothing but errors was waited out
@@ -247,7 +247,7 @@ func mustSchedule(_ uint32, err error) {
 	}
 }
 
-// Done goes on after a probe or a download, or finds the price anew.
+// Done goes on after a probe or a download, or finds the price again.
 func (p *plan) Done(s *Sim, e Event) {
 	switch e.What {
 	case priced:

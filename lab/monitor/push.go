@@ -8,7 +8,7 @@ import (
 	"github.com/freshet/freshet/lab/field"
 )
 
-// push is a site that tells of its changes when they happen, of each with some
+// push is a site that reports its changes when they happen, each with some
 // probability: what IndexNow does. Pages told of wait for a crew of downloaders.
 type push struct {
 	crew

@@ -21,7 +21,7 @@ type Event struct {
 	What  What
 }
 
-// Downloaded tells whether a download has ended.
+// Downloaded reports whether a download has ended.
 func (e *Event) Downloaded() bool { return e.What == download }
 
 // queue holds what is under way: one event a robot, or the alerts and downloads

@@ -49,7 +49,7 @@ type Config struct {
 	Number      int
 	Replication int
 
-	Log Log // if not nil, is told of every event that changes what is known
+	Log Log // if not nil, receives every event that changes what is known
 }
 
 // Log receives single events. It is slow: for looking closely at small fields.
@@ -66,11 +66,11 @@ type Strategy interface {
 	Done(s *Sim, e Event)
 }
 
-// requested is a strategy that is told of the requests of visitors to stale
+// requested is a strategy that is notified of the requests of visitors to stale
 // pages: those whose answer differs from what a sensor in the server knew.
 type requested interface{ Requested(s *Sim, page uint32) }
 
-// changed is a strategy that is told of real changes by the site.
+// changed is a strategy that the site notifies of real changes.
 type changed interface{ Changed(s *Sim, page uint32) }
 
 // cycler is a strategy that goes through its pages in cycles.
@@ -80,7 +80,7 @@ type cycler interface{ Cycles() []float64 }
 // instead of taking the model's times; 0 is none.
 type lined interface{ Line() float64 }
 
-// waster is a strategy that loses some of what it is told.
+// waster is a strategy that loses some of its notices.
 type waster interface{ Dropped() int64 }
 
 const (
@@ -115,7 +115,7 @@ func (s *Sim) Now() float64 { return s.now }
 // Pages returns the number of resources.
 func (s *Sim) Pages() int { return len(s.sizes) }
 
-// Stale tells whether the latest real change of a page is unknown. A robot
+// Stale reports whether the latest real change of a page is unknown. A robot
 // knows this only by asking: see After for the time that it takes.
 func (s *Sim) Stale(p uint32) bool { return s.unknown.containsPage(p) }
 
@@ -134,13 +134,13 @@ func (s *Sim) Probe(what What, agent, page uint32) {
 	s.After(s.drawn.Uniform(ProbeTime), what, agent, page)
 }
 
-// News tells whether the download by Download that ended last brought a change.
+// News reports whether the download by Download that ended last brought a change.
 func (s *Sim) News() bool { return s.news }
 
-// Spend counts bytes that were sent beside downloads: lists, digests.
+// Spend counts bytes other than downloads: lists, digests.
 func (s *Sim) Spend(bytes int64) { s.meter.bytes += bytes }
 
-// Download begins to fetch a page and tells whether that takes time: Done is
+// Download begins to fetch a page and reports whether that takes time: Done is
 // called at its end. A page in error takes none and no bytes; it is dealt with
 // at once. The page becomes known at the end, also by a change that came
 // meanwhile.
@@ -376,7 +376,7 @@ func (s *Sim) runToHorizon(ctx context.Context) error {
 	}
 }
 
-// sampleBefore lets the meter look before an event and tells whether that still happens.
+// sampleBefore lets the meter look before an event and reports whether that still happens.
 func (s *Sim) sampleBefore(ctx context.Context, t float64) bool {
 	if !(t < s.horizon) {
 		s.endIntegrals()

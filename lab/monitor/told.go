@@ -10,7 +10,7 @@ import (
 	"github.com/freshet/freshet/lab/field"
 )
 
-// told is a plan whose site tells of real changes, of each with some
+// told is a plan whose site reports real changes, each with some
 // probability, and falsely now and then. The schedule knows how good the
 // signals are.
 type told struct {

@@ -98,7 +98,7 @@ func (s *Server) requestTarget(req *http.Request) (host uint64, dns, port string
 	return 0, dns, port, false
 }
 
-// unknownHostText is what a robot is told that asks for a host outside the web.
+// unknownHostText is the answer for a host outside the web.
 func (s *Server) unknownHostText(dns string) string {
 	return fmt.Sprintf("no host %q in this web of %d hosts; it begins at %s\n", dns, s.Hosts(), s.Seeds(1)[0])
 }

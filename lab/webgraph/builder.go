@@ -30,7 +30,7 @@ type BuilderOptions struct {
 	// Simple leaves out links of a page to itself and all but one of those to the
 	// same page, and sorts the links of each page.
 	Simple bool
-	// MinNodes is the number of pages if no link tells of more.
+	// MinNodes is the number of pages if no link names a greater page.
 	MinNodes int64
 }
 

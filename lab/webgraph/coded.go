@@ -205,7 +205,7 @@ func Code(ctx context.Context, g *Graph, dir string, opt Options) (err error) {
 	return p.finishPartial(ctx)
 }
 
-// compareWritten compares the lists that were written with those of g.
+// compareWritten compares the written lists with the lists of g.
 func (p *partial) compareWritten(ctx context.Context, g *Graph, opt Options) (err error) {
 	written := &Graph{dir: p.tmp, meta: p.meta}
 	defer func() { err = errors.Join(err, written.Close()) }()
@@ -239,7 +239,7 @@ func (p *partial) compareWritten(ctx context.Context, g *Graph, opt Options) (er
 	return group.Wait()
 }
 
-// linkFile says whether a file holds links.
+// linkFile reports whether a file holds links.
 func linkFile(name string) bool {
 	for _, prefix := range []string{"out.", "in."} {
 		for _, f := range []string{bitsFile, codesFile, placesFile, ranksFile, "starts", "links"} {

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// ColumnInfo tells of an attribute of the pages.
+// ColumnInfo describes an attribute of the pages.
 type ColumnInfo struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // of Go: uint8 ... float64

@@ -79,7 +79,7 @@ func (w *numberFile[T]) writeUnbuffered(v []T) error {
 	return err
 }
 
-// numberFileInfo returns what graph.json tells of the file; call it after flush.
+// numberFileInfo returns the entry of the file in graph.json; call it after flushNumbers.
 func (w *numberFile[T]) numberFileInfo() FileInfo { return w.sums.sumsInfo(w.name) }
 
 // finishNumbers flushes, syncs and closes the file.

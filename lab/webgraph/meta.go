@@ -31,7 +31,7 @@ const (
 	codedVersion  = 2 // of graphs whose links are coded
 )
 
-// Meta is what graph.json tells of a graph.
+// Meta is the content of graph.json.
 type Meta struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`

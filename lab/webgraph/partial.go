@@ -17,7 +17,7 @@ import (
 // ErrExists is wrapped by the error of Create for a folder that is not empty.
 var ErrExists = errors.New("it exists already; remove it or choose another name")
 
-// partial is a stored graph that is being written: a folder beside dir whose name
+// partial is a stored graph that is being written: a folder next to dir whose name
 // tells that it is partial, which becomes dir when it is whole.
 type partial struct {
 	dir, tmp string

@@ -7,7 +7,7 @@ import (
 )
 
 // chunkBytes is the size of the pieces of a file that have checksums of their own,
-// so that damage is told with its place.
+// so that damage is reported with its place.
 const chunkBytes = 16 << 20
 
 // sums makes the checksums of a file that is written from the beginning to the end.
@@ -40,7 +40,7 @@ func (s *sums) endChunk() {
 	s.chunk.Reset()
 }
 
-// sumsInfo returns what graph.json tells of a file that holds all that was written. A
+// sumsInfo returns the graph.json entry of a file that holds all that was written. A
 // file of one chunk has the checksum of the whole only.
 func (s *sums) sumsInfo(name string) FileInfo {
 	f := FileInfo{Name: name, Bytes: s.n, XXH3: sumString(s.whole.Sum64())}
@@ -73,7 +73,7 @@ func (f *FileInfo) checkPiece(data []byte, piece int) string {
 	return ""
 }
 
-// chunksFit says whether there are as many checksums as the file has chunks.
+// chunksFit reports whether there are as many checksums as the file has chunks.
 func (f *FileInfo) chunksFit() bool {
 	return len(f.Chunks) == 0 || int64(len(f.Chunks)) == (f.Bytes+chunkBytes-1)/chunkBytes
 }

@@ -167,7 +167,7 @@ func (g *Graph) fileStamps() (*verified, error) {
 	return v, nil
 }
 
-// isMarkedVerified says whether the graph was verified as it is now.
+// isMarkedVerified reports whether the graph was verified as it is now.
 func (g *Graph) isMarkedVerified() bool {
 	have, err := os.ReadFile(filepath.Join(g.dir, markFile))
 	if err != nil {

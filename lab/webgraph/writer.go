@@ -16,7 +16,7 @@ type Options struct {
 	Made any
 	// Memory is how many bytes may be taken for sorting, 1 GB if 0.
 	Memory int64
-	// Progress is told what is done of the work of Finish, in links; nil: nobody.
+	// Progress is called with the links that Finish has done; may be nil.
 	Progress func(what string, done, total int64)
 }
 
@@ -45,7 +45,7 @@ type Writer struct {
 }
 
 // Create begins a graph that will be dir. Until Finish has done everything it is
-// a folder beside dir whose name tells that it is partial.
+// a folder next to dir whose name tells that it is partial.
 func Create(dir string, opt Options) (_ *Writer, err error) {
 	if opt.Nodes > MaxNodes {
 		return nil, fmt.Errorf("%d pages: a stored graph has %d at most; `web serve --virtual` goes beyond", opt.Nodes, uint64(MaxNodes))

@@ -32,7 +32,7 @@ type Walk struct {
 	// stored of them stays.
 	Skip func(path string) bool
 	// Failed hears of a folder that could not be read while the walk goes on, and
-	// tells whether what is stored of it stays. A folder that is Gone although its
+	// reports whether what is stored of it stays. A folder that is Gone although its
 	// parent listed it is told, too. nil: it stays.
 	Failed func(path string, err error) (keep bool)
 	// Now is the clock that listings are timed with; nil means time.Now.

@@ -245,7 +245,7 @@ func isRefused550(err error) bool {
 	return errors.As(err, &t) && (t.Code == 550 || t.Code == 553 || t.Code == 450)
 }
 
-// denialOrAbsence tells whether a folder that cannot be entered is denied or gone; the answer
+// denialOrAbsence reports whether a folder that cannot be entered is denied or gone; the answer
 // is 550 for both. What its parent lists is there, and so denied; where a file
 // took the folder's place, or the reverse, it is gone.
 func (s *overFTP) denialOrAbsence(path string, err error, dir bool) error {

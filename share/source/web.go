@@ -118,7 +118,7 @@ func folderPath(path string) string {
 	return path + "/"
 }
 
-// blameForLoss tells whether a lost connection is the host's fault or the request's: some
+// blameForLoss reports whether a lost connection is the host's fault or the request's: some
 // servers hang up on a folder that they cannot read. A host that answers another
 // request is not offline.
 func (w *web) blameForLoss(ctx context.Context, err error) error {

@@ -10,7 +10,7 @@ import (
 type formID = uint32
 
 // vocabularyLimit is the number of forms from which on a vocabulary is begun
-// anew after a flush: spam brings new words without end.
+// again after a flush: spam brings new words without end.
 const vocabularyLimit = 1 << 20
 
 // form is a word in lower case. Forms with accents and without share a word.
@@ -40,7 +40,7 @@ func newVocabulary() *vocabulary {
 	}
 }
 
-// isFull reports whether the vocabulary should be begun anew.
+// isFull reports whether the vocabulary should be begun again.
 func (v *vocabulary) isFull() bool {
 	return len(v.forms) > vocabularyLimit || len(v.raw) > vocabularyLimit || len(v.stemTexts) > vocabularyLimit
 }

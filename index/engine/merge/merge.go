@@ -21,7 +21,7 @@ import (
 // gone is the new number of a document that was deleted.
 const gone = postings.End
 
-// Mapping leads from the documents of a source to those of the merged segment.
+// Mapping maps the documents of a source to documents of the merged segment.
 type Mapping struct {
 	shift   uint32
 	numbers []uint32 // nil if none is deleted

@@ -47,7 +47,7 @@ func (c *facetCounter) addWindow(p *Part, base uint32, w *window) {
 	}
 }
 
-// endPart adds the counts of a segment to those of all.
+// endPart adds the counts of a segment to the totals.
 func (c *facetCounter) endPart() {
 	if c.part == nil {
 		return

@@ -93,7 +93,7 @@ func newPlan(q query.Node, languages []string) *plan {
 	return &p.plan
 }
 
-// planQuery translates a node; scores tells whether its words count, which those of
+// planQuery translates a node; scores reports whether its words count, which those of
 // an excluded part do not.
 func (p *planner) planQuery(n query.Node, scores bool) planNode {
 	switch n := n.(type) {

@@ -46,7 +46,7 @@ type Part interface {
 	Live() int
 }
 
-// Mapping leads from the documents of a source to those of the merged segment.
+// Mapping maps the documents of a source to documents of the merged segment.
 type Mapping interface {
 	// New returns the new number of a document; false if it was left out.
 	New(doc uint32) (uint32, bool)
@@ -78,7 +78,7 @@ type Config struct {
 	MergeBytes int
 	// MaxMerged, if not 0, bounds the bytes of the segments that are merged into one.
 	MaxMerged int64
-	// Log is told about merges and commits that fail.
+	// Log receives errors of failed merges and commits.
 	Log *slog.Logger
 	// Prepare, if not nil, is called with the directory once it is locked.
 	Prepare func(dir string) error
@@ -200,7 +200,7 @@ func (s *Set[S, P]) Start() {
 	s.WantMerge()
 }
 
-// explainFileError turns errors of files into those of the set.
+// explainFileError turns errors of files into errors of the set.
 func explainFileError(err error) error {
 	switch {
 	case errors.Is(err, segment.ErrVersion), errors.Is(err, manifest.ErrVersion):

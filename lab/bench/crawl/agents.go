@@ -96,7 +96,7 @@ func (a *Agents) Run(ctx context.Context) (row *AgentsRow, err error) {
 	return row, row.readPages(context.WithoutCancel(ctx), dir, cfg)
 }
 
-// settings are those of the crawl. The robots of the thesis did not wait either: the web
+// settings returns the settings of the crawl. The robots of the thesis did not wait either: the web
 // has one connection a host.
 func (a *Agents) settings() *config.Config {
 	c := config.Default()

@@ -64,7 +64,7 @@ type Outcome struct {
 	Age       *float64 `json:"age,omitempty"` // seconds; nil for no bound
 }
 
-// Told is the end of the names of rows whose site tells of each change.
+// Told is the suffix of the names of rows whose site reports each change.
 const Told = "+signals"
 
 // Names are the rows of an experiment, in the order in which theory expects

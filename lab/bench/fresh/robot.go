@@ -69,7 +69,7 @@ func (r *Robot) Stop() error {
 	return r.err
 }
 
-// robotSettings are those of the robot.
+// robotSettings returns the configuration of the robot.
 func (c *RobotConfig) robotSettings() *config.Config {
 	s := config.Default()
 	s.Console.Listen = "127.0.0.1:0"

@@ -53,7 +53,7 @@ func newSite(c Config) *site {
 	return s
 }
 
-// restartHistory begins the history anew.
+// restartHistory starts the history again.
 func (s *site) restartHistory() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ type ArrivalOptions struct {
 	Lags     int // correlations looked at; default 10
 	MaxBatch int // largest batch of the process, larger ones count as it; default 50
 
-	// Progress, if not nil, is told what is fitted next.
+	// Progress, if not nil, is called with the name of the next fit.
 	Progress func(what string)
 }
 

@@ -2,7 +2,7 @@ package fit
 
 import "math"
 
-// Pair is a figure of the log beside that of the fit.
+// Pair is a figure of the log and the same figure of the fit.
 type Pair struct {
 	Sample float64 `json:"sample"`
 	Fit    float64 `json:"fit"`

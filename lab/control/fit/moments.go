@@ -158,7 +158,7 @@ func twoPoints(a1, a2, a3 float64) (w, x [2]float64, err error) {
 
 // twoPhasePoles returns the two rates of the order-2 law of three moments, the larger
 // one last, and the coefficient c of its transform
-// (l1 l2 + c s)/((s + l1)(s + l2)); ok tells whether they are real and positive.
+// (l1 l2 + c s)/((s + l1)(s + l2)); ok reports whether they are real and positive.
 func twoPhasePoles(m1, m2, m3 float64) (l1, l2, c float64, ok bool) {
 	a1, a2, a3 := m1, m2/2, m3/6
 	det := a2 - a1*a1

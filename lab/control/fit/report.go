@@ -11,7 +11,7 @@ import (
 // curvePoints is how many points of a distribution function are drawn.
 const curvePoints = 400
 
-// Report shows the fit of a service law beside the sample.
+// Report shows the fit of a service law next to the sample.
 func (v *Service) Report(s *Sample, unit string) *report.Page {
 	laws := make([]*PH, len(v.Tried))
 	names := make([]string, len(v.Tried))
@@ -38,7 +38,7 @@ func (v *Service) Report(s *Sample, unit string) *report.Page {
 	}
 }
 
-// Report shows the fit of arrivals beside the log, with what else was tried.
+// Report shows the fit of arrivals next to the log, with the other candidates.
 func (f *ArrivalFit) Report() (*report.Page, error) {
 	var laws []*PH
 	var names []string

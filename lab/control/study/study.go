@@ -108,7 +108,7 @@ type run struct {
 	done int64
 }
 
-// reportStep tells of progress and says whether to go on.
+// reportStep reports progress; its error reports whether the study was cancelled.
 func (r *run) reportStep(what string) error {
 	r.done++
 	if r.c.Progress != nil {

@@ -11,7 +11,7 @@
 // moment is counted from the one before, not from the request, so that the time
 // that real requests cost is taken up by the waiting and cycles have the length
 // that they have in the model, as long as the machine keeps up; Result.Late
-// tells whether it did.
+// reports whether it did.
 package emulate
 
 import (
@@ -267,7 +267,7 @@ func (r *run) closeClients() error {
 	return nil
 }
 
-// reportTicks tells of progress until ctx ends.
+// reportTicks reports progress until ctx ends.
 func (r *run) reportTicks(ctx context.Context, start time.Time, whole time.Duration) {
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()

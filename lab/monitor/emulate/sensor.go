@@ -94,7 +94,7 @@ func (f *front) primeSensor(ctx context.Context) error {
 	return nil
 }
 
-// playVisitors plays the field's visitors, and gets what the sensor tells of.
+// playVisitors plays the field's visitors, and fetches the pages that the sensor reports.
 func (f *front) playVisitors(ctx context.Context) error {
 	f.mu.Lock()
 	f.ctx = ctx

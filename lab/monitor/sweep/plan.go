@@ -144,7 +144,7 @@ func (p *Plan) checkPlan() error {
 	return p.checkFactors()
 }
 
-// checkFiles refuses factors beside files.
+// checkFiles rejects a plan with both factors and files.
 func (p *Plan) checkFiles() error {
 	if len(p.Pages)+len(p.Time)+len(p.Changes)+len(p.Requests)+len(p.ChangeLaw)+len(p.ChangeSpread)+len(p.RequestLaw)+len(p.RequestSpread)+len(p.Kinds) > 0 {
 		return errors.New("files stand beside factors: a plan has one or the other")

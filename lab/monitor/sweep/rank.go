@@ -78,7 +78,7 @@ func (a *watched) pairedDifference(b *watched) (freshness, bytes estimate, n int
 	return estimateOf(f), estimateOf(v), len(f)
 }
 
-// isTied tells whether neither criterion tells a from b.
+// isTied reports whether neither criterion tells a from b.
 func (a *watched) isTied(b *watched) bool {
 	f, v, n := a.pairedDifference(b)
 	return n > 0 && !f.differsFromZero() && !v.differsFromZero()

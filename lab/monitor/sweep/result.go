@@ -23,7 +23,7 @@ type Run struct {
 	Series monitor.Series `json:"series"`
 }
 
-// sealed is a result file: what was run, and a digest by which damage is told.
+// sealed is a result file: the run and a digest that detects damage.
 type sealed struct {
 	SHA256 string          `json:"sha256"`
 	Run    json.RawMessage `json:"run"`
@@ -111,7 +111,7 @@ func loadResult(dir string, j Job) (*Run, error) {
 	return r, nil
 }
 
-// isRunOf tells whether a run is of a field of the plan.
+// isRunOf reports whether a run is of a field of the plan.
 func (r *Run) isRunOf(f Factors) bool {
 	if f.File != "" {
 		return r.Field == f.Field && r.File == f.File
@@ -119,7 +119,7 @@ func (r *Run) isRunOf(f Factors) bool {
 	return r.Factors == f
 }
 
-// planName is the copy of the plan beside the results.
+// planName is the file name of the plan's copy next to the results.
 const planName = "plan.yaml"
 
 // claimDirectory makes dir the home of a plan's results, or finds that it is.

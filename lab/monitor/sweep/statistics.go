@@ -25,7 +25,7 @@ func estimateOf(vs []float64) estimate {
 	return estimate{mean, studentsT(n-1).Quantile(.975) * sd / math.Sqrt(n)}
 }
 
-// differsFromZero tells whether 0 lies outside the interval; without replications,
+// differsFromZero reports whether 0 lies outside the interval; without replications,
 // whether the difference is not 0.
 func (e estimate) differsFromZero() bool {
 	if math.IsNaN(e.half) {

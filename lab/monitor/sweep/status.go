@@ -25,7 +25,7 @@ const (
 	Lost     State = "lost" // it has said nothing for a while: killed, or its machine is asleep
 )
 
-// Live tells whether a sweep in this state can be paused, resumed or stopped.
+// Live reports whether a sweep in this state can be paused, resumed or stopped.
 func (s State) Live() bool { return s == Running || s == Paused }
 
 // Status is how a sweep stands, or one cell of it. The sweep writes it into its
@@ -81,7 +81,7 @@ func endedOf(r *Run) Ended {
 	return e
 }
 
-// Names of files beside the results.
+// Names of files next to the results.
 const (
 	statusDir   = "status"
 	controlName = "control"

@@ -45,12 +45,12 @@ type Config struct {
 	Cell    Cell
 	Workers int // simulations at a time; 0: one a core
 
-	// Progress, if not nil, is told of every run that ended: how much of the
+	// Progress, if not nil, is called for every run that ended: how much of the
 	// work is done, of how much, and of what has just been done.
 	Progress func(done, total int64, text string)
 	// Watch, if not nil, follows the sweep and can pause and stop it.
 	Watch *Watch
-	// Warn, if not nil, is told what was amiss but repaired.
+	// Warn, if not nil, receives problems that were repaired.
 	Warn func(text string)
 }
 

@@ -190,7 +190,7 @@ func (w *Watch) requestOrder(o Order) error {
 	return Ask(dir, o)
 }
 
-// Stopped tells whether somebody asked it to stop.
+// Stopped reports whether somebody asked it to stop.
 func (w *Watch) Stopped() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

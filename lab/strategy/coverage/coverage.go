@@ -139,7 +139,7 @@ func Shares() []float64 { return []float64{0.01, 0.05, 0.1, 0.25, 0.5} }
 // Label writes a share as the keys of a summary do.
 func Label(share float64) string { return fmt.Sprintf("%g", share) }
 
-// Summary sums a finished run up. subgraphs says whether to rank the crawled
+// Summary sums a finished run up. subgraphs reports whether to rank the crawled
 // part at every share: as much work as ranking the web, each time.
 func (r *Recorder) Summary(ctx context.Context, subgraphs bool) (*Summary, error) {
 	s := &Summary{PageRankAt: map[string]float64{}, SecondsAt: map[string]float64{}, SubgraphTau: map[string]float64{}, Area: rank.Area(r.worth.Ranks, r.order)}

@@ -13,7 +13,7 @@ import (
 	"github.com/freshet/freshet/lab/strategy/run"
 )
 
-// Run is what is told of one strategy.
+// Run is the result of one strategy.
 type Run struct {
 	Name   string `json:"name"`
 	Script string `json:"script"`
@@ -23,7 +23,7 @@ type Run struct {
 	Points []Point `json:"-"`
 }
 
-// Comparison is what is told of several.
+// Comparison is the result of several strategies.
 type Comparison struct {
 	Web   WebInfo  `json:"web"`
 	Cost  Cost     `json:"cost"`

@@ -9,7 +9,7 @@ import (
 	"github.com/freshet/freshet/lab/webgraph/rank"
 )
 
-// subgraph is the part of a web between some of its pages, numbered anew in
+// subgraph is the part of a web between some of its pages, numbered again in
 // their order.
 type subgraph struct {
 	outStarts, inStarts []int

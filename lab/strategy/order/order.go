@@ -325,7 +325,7 @@ func (l *live) Age(u uint32) float64 {
 	return 0
 }
 
-// URL implements run.Pages: that of the page that is being ordered.
+// URL implements run.Pages: the URL of the page that is being ordered.
 func (l *live) URL(u uint32) string {
 	if u == l.current {
 		return l.url

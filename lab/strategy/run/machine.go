@@ -33,7 +33,7 @@ type Options struct {
 	MaxSteps   int64 // turns of loops, calls, elements copied
 	MaxMemory  int64 // bytes in containers
 	MaxDisk    int64 // bytes in files, the output included
-	// Output is told each page as it is output, its size, and when its fetch ends.
+	// Output receives each page as it is output, its size, and when its fetch ends.
 	Output func(page uint32, bytes int64, end float64)
 }
 

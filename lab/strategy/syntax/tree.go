@@ -156,7 +156,7 @@ type (
 		Op Kind
 		X  Expr
 	}
-	// Binary is x op y; its place is that of the operator.
+	// Binary is x op y; its position is the operator's.
 	Binary struct {
 		span
 		Op   Kind

@@ -7,7 +7,7 @@ import (
 	"github.com/freshet/freshet/lab/webgraph/powerlaw"
 )
 
-// Measured is what came out, beside what was asked for.
+// Measured holds the measured figures of a web and the requested ones.
 type Measured struct {
 	Degree float64 `json:"mean_out_degree"`
 	// In and Out are exponents by maximum likelihood, with standard errors, of a
@@ -25,7 +25,7 @@ type Measured struct {
 	Intra *float64 `json:"intra_host,omitempty"`
 }
 
-// Measure measures a graph by reading it once. progress is told of pages done.
+// Measure measures a graph by reading it once. progress is called with the pages done.
 func Measure(ctx context.Context, g *webgraph.Graph, progress func(done, total int64)) (*Measured, error) {
 	m := &Measured{Degree: float64(g.Links()) / float64(g.Nodes())}
 	in, out := map[int64]int64{}, map[int64]int64{}
@@ -72,7 +72,7 @@ func (m *Measured) fitDegreeLaws(in, out map[int64]int64) {
 	}
 }
 
-// Trial draws the web without storing it and measures it: 8 bytes a page beside what
+// Trial draws the web without storing it and measures it: 8 bytes a page in addition to what
 // the model needs.
 func (p *Plan) Trial(ctx context.Context) (*Measured, error) {
 	c := counts{to: make([]uint32, p.Nodes), from: make([]uint32, p.Nodes), sites: p.sites}

@@ -262,7 +262,7 @@ func orDefault(v, otherwise float64) float64 {
 	return v
 }
 
-// drawsUnordered tells whether the model draws links in no order of pages.
+// drawsUnordered reports whether the model draws links in no order of pages.
 func (p *Plan) drawsUnordered() bool { return p.Model == "alpha-beta" || p.Model == "rmat" }
 
 // drawLinks draws the links: into edges if the model is scattered, else into pages.

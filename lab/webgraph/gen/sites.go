@@ -42,7 +42,7 @@ const pagesPerSite = 64
 // small webs forty times the mean and a quarter of the pages, so that no site is
 // the web.
 //
-// Their order is that of classes with the shares given.
+// They are ordered by classes with the given shares.
 func drawSiteTable(pages, sites int64, exponent float64, share [siteClasses]float64, seed uint64) (Table, error) {
 	if sites <= 1 {
 		return Table{0, uint32(pages)}, nil

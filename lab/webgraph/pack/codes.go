@@ -71,7 +71,7 @@ func gapContext(pages, links uint64) int {
 // lengths are the lengths of all words, and what a list would cost by them.
 type lengths [tableCount][]uint8
 
-// guessLengths returns lengths to begin with: those of codes for power laws.
+// guessLengths returns initial lengths: the lengths of codes for power laws.
 func guessLengths() *lengths {
 	var l lengths
 	for t := range l {

@@ -20,7 +20,7 @@ type Source struct {
 // Options say how a graph is coded.
 type Options struct {
 	Workers int
-	// Progress is told how many pages of all are done; there are two rounds. nil:
+	// Progress is called with the number of pages done; there are two rounds. nil:
 	// nobody.
 	Progress func(done, total int64)
 }
@@ -93,7 +93,7 @@ func (c *coder) prepareCodes(ctx context.Context) error {
 	return nil
 }
 
-// hasNearLinks says whether half of the links lead to pages with numbers near the page's.
+// hasNearLinks reports whether half of the links lead to pages with numbers near the page's.
 func (c *coder) hasNearLinks(view func(u uint32) []uint32) bool {
 	n := c.src.Nodes
 	near, all := 0, 0

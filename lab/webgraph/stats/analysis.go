@@ -148,7 +148,7 @@ type Options struct {
 	Distances    DistanceOptions
 	Clustering   ClusteringOptions
 	Trawl        TrawlOptions
-	// Progress is told which step is at work and how far it is.
+	// Progress is called with the current step and its progress.
 	Progress func(step string, done, total int64)
 }
 
@@ -160,7 +160,7 @@ type analyser struct {
 	now string
 }
 
-// Analyse takes all steps one after another; what a step needs beside its
+// Analyse takes all steps one after another; what a step needs in addition to its
 // result is given back before the next.
 func Analyse(ctx context.Context, g Graph, opt Options) (*Analysis, error) {
 	for _, s := range opt.Skip {

@@ -1,7 +1,7 @@
 // Package stats measures link graphs of webs: degrees, weak and strong
 // components and the bow-tie they form, reciprocity, links inside hosts,
 // clustering, distances, cores, PageRank. Everything works on graphs of 10^8
-// pages with a few words a page beside the graph itself; where an exact answer
+// pages with a few words a page in addition to the graph; where an exact answer
 // would take too long, it samples and says how far the answer can be off.
 //
 // A link that stands twice in a page is two links for degrees, PageRank, links
@@ -41,7 +41,7 @@ type Hosts interface {
 	SiteSpan(site int) (first, pages uint32)
 }
 
-// Progress is told now and then how many of total steps are done; nil is silent.
+// Progress is called now and then with the steps done of total; nil is silent.
 type Progress func(done, total int64)
 
 // ticker looks after cancelling and progress in a loop over pages.
@@ -133,7 +133,7 @@ func sortLinks(v []uint32) {
 	}
 }
 
-// hasLink says whether u links to v.
+// hasLink reports whether u links to v.
 func hasLink(g Graph, u, v uint32) bool {
 	_, ok := slices.BinarySearch(g.In(v), u)
 	return ok

@@ -268,7 +268,7 @@ func (b *balls) growBalls(ctx context.Context) (sum float64, grew bool, err erro
 }
 
 // widenRegisters makes each register of a the greater of a's and b's, eight at a time,
-// and says whether any changed. Registers are below 128.
+// and reports whether any changed. Registers are below 128.
 func widenRegisters(a, b []byte) bool {
 	const top = 0x8080808080808080
 	var diff uint64

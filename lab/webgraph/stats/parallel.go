@@ -19,7 +19,7 @@ func parallelBlocks(ctx context.Context, n, workers int, tell Progress, do func(
 func parallelUnits(ctx context.Context, units, workers int, tell Progress, do func(worker, unit int)) error {
 	var next, done atomic.Int64
 	var wg sync.WaitGroup
-	var mu sync.Mutex // progress is told by one at a time
+	var mu sync.Mutex // serialises calls of progress
 	for w := range max(1, workers) {
 		wg.Go(func() {
 			for ctx.Err() == nil {

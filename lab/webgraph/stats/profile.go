@@ -32,7 +32,7 @@ type Known struct {
 	Source string  `yaml:"source"`
 }
 
-// Compared is a known figure beside the measured one.
+// Compared is a known figure and the measured one.
 type Compared struct {
 	Figure string   `json:"figure"`
 	Value  *float64 `json:"value"` // nil: not known of this graph
