@@ -77,7 +77,7 @@ func (s *Store) adoptLane(ctx context.Context, lane string, n int, now time.Time
 		}
 		var hosts, urls []int64
 		for i := range pages {
-			host, url := split(pages[i].Key)
+			host, url := splitKey(pages[i].Key)
 			if at = [2]int64{host, url}; mine(&pages[i]) {
 				hosts, urls = append(hosts, host), append(urls, url)
 			}
@@ -87,7 +87,7 @@ func (s *Store) adoptLane(ctx context.Context, lane string, n int, now time.Time
 			at = [2]int64{math.MinInt64, math.MinInt64}
 		}
 		if len(hosts) > 0 {
-			err = s.tx(ctx, func(tx pgx.Tx) error {
+			err = s.inTransaction(ctx, func(tx pgx.Tx) error {
 				var q pgx.Batch
 				q.Queue(dropChanges, lane, hosts, urls)
 				q.Queue(takeChanges, s.config.Node, lane, hosts, urls, now.UnixMilli())

@@ -37,7 +37,7 @@ func (s *Store) checkPages(ctx context.Context) error {
 	host, url := int64(math.MinInt64), int64(math.MinInt64)
 	for {
 		var rows []row
-		err := s.retry(ctx, func() (err error) {
+		err := s.retryStore(ctx, func() (err error) {
 			rows, err = rowsOf(s.pool.Query(ctx, allPages, host, url, slice))
 			return err
 		})
@@ -61,11 +61,11 @@ func (s *Store) checkRows(ctx context.Context, rows []row) error {
 		r := &rows[i]
 		switch {
 		case r.state == 0:
-			if p := (store.Page{Key: join(r.host, r.url), URL: r.address}); !p.IsNamed() {
+			if p := (store.Page{Key: joinKey(r.host, r.url), URL: r.address}); !p.IsNamed() {
 				bad = append(bad, *r)
 			}
 		case bytes.Contains(r.record, canonicalMark):
-			p, err := r.page()
+			p, err := r.pageOfRow()
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func (s *Store) checkRows(ctx context.Context, rows []row) error {
 	if len(bad)+len(aliases) == 0 {
 		return nil
 	}
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.inTransaction(ctx, func(tx pgx.Tx) error {
 		if len(bad) > 0 {
 			if err := dropRows(ctx, tx, bad); err != nil {
 				return err
@@ -87,7 +87,7 @@ func (s *Store) checkRows(ctx context.Context, rows []row) error {
 		for i := range now {
 			now[i] = time.Now().UnixMilli()
 		}
-		q.Queue(insertInbox, column(aliases, func(p *store.Page) int64 { return Half(p.Key[:8]) }), column(aliases, func(p *store.Page) int64 { return Half(p.Key[8:]) }),
+		q.Queue(insertInbox, columnOf(aliases, func(p *store.Page) int64 { return Half(p.Key[:8]) }), columnOf(aliases, func(p *store.Page) int64 { return Half(p.Key[8:]) }),
 			s.config.Node, now, make([]int32, len(aliases)))
 		return tx.SendBatch(ctx, &q).Close()
 	})
@@ -97,7 +97,7 @@ var canonicalMark = []byte(`"ca":`)
 
 // dropRows deletes pages of the queue and counts them off.
 func dropRows(ctx context.Context, tx pgx.Tx, bad []row) error {
-	rows, err := tx.Query(ctx, deletePages, column(bad, func(r *row) int64 { return r.host }), column(bad, func(r *row) int64 { return r.url }))
+	rows, err := tx.Query(ctx, deletePages, columnOf(bad, func(r *row) int64 { return r.host }), columnOf(bad, func(r *row) int64 { return r.url }))
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func dropRows(ctx context.Context, tx pgx.Tx, bad []row) error {
 		return err
 	}
 	var q pgx.Batch
-	sum.count(&q)
+	sum.queueTally(&q)
 	if q.Len() == 0 {
 		return nil
 	}

@@ -23,12 +23,12 @@ func TestCheckPages(t *testing.T) {
 	if _, err := s.Add(ctx, []store.Found{{URL: good}}); err != nil {
 		t.Fatal(err)
 	}
-	host, url := split(good.Key())
+	host, url := splitKey(good.Key())
 	for i, bad := range []string{"http://a/a/../b", "http://a/x/./y", "http://xn--i~-rub.a/", "no URL"} {
 		if _, err := s.pool.Exec(ctx, "insert into pages (host, url, ord, address) values ($1, $2, 1, $3)", host, url+int64(i)+1, bad); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.pool.Exec(ctx, insertTally, random(), 0, 1, 1, 0, 0, 0, 0, 0, 0); err != nil {
+		if _, err := s.pool.Exec(ctx, insertTally, randomKey(), 0, 1, 1, 0, 0, 0, 0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -66,8 +66,8 @@ func (r *ready) upTo(n int, now time.Time, out int) (fresh, due []store.Page, ok
 // aheadMost is how old a claim made ahead may be when it is given out.
 const aheadMost = 500 * time.Millisecond
 
-// oldest is the same for short leases.
-func oldest(ttl time.Duration) time.Duration { return min(aheadMost, ttl/8) }
+// oldestAhead is the same for short leases.
+func oldestAhead(ttl time.Duration) time.Duration { return min(aheadMost, ttl/8) }
 
 // ahead holds hosts that were claimed with another, for the next who asks. As
 // many are claimed as were asked for within the time of gathering: none, where
@@ -83,8 +83,8 @@ type ahead struct {
 	next   int
 }
 
-// want notes that a host is asked for and tells how many to claim.
-func (a *ahead) want(gather time.Duration) int {
+// claimBatchSize notes that a host is asked for and tells how many to claim.
+func (a *ahead) claimBatchSize(gather time.Duration) int {
 	now := time.Now()
 	oldest := a.asked[a.next]
 	a.asked[a.next], a.next = now, (a.next+1)%len(a.asked)
@@ -95,8 +95,8 @@ func (a *ahead) want(gather time.Duration) int {
 	return int(min(max(gather/each, 1), 32))
 }
 
-// stop drops what is held; Close gives back all leases.
-func (a *ahead) stop() {
+// stopAhead drops what is held; Close gives back all leases.
+func (a *ahead) stopAhead() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed, a.leases = true, nil
@@ -110,8 +110,8 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 	if node == "" {
 		node = s.config.Node
 	}
-	if s.setBack(now) {
-		if err := s.mend(ctx, now); err != nil {
+	if s.isClockSetBack(now) {
+		if err := s.repairSkew(ctx, now); err != nil {
 			return nil, time.Time{}, fmt.Errorf("store: claim: %w", err)
 		}
 	}
@@ -119,8 +119,8 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 	if s.config.Gather > 0 {
 		a.mu.Lock()
 		defer a.mu.Unlock() // who waits here finds what this one claims
-		want = a.want(s.config.Gather)
-		if len(a.leases) > 0 && time.Since(a.at) < oldest(ttl) {
+		want = a.claimBatchSize(s.config.Gather)
+		if len(a.leases) > 0 && time.Since(a.at) < oldestAhead(ttl) {
 			l := a.leases[0]
 			a.leases = a.leases[1:]
 			return l, time.Time{}, nil
@@ -128,10 +128,10 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 	}
 	var leases []*store.Lease
 	var next time.Time
-	err := s.retry(ctx, func() (err error) {
+	err := s.retryStore(ctx, func() (err error) {
 		next = time.Time{}
-		if leases, err = s.claim(ctx, node, now, ttl, want); err == nil && len(leases) == 0 {
-			next, err = s.next(ctx, now)
+		if leases, err = s.claimHosts(ctx, node, now, ttl, want); err == nil && len(leases) == 0 {
+			next, err = s.nextReady(ctx, now)
 		}
 		return err
 	})
@@ -142,30 +142,30 @@ func (s *Store) Claim(ctx context.Context, node string, now time.Time, ttl time.
 		return nil, next, nil
 	}
 	if len(leases) > 1 {
-		s.keep(leases[1:], oldest(ttl))
+		s.keepLeases(leases[1:], oldestAhead(ttl))
 	}
 	return leases[0], time.Time{}, nil
 }
 
-// keep holds leases for the next who ask, and gives them back when nobody does.
+// keepLeases holds leases for the next who ask, and gives them back when nobody does.
 // The caller holds ahead.mu.
-func (s *Store) keep(leases []*store.Lease, most time.Duration) {
+func (s *Store) keepLeases(leases []*store.Lease, most time.Duration) {
 	a := &s.ahead
 	if a.closed {
 		return
 	}
 	if old := a.leases; len(old) > 0 { // too old
-		a.work.Go(func() { s.drop(old) })
+		a.work.Go(func() { s.releaseUnheld(old) })
 	}
 	a.leases, a.at = leases, time.Now()
 	if a.expire != nil {
 		a.expire.Stop()
 	}
-	a.expire = time.AfterFunc(most, func() { s.giveBack(leases) })
+	a.expire = time.AfterFunc(most, func() { s.releaseUnused(leases) })
 }
 
-// giveBack releases those of leases that nobody has asked for.
-func (s *Store) giveBack(leases []*store.Lease) {
+// releaseUnused releases those of leases that nobody has asked for.
+func (s *Store) releaseUnused(leases []*store.Lease) {
 	a := &s.ahead
 	a.mu.Lock()
 	if a.closed || len(a.leases) == 0 || a.leases[len(a.leases)-1] != leases[len(leases)-1] {
@@ -174,19 +174,19 @@ func (s *Store) giveBack(leases []*store.Lease) {
 	}
 	left := a.leases
 	a.leases = nil
-	a.work.Go(func() { s.drop(left) })
+	a.work.Go(func() { s.releaseUnheld(left) })
 	a.mu.Unlock()
 }
 
-// drop gives leases back that no agent had. What fails ends by itself.
-func (s *Store) drop(leases []*store.Lease) {
+// releaseUnheld gives leases back that no agent had. What fails ends by itself.
+func (s *Store) releaseUnheld(leases []*store.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	all := make([]held, len(leases))
 	for i, l := range leases {
 		all[i] = held{hostKey(l.Host.Name), l.Token}
 	}
-	_ = s.releaseAll(ctx, all)
+	_ = s.releaseLeases(ctx, all)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range all {
@@ -194,8 +194,8 @@ func (s *Store) drop(leases []*store.Lease) {
 	}
 }
 
-// claim leases up to n hosts and reads the first pages of each.
-func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.Duration, n int) ([]*store.Lease, error) {
+// claimHosts leases up to n hosts and reads the first pages of each.
+func (s *Store) claimHosts(ctx context.Context, node string, now time.Time, ttl time.Duration, n int) ([]*store.Lease, error) {
 	until := now.Add(ttl)
 	rows, err := s.pool.Query(ctx, claimHosts, now.UnixMilli()+s.offset.Load(), ttl.Milliseconds(), node, n, maxSkew.Milliseconds())
 	if err != nil {
@@ -228,7 +228,7 @@ func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.
 	}
 	var first map[int64]*ready
 	if s.config.Gather > 0 {
-		if first, err = s.first(ctx, hosts, now); err != nil {
+		if first, err = s.readFirstPages(ctx, hosts, now); err != nil {
 			first = nil // the leases are ours all the same: agents ask again
 		}
 	}
@@ -244,8 +244,8 @@ func (s *Store) claim(ctx context.Context, node string, now time.Time, ttl time.
 	return leases, nil
 }
 
-// first reads the first pages of hosts just claimed.
-func (s *Store) first(ctx context.Context, hosts []int64, now time.Time) (map[int64]*ready, error) {
+// readFirstPages reads the first pages of hosts just claimed.
+func (s *Store) readFirstPages(ctx context.Context, hosts []int64, now time.Time) (map[int64]*ready, error) {
 	out := map[int64]*ready{}
 	for _, h := range hosts {
 		out[h] = &ready{now: now.UnixMilli(), asked: map[weburl.Key]int64{}}
@@ -259,8 +259,8 @@ func (s *Store) first(ctx context.Context, hosts []int64, now time.Time) (map[in
 		rows, err := res.Query()
 		var in row
 		if err == nil {
-			_, err = pgx.ForEachRow(rows, in.fields(), func() error {
-				p, err := in.page()
+			_, err = pgx.ForEachRow(rows, in.scanFields(), func() error {
+				p, err := in.pageOfRow()
 				if err != nil {
 					return err
 				}

@@ -14,45 +14,45 @@ import (
 // Add implements store.Store.
 func (s *Store) Add(ctx context.Context, found []store.Found) (int, error) {
 	var p part
-	p.found(found, s.known)
-	if p.idle() {
+	p.gatherFound(found, s.known)
+	if p.isEmpty() {
 		return 0, nil
 	}
-	err := s.write(ctx, []*part{&p})
+	err := s.writeTransaction(ctx, []*part{&p})
 	if err != nil {
 		return 0, fmt.Errorf("store: add %d URLs: %w", len(found), err)
 	}
-	s.known.add(p.keys)
+	s.known.cacheKeys(p.keys)
 	return int(p.added), nil
 }
 
 // Commit implements store.Store.
 func (s *Store) Commit(ctx context.Context, l *store.Lease, in *store.Batch) (int, error) {
-	return s.commit(ctx, l, in, false)
+	return s.commitBatch(ctx, l, in, false)
 }
 
 // Finish implements store.Finisher. Nobody waits for the host, so that a moment
 // passes until what other agents finish is written along.
 func (s *Store) Finish(ctx context.Context, l *store.Lease, in *store.Batch) (int, error) {
-	return s.commit(ctx, l, in, true)
+	return s.commitBatch(ctx, l, in, true)
 }
 
-func (s *Store) commit(ctx context.Context, l *store.Lease, in *store.Batch, release bool) (int, error) {
-	h, work, err := s.lease(l)
+func (s *Store) commitBatch(ctx context.Context, l *store.Lease, in *store.Batch, release bool) (int, error) {
+	h, work, err := s.heldLease(l)
 	if err != nil {
 		return 0, err
 	}
 	fail := func(err error) (int, error) {
-		err = s.lost(h, fmt.Errorf("store: commit %d pages of %s: %w", len(in.Visits), l.Host.Name, err))
+		err = s.forgetIfLost(h, fmt.Errorf("store: commit %d pages of %s: %w", len(in.Visits), l.Host.Name, err))
 		if release && !store.IsInputError(err) { // best effort: the lease ends by itself
 			_ = s.Release(ctx, l)
 		}
 		return 0, err
 	}
 	p := &part{own: &h, next: s.databaseMillis(in.Host.Next), release: release}
-	p.found(in.Found, s.known)
+	p.gatherFound(in.Found, s.known)
 	s.mu.Lock()
-	err = p.visited(in.Visits, work.taken)
+	err = p.gatherVisits(in.Visits, work.taken)
 	p.number = work.batch + 1
 	s.mu.Unlock()
 	if err != nil {
@@ -61,18 +61,18 @@ func (s *Store) commit(ctx context.Context, l *store.Lease, in *store.Batch, rel
 	if p.record, err = json.Marshal(&in.Host); err != nil {
 		return fail(&store.HostError{Host: in.Host.Name, Err: err})
 	}
-	if err := s.commits.do(ctx, p, !release); err != nil {
+	if err := s.commits.writeTogether(ctx, p, !release); err != nil {
 		return fail(err)
 	}
 	if p.err != nil {
 		return fail(p.err)
 	}
-	s.known.add(p.keys)
+	s.known.cacheKeys(p.keys)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	work.batch = p.number
 	for _, r := range p.visits {
-		delete(work.taken, join(r.host, r.url))
+		delete(work.taken, joinKey(r.host, r.url))
 	}
 	if release {
 		delete(s.held, h)
@@ -84,38 +84,38 @@ func (s *Store) commit(ctx context.Context, l *store.Lease, in *store.Batch, rel
 // cannot be done, each in its own, so that nobody fails by what another wants
 // written.
 func (s *Store) writeAll(ctx context.Context, parts []*part) error {
-	err := s.write(ctx, parts)
-	if err == nil || len(parts) == 1 || passing(err) || ctx.Err() != nil {
+	err := s.writeTransaction(ctx, parts)
+	if err == nil || len(parts) == 1 || isTransient(err) || ctx.Err() != nil {
 		return err
 	}
 	for _, p := range parts {
-		p.err = s.write(ctx, []*part{p})
+		p.err = s.writeTransaction(ctx, []*part{p})
 	}
 	return nil
 }
 
-// write is one transaction. Parts whose lease is lost have ErrLease in err; all
+// writeTransaction is one transaction. Parts whose lease is lost have ErrLease in err; all
 // others are written.
-func (s *Store) write(ctx context.Context, parts []*part) error {
+func (s *Store) writeTransaction(ctx context.Context, parts []*part) error {
 	settled := s.takeSettled()
 	var woken *toWake
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	err := s.inTransaction(ctx, func(tx pgx.Tx) error {
 		for _, p := range parts {
 			p.done, p.err, p.added = false, nil, 0
 		}
-		w := writer{tx: tx, parts: parts, lane: s.config.Node, leased: map[int64]*part{}, b: merge(parts), settled: settled}
+		w := writer{tx: tx, parts: parts, lane: s.config.Node, leased: map[int64]*part{}, b: mergeParts(parts), settled: settled}
 		for _, p := range parts {
 			if p.own != nil {
 				w.leased[p.own.host] = p
 			}
 		}
-		err := w.write(ctx)
+		err := w.writeParts(ctx)
 		woken = w.toWake
 		return err
 	})
 	if err == nil {
 		s.forgetSettled(settled)
-		s.settle(ctx, woken)
+		s.settleHosts(ctx, woken)
 	}
 	if err == nil && len(parts) == 1 {
 		return parts[0].err
@@ -138,29 +138,29 @@ type writer struct {
 	toWake  *toWake
 }
 
-func (w *writer) write(ctx context.Context) error {
-	if err := w.lock(ctx); err != nil {
+func (w *writer) writeParts(ctx context.Context) error {
+	if err := w.lockLeasedHosts(ctx); err != nil {
 		return err
 	}
-	w.valid()
+	w.dropInvalid()
 	if len(w.parts) == 0 {
 		return nil
 	}
-	if err := w.queue(ctx); err != nil {
+	if err := w.insertAndMove(ctx); err != nil {
 		return err
 	}
 	var q pgx.Batch
-	w.wake(&q)
-	w.visits(&q)
-	w.log(&q)
-	w.leases(&q)
-	w.sum.count(&q)
+	w.markWoken(&q)
+	w.queueVisitWrites(&q)
+	w.queueLogWrites(&q)
+	w.queueLeaseWrites(&q)
+	w.sum.queueTally(&q)
 	return w.tx.SendBatch(ctx, &q).Close()
 }
 
-// valid drops the parts that are not to be written: those that have been, and
+// dropInvalid drops the parts that are not to be written: those that have been, and
 // those whose lease is lost.
-func (w *writer) valid() {
+func (w *writer) dropInvalid() {
 	kept := make([]*part, 0, len(w.parts))
 	for _, p := range w.parts {
 		if p.own != nil {
@@ -179,7 +179,7 @@ func (w *writer) valid() {
 		}
 	}
 	if len(kept) < len(w.parts) {
-		w.parts, w.b = kept, merge(kept)
+		w.parts, w.b = kept, mergeParts(kept)
 	}
 }
 
@@ -234,12 +234,12 @@ from (select t.host, t.record, t.next, t.number, t.added, exists (select 1 from 
 where h.host = q.host`
 )
 
-// visits writes the records of visited pages.
-func (w *writer) visits(q *pgx.Batch) {
+// queueVisitWrites writes the records of visited pages.
+func (w *writer) queueVisitWrites(q *pgx.Batch) {
 	var v []row
 	for _, p := range w.parts {
 		for i := range p.visits {
-			w.sum.visit(&p.visits[i], p.was[i])
+			w.sum.tallyVisit(&p.visits[i], p.was[i])
 		}
 		v = append(v, p.visits...)
 	}
@@ -247,10 +247,10 @@ func (w *writer) visits(q *pgx.Batch) {
 		return
 	}
 	q.Queue(
-		updatePages, column(v, func(r *row) int64 { return r.host }), column(v, func(r *row) int64 { return r.url }), column(v, func(r *row) int16 { return r.state }),
-		column(v, func(r *row) int64 { return r.ord }), column(v, func(r *row) int64 { return r.due }), column(v, func(r *row) []byte { return r.record }),
-		column(v, func(r *row) bool { return r.changed }), column(v, func(r *row) int64 { return r.asked }),
-	).Exec(expect(int64(len(v))))
+		updatePages, columnOf(v, func(r *row) int64 { return r.host }), columnOf(v, func(r *row) int64 { return r.url }), columnOf(v, func(r *row) int16 { return r.state }),
+		columnOf(v, func(r *row) int64 { return r.ord }), columnOf(v, func(r *row) int64 { return r.due }), columnOf(v, func(r *row) []byte { return r.record }),
+		columnOf(v, func(r *row) bool { return r.changed }), columnOf(v, func(r *row) int64 { return r.asked }),
+	).Exec(expectRows(int64(len(v))))
 }
 
 // entry is a visit in the log.
@@ -260,8 +260,8 @@ type entry struct {
 	visit     *store.Visit
 }
 
-// log writes links and feed of what changed, and the history of requests.
-func (w *writer) log(q *pgx.Batch) {
+// queueLogWrites writes links and feed of what changed, and the history of requests.
+func (w *writer) queueLogWrites(q *pgx.Batch) {
 	var changed, feed, logged, aliases, targets []entry
 	for _, p := range w.parts {
 		for _, i := range p.feed {
@@ -284,7 +284,7 @@ func (w *writer) log(q *pgx.Batch) {
 	}
 	host, url := func(e *entry) int64 { return e.host }, func(e *entry) int64 { return e.url }
 	if c := changed; len(c) > 0 {
-		q.Queue(insertLinks, column(c, host), column(c, url), column(c, func(e *entry) []byte {
+		q.Queue(insertLinks, columnOf(c, host), columnOf(c, url), columnOf(c, func(e *entry) []byte {
 			targets := make([]byte, 0, 16*len(e.visit.Links))
 			for _, k := range e.visit.Links {
 				targets = append(targets, k[:]...)
@@ -293,28 +293,28 @@ func (w *writer) log(q *pgx.Batch) {
 		}))
 	}
 	if f := feed; len(f) > 0 {
-		q.Queue(insertInbox, column(f, host), column(f, url), w.lane, column(f, func(e *entry) int64 { return arrived(e.visit) }), column(f, func(e *entry) int32 { return int32(e.n) }))
+		q.Queue(insertInbox, columnOf(f, host), columnOf(f, url), w.lane, columnOf(f, func(e *entry) int64 { return arrivalMillis(e.visit) }), columnOf(f, func(e *entry) int32 { return int32(e.n) }))
 	}
 	if a := aliases; len(a) > 0 {
 		q.Queue(
-			insertAliases, column(a, func(e *entry) int64 { return Half(e.visit.Alias[:8]) }), column(a, func(e *entry) int64 { return Half(e.visit.Alias[8:]) }), column(a, host), column(a, url),
+			insertAliases, columnOf(a, func(e *entry) int64 { return Half(e.visit.Alias[:8]) }), columnOf(a, func(e *entry) int64 { return Half(e.visit.Alias[8:]) }), columnOf(a, host), columnOf(a, url),
 		)
 	}
 	if t := targets; len(t) > 0 {
-		q.Queue(feedAliases, column(t, host), column(t, url), w.lane, arrived(t[0].visit), store.MaxAliases)
+		q.Queue(feedAliases, columnOf(t, host), columnOf(t, url), w.lane, arrivalMillis(t[0].visit), store.MaxAliases)
 	}
 	if g := logged; len(g) > 0 {
 		q.Queue(
-			insertVisits, column(g, func(e *entry) int64 { return millis(e.visit.Arrived) }), column(g, host), column(g, url), column(g, func(e *entry) bool { return e.visit.Changed }),
-			column(g, func(e *entry) int32 { return int32(e.visit.Page.Status) }), column(g, func(e *entry) int64 { return e.visit.Page.Bytes }),
-			column(g, func(e *entry) int64 { return int64(e.visit.Took) }),
+			insertVisits, columnOf(g, func(e *entry) int64 { return orderedMillis(e.visit.Arrived) }), columnOf(g, host), columnOf(g, url), columnOf(g, func(e *entry) bool { return e.visit.Changed }),
+			columnOf(g, func(e *entry) int32 { return int32(e.visit.Page.Status) }), columnOf(g, func(e *entry) int64 { return e.visit.Page.Bytes }),
+			columnOf(g, func(e *entry) int64 { return int64(e.visit.Took) }),
 		)
 	}
 }
 
-// leases writes the records of the leased hosts and gives back those that are
+// queueLeaseWrites writes the records of the leased hosts and gives back those that are
 // done with.
-func (w *writer) leases(q *pgx.Batch) {
+func (w *writer) queueLeaseWrites(q *pgx.Batch) {
 	var going, ending []*part
 	for _, p := range w.parts {
 		switch {
@@ -327,21 +327,21 @@ func (w *writer) leases(q *pgx.Batch) {
 	}
 	columns := func(parts []*part) []any {
 		return []any{
-			column(parts, func(p **part) int64 { return (*p).own.host }), column(parts, func(p **part) []byte { return (*p).record }), column(parts, func(p **part) int64 { return (*p).next }),
-			column(parts, func(p **part) int64 { return (*p).number }), column(parts, func(p **part) int64 { return (*p).added }),
+			columnOf(parts, func(p **part) int64 { return (*p).own.host }), columnOf(parts, func(p **part) []byte { return (*p).record }), columnOf(parts, func(p **part) int64 { return (*p).next }),
+			columnOf(parts, func(p **part) int64 { return (*p).number }), columnOf(parts, func(p **part) int64 { return (*p).added }),
 		}
 	}
 	if len(going) > 0 {
 		q.Queue(updateHosts, columns(going)...)
 	}
 	if len(ending) > 0 {
-		q.Queue(finishHosts, append(columns(ending), turn(), int64(never))...)
+		q.Queue(finishHosts, append(columns(ending), turnNow(), int64(never))...)
 	}
 }
 
-func (t *tally) count(q *pgx.Batch) {
+func (t *tally) queueTally(q *pgx.Batch) {
 	if *t == (tally{}) {
 		return
 	}
-	q.Queue(insertTally, random(), t.hosts, t.urls, t.fresh, t.states[1], t.states[2], t.states[3], t.states[4], t.states[5], t.states[6])
+	q.Queue(insertTally, randomKey(), t.hosts, t.urls, t.fresh, t.states[1], t.states[2], t.states[3], t.states[4], t.states[5], t.states[6])
 }

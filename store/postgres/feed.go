@@ -27,9 +27,9 @@ with gone as (
 insert into changes (lane, seq, host, url, at)
 select $1, last.seq - (select count(*) from gone) + row_number() over (order by gone.at, gone.n), gone.host, gone.url, gone.at from gone, last`
 
-// number gives the changes in this node's inbox their numbers and returns the
+// numberChanges gives the changes in this node's inbox their numbers and returns the
 // last number.
-func (s *Store) number(ctx context.Context) (last uint64, err error) {
+func (s *Store) numberChanges(ctx context.Context) (last uint64, err error) {
 	lane := s.config.Node
 	for {
 		var seq *int64
@@ -62,8 +62,8 @@ where c.lane = $1 and c.seq > $2 order by c.seq limit $3`
 // Changes implements store.Store. The feed is that of this node: a node indexes
 // what it fetched itself, since it has the bodies.
 func (s *Store) Changes(ctx context.Context, after uint64, n int) (out []store.Change, err error) {
-	err = s.retry(ctx, func() error {
-		if _, err := s.number(ctx); err != nil {
+	err = s.retryStore(ctx, func() error {
+		if _, err := s.numberChanges(ctx); err != nil {
 			return err
 		}
 		rows, err := s.pool.Query(ctx, readChanges, s.config.Node, int64(after), n)
@@ -73,10 +73,10 @@ func (s *Store) Changes(ctx context.Context, after uint64, n int) (out []store.C
 		out, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (c store.Change, err error) {
 			var seq, at int64
 			var in row
-			if err := r.Scan(append([]any{&seq, &at}, in.fields()...)...); err != nil {
+			if err := r.Scan(append([]any{&seq, &at}, in.scanFields()...)...); err != nil {
 				return c, err
 			}
-			p, err := in.page()
+			p, err := in.pageOfRow()
 			return store.Change{Seq: uint64(seq), URL: p.URL, Time: timeOf(at), Page: &p}, err
 		})
 		return err
@@ -89,10 +89,10 @@ func (s *Store) Changes(ctx context.Context, after uint64, n int) (out []store.C
 
 // Trim implements store.Store.
 func (s *Store) Trim(ctx context.Context, seq uint64, visits time.Time) error {
-	err := s.retry(ctx, func() error {
+	err := s.retryStore(ctx, func() error {
 		var b pgx.Batch
 		b.Queue("delete from changes where lane = $1 and seq <= $2", s.config.Node, int64(seq))
-		b.Queue("delete from visits where at < $1", millis(visits))
+		b.Queue("delete from visits where at < $1", orderedMillis(visits))
 		return s.pool.SendBatch(ctx, &b).Close()
 	})
 	if err == nil {
@@ -122,8 +122,8 @@ select $1, ` + sumParts + ` from old`
 
 // Stats implements store.Store. Feed is that of this node.
 func (s *Store) Stats(ctx context.Context) (out store.Stats, err error) {
-	err = s.retry(ctx, func() error {
-		last, err := s.number(ctx)
+	err = s.retryStore(ctx, func() error {
+		last, err := s.numberChanges(ctx)
 		if err != nil {
 			return err
 		}
@@ -145,7 +145,7 @@ func (s *Store) Stats(ctx context.Context) (out store.Stats, err error) {
 			}
 		}
 		if rows > foldRows {
-			_, err = s.pool.Exec(ctx, foldTally, random())
+			_, err = s.pool.Exec(ctx, foldTally, randomKey())
 		}
 		return err
 	})

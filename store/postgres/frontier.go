@@ -12,8 +12,8 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// next is when a host can be claimed.
-func (s *Store) next(ctx context.Context, now time.Time) (time.Time, error) {
+// nextReady is when a host can be claimed.
+func (s *Store) nextReady(ctx context.Context, now time.Time) (time.Time, error) {
 	var ready *int64
 	if err := s.pool.QueryRow(ctx, "select min(ready) from hosts").Scan(&ready); err != nil {
 		return time.Time{}, err
@@ -29,8 +29,8 @@ func (s *Store) next(ctx context.Context, now time.Time) (time.Time, error) {
 	return soon, nil
 }
 
-// lease returns what is remembered of a lease of this process.
-func (s *Store) lease(l *store.Lease) (held, *work, error) {
+// heldLease returns what is remembered of a lease of this process.
+func (s *Store) heldLease(l *store.Lease) (held, *work, error) {
 	h := held{hostKey(l.Host.Name), l.Token}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,8 +41,8 @@ func (s *Store) lease(l *store.Lease) (held, *work, error) {
 	return h, w, nil
 }
 
-// lost forgets a lease if that is what the error says.
-func (s *Store) lost(h held, err error) error {
+// forgetIfLost forgets a lease if that is what the error says.
+func (s *Store) forgetIfLost(h held, err error) error {
 	if errors.Is(err, store.ErrLease) {
 		s.mu.Lock()
 		delete(s.held, h)
@@ -60,14 +60,14 @@ const (
 // Take implements store.Store. Of n pages at most half are revisits while new
 // pages wait, so that neither starves.
 func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) ([]store.Page, error) {
-	h, w, err := s.lease(l)
+	h, w, err := s.heldLease(l)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	out := make([]int64, 0, len(w.taken))
 	for k := range w.taken {
-		_, url := split(k)
+		_, url := splitKey(k)
 		out = append(out, url)
 	}
 	s.mu.Unlock()
@@ -76,11 +76,11 @@ func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) 
 	if ok {
 		asked = w.ready.asked
 	} else {
-		fresh, due, err = s.waiting(ctx, h, n, out, now, asked)
+		fresh, due, err = s.waitingPages(ctx, h, n, out, now, asked)
 	}
 	w.ready = nil
 	if err != nil {
-		return nil, s.lost(h, fmt.Errorf("store: take of %s: %w", l.Host.Name, err))
+		return nil, s.forgetIfLost(h, fmt.Errorf("store: take of %s: %w", l.Host.Name, err))
 	}
 	due = due[:min(len(due), max(n/2, n-len(fresh)))]
 	fresh = fresh[:min(len(fresh), n-len(due))]
@@ -93,10 +93,10 @@ func (s *Store) Take(ctx context.Context, l *store.Lease, n int, now time.Time) 
 	return pages, nil
 }
 
-// waiting reads up to n of each kind of page of a leased host that are not out, and
+// waitingPages reads up to n of each kind of page of a leased host that are not out, and
 // notes what they were asked for.
-func (s *Store) waiting(ctx context.Context, h held, n int, out []int64, now time.Time, asked map[weburl.Key]int64) (fresh, due []store.Page, err error) {
-	err = s.retry(ctx, func() (err error) {
+func (s *Store) waitingPages(ctx context.Context, h held, n int, out []int64, now time.Time, asked map[weburl.Key]int64) (fresh, due []store.Page, err error) {
+	err = s.retryStore(ctx, func() (err error) {
 		var b pgx.Batch
 		b.Queue(holds, h.host, int64(h.token))
 		b.Queue(takeNew, h.host, n, out)
@@ -126,7 +126,7 @@ func takenOf(asked map[weburl.Key]int64, res pgx.BatchResults) ([]store.Page, er
 	}
 	pages := make([]store.Page, len(rows))
 	for i := range rows {
-		if pages[i], err = rows[i].page(); err != nil {
+		if pages[i], err = rows[i].pageOfRow(); err != nil {
 			return nil, err
 		}
 		asked[pages[i].Key] = rows[i].asked
@@ -140,9 +140,9 @@ func pagesOf(rows pgx.Rows, err error) ([]store.Page, error) {
 	}
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Page, error) {
 		var in row
-		if err := r.Scan(in.fields()...); err != nil {
+		if err := r.Scan(in.scanFields()...); err != nil {
 			return store.Page{}, err
 		}
-		return in.page()
+		return in.pageOfRow()
 	})
 }

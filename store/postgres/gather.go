@@ -45,34 +45,34 @@ type move struct {
 	mark                bool // it comes from elsewhere than the host's agent, who may have the page out
 }
 
-// found gathers URLs, leaving out those known to be stored.
-func (p *part) found(found []store.Found, known *known) {
+// gatherFound gathers URLs, leaving out those known to be stored.
+func (p *part) gatherFound(found []store.Found, known *known) {
 	p.names = map[int64]string{}
 	seen := map[weburl.Key]bool{}
 	for i := range found {
 		f := &found[i]
 		k := f.URL.Key()
-		host, url := split(k)
+		host, url := splitKey(k)
 		if !f.Due.IsZero() || f.Promote {
-			m := move{host: host, url: url, due: millis(f.Due), refetch: f.Refetch, mark: !f.Due.IsZero() && (p.own == nil || p.own.host != host)}
+			m := move{host: host, url: url, due: orderedMillis(f.Due), refetch: f.Refetch, mark: !f.Due.IsZero() && (p.own == nil || p.own.host != host)}
 			if f.Promote {
-				m.ord = order(f.Order)
+				m.ord = orderColumn(f.Order)
 			}
 			p.moves = append(p.moves, m)
 			p.names[host] = f.URL.Host()
 		}
-		if seen[k] || known.has(k) {
+		if seen[k] || known.isCached(k) {
 			continue
 		}
 		seen[k] = true
 		p.keys = append(p.keys, k)
 		p.names[host] = f.URL.Host()
-		p.fresh = append(p.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: order(f.Order), address: f.URL.String(), origin: plainText(f.From)})
+		p.fresh = append(p.fresh, row{host: host, url: url, depth: int32(f.Depth), ord: orderColumn(f.Order), address: f.URL.String(), origin: plainText(f.From)})
 	}
 }
 
-// visited gathers the visits of a leased host.
-func (p *part) visited(visits []store.Visit, taken map[weburl.Key]place) error {
+// gatherVisits gathers the visits of a leased host.
+func (p *part) gatherVisits(visits []store.Visit, taken map[weburl.Key]place) error {
 	if err := store.CheckVisits(visits, func(k weburl.Key) bool { _, out := taken[k]; return out }); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (p *part) visited(visits []store.Visit, taken map[weburl.Key]place) error {
 	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rows[i].url, rows[j].url) })
 	for _, i := range order {
 		p.visits = append(p.visits, rows[i])
-		p.was = append(p.was, taken[join(rows[i].host, rows[i].url)])
+		p.was = append(p.was, taken[joinKey(rows[i].host, rows[i].url)])
 		if visits[i].Changed {
 			p.changed = append(p.changed, i)
 		}
@@ -105,8 +105,8 @@ func (p *part) visited(visits []store.Visit, taken map[weburl.Key]place) error {
 	return nil
 }
 
-// idle reports whether there is nothing to write.
-func (p *part) idle() bool { return p.own == nil && len(p.fresh)+len(p.moves) == 0 }
+// isEmpty reports whether there is nothing to write.
+func (p *part) isEmpty() bool { return p.own == nil && len(p.fresh)+len(p.moves) == 0 }
 
 // batch is what one transaction writes: the parts that are not done and have
 // not failed, in columns as the statements take them.
@@ -117,8 +117,8 @@ type batch struct {
 	names map[int64]string
 }
 
-// merge joins what parts found. A URL found by several counts for the first.
-func merge(parts []*part) *batch {
+// mergeParts joins what parts found. A URL found by several counts for the first.
+func mergeParts(parts []*part) *batch {
 	b := &batch{names: map[int64]string{}}
 	type found struct {
 		row row
@@ -147,7 +147,7 @@ func merge(parts []*part) *batch {
 	once := b.moves[:0]
 	for _, m := range b.moves {
 		if n := len(once) - 1; n >= 0 && once[n].host == m.host && once[n].url == m.url {
-			once[n].ord, once[n].due = first(once[n].ord, m.ord), first(once[n].due, m.due)
+			once[n].ord, once[n].due = lesserNonZero(once[n].ord, m.ord), lesserNonZero(once[n].due, m.due)
 			once[n].refetch, once[n].mark = once[n].refetch || m.refetch, once[n].mark || m.mark
 			continue
 		}
@@ -157,16 +157,16 @@ func merge(parts []*part) *batch {
 	return b
 }
 
-// first is the lesser of two that are not 0.
-func first(a, b int64) int64 {
+// lesserNonZero is the lesser of two that are not 0.
+func lesserNonZero(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b
 	}
 	return a
 }
 
-// hosts lists the hosts on which something was found, sorted.
-func (b *batch) hosts() []int64 {
+// sortedHosts lists the hosts on which something was found, sorted.
+func (b *batch) sortedHosts() []int64 {
 	out := make([]int64, 0, len(b.names))
 	for h := range b.names {
 		out = append(out, h)
@@ -175,8 +175,8 @@ func (b *batch) hosts() []int64 {
 	return out
 }
 
-// finder returns who found a URL that is in fresh.
-func (b *batch) finder(host, url int64) *part {
+// finderOf returns who found a URL that is in fresh.
+func (b *batch) finderOf(host, url int64) *part {
 	n, ok := slices.BinarySearchFunc(b.fresh, row{host: host, url: url}, func(r, key row) int {
 		return cmp.Or(cmp.Compare(r.host, key.host), cmp.Compare(r.url, key.url))
 	})
@@ -186,14 +186,14 @@ func (b *batch) finder(host, url int64) *part {
 	return b.of[n]
 }
 
-// queues reports whether pages of a host are to be inserted.
-func (b *batch) queues(host int64) bool {
+// insertsInto reports whether pages of a host are to be inserted.
+func (b *batch) insertsInto(host int64) bool {
 	_, found := slices.BinarySearchFunc(b.fresh, host, func(r row, h int64) int { return cmp.Compare(r.host, h) })
 	return found
 }
 
-// column makes an array of one field of some rows.
-func column[R, V any](rows []R, f func(*R) V) []V {
+// columnOf makes an array of one field of some rows.
+func columnOf[R, V any](rows []R, f func(*R) V) []V {
 	out := make([]V, len(rows))
 	for i := range rows {
 		out[i] = f(&rows[i])
@@ -207,7 +207,7 @@ type tally struct {
 	states             [len(states)]int64
 }
 
-func (t *tally) visit(r *row, was place) {
+func (t *tally) tallyVisit(r *row, was place) {
 	if was.slot.Order > 0 {
 		t.fresh--
 	}
@@ -220,10 +220,10 @@ func (t *tally) visit(r *row, was place) {
 	}
 }
 
-// arrived is when a change came about, in milliseconds.
-func arrived(v *store.Visit) int64 {
+// arrivalMillis is when a change came about, in milliseconds.
+func arrivalMillis(v *store.Visit) int64 {
 	if v.Arrived.IsZero() {
 		return time.Now().UnixMilli()
 	}
-	return millis(v.Arrived)
+	return orderedMillis(v.Arrived)
 }

@@ -24,9 +24,9 @@ func hostKey(name string) int64 {
 	return Half(k[:])
 }
 
-func split(k weburl.Key) (host, url int64) { return Half(k[:8]), Half(k[8:]) }
+func splitKey(k weburl.Key) (host, url int64) { return Half(k[:8]), Half(k[8:]) }
 
-func join(host, url int64) (k weburl.Key) {
+func joinKey(host, url int64) (k weburl.Key) {
 	binary.BigEndian.PutUint64(k[:8], uint64(host)^1<<63)
 	binary.BigEndian.PutUint64(k[8:], uint64(url)^1<<63)
 	return k
@@ -35,8 +35,8 @@ func join(host, url int64) (k weburl.Key) {
 // never is later than any time: the host has nothing to visit.
 const never = math.MaxInt64
 
-// millis maps times to integers in order; the zero time is 0.
-func millis(t time.Time) int64 {
+// orderedMillis maps times to integers in order; the zero time is 0.
+func orderedMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -50,15 +50,15 @@ func timeOf(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// order maps places in the queue to what a column holds.
-func order(o uint64) int64 { return int64(min(max(1, o), math.MaxInt64)) }
+// orderColumn maps places in the queue to what a column holds.
+func orderColumn(o uint64) int64 { return int64(min(max(1, o), math.MaxInt64)) }
 
-// columns returns a slot as its two columns.
-func columns(s store.Slot) (ord, due int64) {
+// slotColumns returns a slot as its two columns.
+func slotColumns(s store.Slot) (ord, due int64) {
 	if s.Order > 0 {
-		return order(s.Order), 0
+		return orderColumn(s.Order), 0
 	}
-	return 0, millis(s.Due)
+	return 0, orderedMillis(s.Due)
 }
 
 func slotOf(ord, due int64) store.Slot {
@@ -96,12 +96,12 @@ type row struct {
 
 const rowColumns = "host, url, state, depth, ord, due, address, origin, record, refetch, asked, version"
 
-func (r *row) fields() []any {
+func (r *row) scanFields() []any {
 	return []any{&r.host, &r.url, &r.state, &r.depth, &r.ord, &r.due, &r.address, &r.origin, &r.record, &r.refetch, &r.asked, &r.version}
 }
 
-// page makes the record of a row. What has a column is not in the JSON.
-func (r *row) page() (store.Page, error) {
+// pageOfRow makes the record of a row. What has a column is not in the JSON.
+func (r *row) pageOfRow() (store.Page, error) {
 	var p store.Page
 	if r.record != nil {
 		if err := json.Unmarshal(r.record, &p); err != nil {
@@ -111,7 +111,7 @@ func (r *row) page() (store.Page, error) {
 	if int(r.state) >= len(states) || r.state < 0 {
 		return p, fmt.Errorf("page %s: state %d: %w", r.address, r.state, errInput)
 	}
-	p.Key, p.URL, p.State, p.Depth, p.From, p.Slot = join(r.host, r.url), r.address, states[r.state], int(r.depth), r.origin, slotOf(r.ord, r.due)
+	p.Key, p.URL, p.State, p.Depth, p.From, p.Slot = joinKey(r.host, r.url), r.address, states[r.state], int(r.depth), r.origin, slotOf(r.ord, r.due)
 	p.Version = r.version
 	p.AddReason()
 	if r.refetch {
@@ -122,11 +122,11 @@ func (r *row) page() (store.Page, error) {
 
 // rowOf is the other way round.
 func rowOf(p store.Page) (r row, err error) {
-	r.host, r.url = split(p.Key)
+	r.host, r.url = splitKey(p.Key)
 	if r.state, err = stateCode(p.State); err != nil {
 		return r, fmt.Errorf("page %s: %w", p.URL, err)
 	}
-	r.ord, r.due = columns(p.Slot)
+	r.ord, r.due = slotColumns(p.Slot)
 	r.depth, r.address, r.origin = int32(min(p.Depth, math.MaxInt32)), plainText(p.URL), plainText(p.From)
 	p.URL, p.State, p.Depth, p.From, p.Slot = "", "", 0, "", store.Slot{}
 	if r.record, err = json.Marshal(&p); err != nil {
@@ -150,30 +150,30 @@ type known struct {
 
 func newKnown(n int) *known { return &known{slots: make([]weburl.Key, max(1, n))} }
 
-func (k *known) place(key weburl.Key) *weburl.Key {
+func (k *known) cacheSlot(key weburl.Key) *weburl.Key {
 	h := binary.BigEndian.Uint64(key[:8])*0x9e3779b97f4a7c15 ^ binary.BigEndian.Uint64(key[8:])
 	return &k.slots[h%uint64(len(k.slots))]
 }
 
-func (k *known) has(key weburl.Key) bool {
+func (k *known) isCached(key weburl.Key) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return *k.place(key) == key
+	return *k.cacheSlot(key) == key
 }
 
-func (k *known) add(keys []weburl.Key) {
+func (k *known) cacheKeys(keys []weburl.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, key := range keys {
-		*k.place(key) = key
+		*k.cacheSlot(key) = key
 	}
 }
 
-// random is a key that spreads over all ranges.
-func random() int64 { return int64(rand.Uint64()) }
+// randomKey is a key that spreads over all ranges.
+func randomKey() int64 { return int64(rand.Uint64()) }
 
-// expect checks how many rows a statement touched.
-func expect(n int64) func(pgconn.CommandTag) error {
+// expectRows checks how many rows a statement touched.
+func expectRows(n int64) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		if tag.RowsAffected() != n {
 			return fmt.Errorf("%w: %d of %d", errRows, tag.RowsAffected(), n)

@@ -17,12 +17,12 @@ const renewLease = "update hosts set leased = $3, ready = $3 where host = $1 and
 
 // Renew implements store.Store.
 func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl time.Duration) error {
-	h, _, err := s.lease(l)
+	h, _, err := s.heldLease(l)
 	if err != nil {
 		return err
 	}
 	until := now.Add(ttl)
-	err = s.retry(ctx, func() error {
+	err = s.retryStore(ctx, func() error {
 		tag, err := s.pool.Exec(ctx, renewLease, h.host, int64(h.token), s.databaseMillis(until), s.databaseMillis(now))
 		if err == nil && tag.RowsAffected() == 0 {
 			err = store.ErrLease
@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, l *store.Lease, now time.Time, ttl ti
 		return err
 	})
 	if err != nil {
-		return s.lost(h, fmt.Errorf("store: renew %s: %w", l.Host.Name, err))
+		return s.forgetIfLost(h, fmt.Errorf("store: renew %s: %w", l.Host.Name, err))
 	}
 	l.Until = until
 	return nil
@@ -50,11 +50,11 @@ where h.host = q.host and h.token = q.token and h.leased > 0`
 
 // Release implements store.Store.
 func (s *Store) Release(ctx context.Context, l *store.Lease) error {
-	h, _, err := s.lease(l)
+	h, _, err := s.heldLease(l)
 	if err != nil {
 		return err
 	}
-	err = s.releaseAll(ctx, []held{h})
+	err = s.releaseLeases(ctx, []held{h})
 	s.mu.Lock()
 	delete(s.held, h)
 	s.mu.Unlock()
@@ -64,28 +64,28 @@ func (s *Store) Release(ctx context.Context, l *store.Lease) error {
 	return nil
 }
 
-// releaseAll gives hosts back. The error is ErrLease when one was lost.
-func (s *Store) releaseAll(ctx context.Context, all []held) error {
+// releaseLeases gives hosts back. The error is ErrLease when one was lost.
+func (s *Store) releaseLeases(ctx context.Context, all []held) error {
 	if len(all) == 0 {
 		return nil
 	}
 	slices.SortFunc(all, func(a, b held) int { return cmp.Compare(a.host, b.host) })
-	hosts := column(all, func(h *held) int64 { return h.host })
-	tokens := column(all, func(h *held) int64 { return int64(h.token) })
+	hosts := columnOf(all, func(h *held) int64 { return h.host })
+	tokens := columnOf(all, func(h *held) int64 { return int64(h.token) })
 	released := int64(0)
-	woken := &toWake{random(), hosts}
-	err := s.tx(ctx, func(tx pgx.Tx) error {
+	woken := &toWake{randomKey(), hosts}
+	err := s.inTransaction(ctx, func(tx pgx.Tx) error {
 		var b pgx.Batch
 		b.Queue(lockHosts, hosts)
 		b.Queue(insertWake, woken.id, time.Now().UnixMilli(), hosts)
-		b.Queue(releaseHosts, hosts, tokens, turn(), int64(never)).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(releaseHosts, hosts, tokens, turnNow(), int64(never)).Exec(func(tag pgconn.CommandTag) error {
 			released = tag.RowsAffected()
 			return nil
 		})
 		return tx.SendBatch(ctx, &b).Close()
 	})
 	if err == nil {
-		s.settle(ctx, woken)
+		s.settleHosts(ctx, woken)
 	}
 	if err == nil && released < int64(len(all)) {
 		err = store.ErrLease

@@ -51,7 +51,7 @@ func (s *Snapshot) Close(ctx context.Context) error { return s.tx.Rollback(ctx) 
 // Settings implements store.Source.
 func (s reader) Settings(ctx context.Context, f func(string, []byte) error) error {
 	var all []store.Setting
-	err := s.retry(ctx, func() error {
+	err := s.retryReads(ctx, func() error {
 		rows, err := s.q.Query(ctx, "select name, value from settings where not (name = any($1)) order by name", ownSettings)
 		if err != nil {
 			return err
@@ -106,8 +106,8 @@ where h.host = q.host`
 // loadingSetting is there from the first part of a copy to its end.
 const loadingSetting = "loading"
 
-// whole fails for a database into which a copy was begun and not finished.
-func (s *Store) whole(ctx context.Context) error {
+// checkWhole fails for a database into which a copy was begun and not finished.
+func (s *Store) checkWhole(ctx context.Context) error {
 	v, err := s.Get(ctx, loadingSetting)
 	if err == nil && v != nil {
 		err = fmt.Errorf("%w: make the database anew and restore or migrate again", store.ErrPartial)
@@ -126,8 +126,8 @@ func (s *Store) Load(ctx context.Context, p *store.Part) error {
 		sum.hosts = int64(len(p.Hosts))
 		q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", loadingSetting, []byte("1"))
 		if l := p.Links; len(l) > 0 {
-			q.Queue(loadLinks, column(l, func(l *store.PageLinks) int64 { return Half(l.From[:8]) }), column(l, func(l *store.PageLinks) int64 { return Half(l.From[8:]) }),
-				column(l, func(l *store.PageLinks) []byte {
+			q.Queue(loadLinks, columnOf(l, func(l *store.PageLinks) int64 { return Half(l.From[:8]) }), columnOf(l, func(l *store.PageLinks) int64 { return Half(l.From[8:]) }),
+				columnOf(l, func(l *store.PageLinks) []byte {
 					to := make([]byte, 0, 16*len(l.To))
 					for _, k := range l.To {
 						to = append(to, k[:]...)
@@ -141,10 +141,10 @@ func (s *Store) Load(ctx context.Context, p *store.Part) error {
 			}
 			q.Queue("insert into settings (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value", v.Name, append([]byte{}, v.Value...))
 		}
-		sum.count(&q)
+		sum.queueTally(&q)
 		return tx.SendBatch(ctx, &q).Close()
 	})
-	if duplicate(err) {
+	if isDuplicate(err) {
 		return fmt.Errorf("store: %w", store.ErrNotEmpty)
 	}
 	if err != nil {
@@ -164,8 +164,8 @@ func queueHosts(q *pgx.Batch, hosts []store.Host) error {
 			return fmt.Errorf("host %s: %w", hosts[i].Name, err)
 		}
 	}
-	q.Queue(loadHosts, column(hosts, func(h *store.Host) int64 { return hostKey(h.Name) }), column(hosts, func(h *store.Host) string { return h.Name }), records,
-		column(hosts, func(h *store.Host) int64 { return millis(h.Next) }), int64(never))
+	q.Queue(loadHosts, columnOf(hosts, func(h *store.Host) int64 { return hostKey(h.Name) }), columnOf(hosts, func(h *store.Host) string { return h.Name }), records,
+		columnOf(hosts, func(h *store.Host) int64 { return orderedMillis(h.Next) }), int64(never))
 	return nil
 }
 
@@ -191,9 +191,9 @@ func queuePages(q *pgx.Batch, pages []store.Page, sum *tally) error {
 		}
 	}
 	queueAliases(q, pages)
-	q.Queue(loadPages, column(rows, func(r *row) int64 { return r.host }), column(rows, func(r *row) int64 { return r.url }), column(rows, func(r *row) int16 { return r.state }),
-		column(rows, func(r *row) int32 { return r.depth }), column(rows, func(r *row) int64 { return r.ord }), column(rows, func(r *row) int64 { return r.due }),
-		column(rows, func(r *row) string { return r.address }), column(rows, func(r *row) string { return r.origin }), column(rows, func(r *row) []byte { return r.record }))
+	q.Queue(loadPages, columnOf(rows, func(r *row) int64 { return r.host }), columnOf(rows, func(r *row) int64 { return r.url }), columnOf(rows, func(r *row) int16 { return r.state }),
+		columnOf(rows, func(r *row) int32 { return r.depth }), columnOf(rows, func(r *row) int64 { return r.ord }), columnOf(rows, func(r *row) int64 { return r.due }),
+		columnOf(rows, func(r *row) string { return r.address }), columnOf(rows, func(r *row) string { return r.origin }), columnOf(rows, func(r *row) []byte { return r.record }))
 	return nil
 }
 
@@ -209,8 +209,8 @@ func queueAliases(q *pgx.Batch, pages []store.Page) {
 	if len(all) == 0 {
 		return
 	}
-	q.Queue(insertAliases, column(all, func(a *alias) int64 { return Half(a.target[:8]) }), column(all, func(a *alias) int64 { return Half(a.target[8:]) }),
-		column(all, func(a *alias) int64 { return Half(a.page[:8]) }), column(all, func(a *alias) int64 { return Half(a.page[8:]) }))
+	q.Queue(insertAliases, columnOf(all, func(a *alias) int64 { return Half(a.target[:8]) }), columnOf(all, func(a *alias) int64 { return Half(a.target[8:]) }),
+		columnOf(all, func(a *alias) int64 { return Half(a.page[:8]) }), columnOf(all, func(a *alias) int64 { return Half(a.page[8:]) }))
 }
 
 func queueVisits(q *pgx.Batch, visits []store.VisitLog) error {
@@ -223,11 +223,11 @@ func queueVisits(q *pgx.Batch, visits []store.VisitLog) error {
 		if err != nil {
 			return fmt.Errorf("visit of %q: %w", visits[i].URL, err)
 		}
-		hosts[i], urls[i] = split(u.Key())
+		hosts[i], urls[i] = splitKey(u.Key())
 	}
-	q.Queue(loadVisits, column(visits, func(v *store.VisitLog) int64 { return millis(v.Time) }), hosts, urls, column(visits, func(v *store.VisitLog) bool { return v.Changed }),
-		column(visits, func(v *store.VisitLog) int32 { return int32(v.Status) }), column(visits, func(v *store.VisitLog) int64 { return v.Bytes }),
-		column(visits, func(v *store.VisitLog) int64 { return int64(v.Took) }))
+	q.Queue(loadVisits, columnOf(visits, func(v *store.VisitLog) int64 { return orderedMillis(v.Time) }), hosts, urls, columnOf(visits, func(v *store.VisitLog) bool { return v.Changed }),
+		columnOf(visits, func(v *store.VisitLog) int32 { return int32(v.Status) }), columnOf(visits, func(v *store.VisitLog) int64 { return v.Bytes }),
+		columnOf(visits, func(v *store.VisitLog) int64 { return int64(v.Took) }))
 	return nil
 }
 
@@ -236,7 +236,7 @@ func (s *Store) Loaded(ctx context.Context) error {
 	if err := s.Put(ctx, idName, []byte(store.NewID())); err != nil {
 		return err
 	}
-	if err := s.loadID(ctx); err != nil {
+	if err := s.loadOrReadID(ctx); err != nil {
 		return fmt.Errorf("store: loaded: %w", err)
 	}
 	after := int64(math.MinInt64)

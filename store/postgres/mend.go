@@ -22,8 +22,8 @@ const plannedAhead = `
 select exists (select 1 from visits where at > $1) or exists (select 1 from hosts where ready > $2 and ready < $4 and next > $2)
 	or exists (select 1 from hosts where leased > $3)`
 
-// setBack notices when this process's clock was set back.
-func (s *Store) setBack(now time.Time) bool {
+// isClockSetBack notices when this process's clock was set back.
+func (s *Store) isClockSetBack(now time.Time) bool {
 	now = now.Round(0) // what the clock shows, not the time that passed
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,29 +37,29 @@ func (s *Store) setBack(now time.Time) bool {
 // mendAhead mends what a process left that died while its clock was ahead.
 func (s *Store) mendAhead(ctx context.Context, now time.Time) error {
 	var found bool
-	err := s.retry(ctx, func() error {
+	err := s.retryStore(ctx, func() error {
 		return s.pool.QueryRow(ctx, plannedAhead, now.Add(store.ClockAhead).UnixMilli(), now.Add(store.LongestRest).UnixMilli(), now.Add(longestLease).UnixMilli(), int64(never)).Scan(&found)
 	})
 	if err != nil || !found {
 		return err
 	}
-	return s.mend(ctx, now)
+	return s.repairSkew(ctx, now)
 }
 
-// mend plans anew what was planned while a clock was ahead: pages (store.PlanAnew),
+// repairSkew plans anew what was planned while a clock was ahead: pages (store.PlanAnew),
 // hosts that would rest too long, leases that would never end, visits in the log. It
 // reads all pages that are due later, which happens only after a clock was set
 // back. Any number of processes may do it at once, beside those at work.
-func (s *Store) mend(ctx context.Context, now time.Time) error {
+func (s *Store) repairSkew(ctx context.Context, now time.Time) error {
 	err := s.mendLeases(ctx, now)
 	if err == nil {
-		err = s.mendPages(ctx, now)
+		err = s.replanPagesInSlices(ctx, now)
 	}
 	if err == nil {
 		err = s.mendHosts(ctx, now)
 	}
 	if err == nil { // last: what is in the log makes a process begin anew that died meanwhile
-		err = s.exec(ctx, mendVisits, now.Add(store.ClockAhead).UnixMilli(), now.UnixMilli())
+		err = s.execRetrying(ctx, mendVisits, now.Add(store.ClockAhead).UnixMilli(), now.UnixMilli())
 	}
 	if err != nil {
 		return fmt.Errorf("plan anew after the clock was set back: %w", err)
@@ -67,8 +67,8 @@ func (s *Store) mend(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (s *Store) exec(ctx context.Context, sql string, args ...any) error {
-	return s.retry(ctx, func() error { _, err := s.pool.Exec(ctx, sql, args...); return err })
+func (s *Store) execRetrying(ctx context.Context, sql string, args ...any) error {
+	return s.retryStore(ctx, func() error { _, err := s.pool.Exec(ctx, sql, args...); return err })
 }
 
 // Budgets are kept by the database's clock, the others by that of the nodes.
@@ -90,8 +90,8 @@ on conflict (at, host, url) do nothing`
 func (s *Store) mendLeases(ctx context.Context, now time.Time) error {
 	most := now.Add(longestLease).UnixMilli()
 	return errors.Join(
-		s.exec(ctx, endLeases, most, now.UnixMilli()), s.exec(ctx, mendNodes, most), s.exec(ctx, mendSlots, most), s.exec(ctx, mendPlaces, most),
-		s.exec(ctx, mendBudgets, longestLease.Microseconds()),
+		s.execRetrying(ctx, endLeases, most, now.UnixMilli()), s.execRetrying(ctx, mendNodes, most), s.execRetrying(ctx, mendSlots, most), s.execRetrying(ctx, mendPlaces, most),
+		s.execRetrying(ctx, mendBudgets, longestLease.Microseconds()),
 	)
 }
 
@@ -104,12 +104,12 @@ from (select host, min(due) as due from unnest($1::bigint[], $2::bigint[]) as u 
 where h.host = t.host and h.leased = 0 and h.ready > greatest(h.next, t.due)`
 )
 
-// mendPages plans pages anew, slice by slice.
-func (s *Store) mendPages(ctx context.Context, now time.Time) error {
+// replanPagesInSlices plans pages anew, slice by slice.
+func (s *Store) replanPagesInSlices(ctx context.Context, now time.Time) error {
 	host, url := int64(math.MinInt64), int64(math.MinInt64)
 	for {
 		var rows, late []row
-		err := s.retry(ctx, func() (err error) {
+		err := s.retryStore(ctx, func() (err error) {
 			rows, err = rowsOf(s.pool.Query(ctx, lateRows, host, url, now.Add(store.ClockAhead).UnixMilli(), slice))
 			return err
 		})
@@ -118,7 +118,7 @@ func (s *Store) mendPages(ctx context.Context, now time.Time) error {
 		}
 		host, url = rows[len(rows)-1].host, rows[len(rows)-1].url
 		if late, err = planAnew(rows, now); err == nil && len(late) > 0 {
-			err = s.tx(ctx, func(tx pgx.Tx) error { return mendRows(ctx, tx, late, now) })
+			err = s.inTransaction(ctx, func(tx pgx.Tx) error { return mendRows(ctx, tx, late, now) })
 		}
 		if err != nil {
 			return err
@@ -130,14 +130,14 @@ func rowsOf(rows pgx.Rows, err error) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(c pgx.CollectableRow) (r row, err error) { return r, c.Scan(r.fields()...) })
+	return pgx.CollectRows(rows, func(c pgx.CollectableRow) (r row, err error) { return r, c.Scan(r.scanFields()...) })
 }
 
 // planAnew returns the rows that are to be changed, as they are to be.
 func planAnew(rows []row, now time.Time) ([]row, error) {
 	var out []row
 	for i := range rows {
-		p, err := rows[i].page()
+		p, err := rows[i].pageOfRow()
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +158,7 @@ func planAnew(rows []row, now time.Time) ([]row, error) {
 // mendRows changes pages as they are once nobody else can visit them: since they
 // were read some may have been.
 func mendRows(ctx context.Context, tx pgx.Tx, late []row, now time.Time) error {
-	hosts, urls := column(late, func(r *row) int64 { return r.host }), column(late, func(r *row) int64 { return r.url })
+	hosts, urls := columnOf(late, func(r *row) int64 { return r.host }), columnOf(late, func(r *row) int64 { return r.url })
 	if _, err := tx.Exec(ctx, lockHosts, slices.Compact(slices.Clone(hosts))); err != nil { // sorted by host
 		return err
 	}
@@ -169,13 +169,13 @@ func mendRows(ctx context.Context, tx pgx.Tx, late []row, now time.Time) error {
 	if err != nil || len(late) == 0 {
 		return err
 	}
-	hosts = column(late, func(r *row) int64 { return r.host })
-	dues := column(late, func(r *row) int64 { return r.due })
+	hosts = columnOf(late, func(r *row) int64 { return r.host })
+	dues := columnOf(late, func(r *row) int64 { return r.due })
 	var q pgx.Batch
 	q.Queue(
-		updatePages, hosts, column(late, func(r *row) int64 { return r.url }), column(late, func(r *row) int16 { return r.state }),
-		column(late, func(r *row) int64 { return r.ord }), dues, column(late, func(r *row) []byte { return r.record }),
-		column(late, func(*row) bool { return false }), column(late, func(r *row) int64 { return r.asked }),
+		updatePages, hosts, columnOf(late, func(r *row) int64 { return r.url }), columnOf(late, func(r *row) int16 { return r.state }),
+		columnOf(late, func(r *row) int64 { return r.ord }), dues, columnOf(late, func(r *row) []byte { return r.record }),
+		columnOf(late, func(*row) bool { return false }), columnOf(late, func(r *row) int64 { return r.asked }),
 	)
 	q.Queue(wakeEarlier, hosts, dues)
 	return tx.SendBatch(ctx, &q).Close()
@@ -193,7 +193,7 @@ where h.host = q.host`
 
 // mendHosts shortens the rests of hosts that were asked while the clock was ahead.
 func (s *Store) mendHosts(ctx context.Context, now time.Time) error {
-	return s.tx(ctx, func(tx pgx.Tx) error {
+	return s.inTransaction(ctx, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, restingHosts, now.Add(store.LongestRest).UnixMilli(), int64(never))
 		if err != nil {
 			return err

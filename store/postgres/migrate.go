@@ -30,7 +30,7 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, table string, files fs.FS)
 	table = pgx.Identifier{table}.Sanitize()
 	err = Retry(ctx, time.Minute, func() error {
 		_, err := pool.Exec(ctx, "create table if not exists "+table+" (version integer primary key, name text not null, applied timestamptz not null default now())")
-		if duplicate(err) { // two made it at once
+		if isDuplicate(err) { // two made it at once
 			return errAgain
 		}
 		return err
@@ -48,14 +48,14 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, table string, files fs.FS)
 		if version == len(names) {
 			return nil
 		}
-		if err := apply(ctx, pool, files, table, names[version], version+1); err != nil {
+		if err := applyMigration(ctx, pool, files, table, names[version], version+1); err != nil {
 			return fmt.Errorf("schema: %s: %w", names[version], err)
 		}
 	}
 }
 
-// apply runs one file, unless another process has done so meanwhile.
-func apply(ctx context.Context, pool *pgxpool.Pool, files fs.FS, table, name string, version int) error {
+// applyMigration runs one file, unless another process has done so meanwhile.
+func applyMigration(ctx context.Context, pool *pgxpool.Pool, files fs.FS, table, name string, version int) error {
 	script, err := fs.ReadFile(files, name)
 	if err != nil {
 		return err
@@ -67,21 +67,21 @@ func apply(ctx context.Context, pool *pgxpool.Pool, files fs.FS, table, name str
 		_, err := tx.Conn().PgConn().Exec(ctx, string(script)).ReadAll()
 		return err
 	})
-	if duplicate(err) {
+	if isDuplicate(err) {
 		return nil
 	}
 	return err
 }
 
-// duplicate reports a violated unique key: of a table, of its name (42P07), or
+// isDuplicate reports a violated unique key: of a table, of its name (42P07), or
 // of the type that each table has (42710), which of two who create it at once
 // one may meet first.
-func duplicate(err error) bool {
+func isDuplicate(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "23505" || pg.Code == "42P07" || pg.Code == "42710")
 }
 
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+func migrateSchema(ctx context.Context, pool *pgxpool.Pool) error {
 	files, err := fs.Sub(schema, "schema")
 	if err != nil {
 		return err

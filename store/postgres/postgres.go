@@ -197,19 +197,19 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 		if err := pool.Ping(ctx); err != nil {
 			return err
 		}
-		if err := migrate(ctx, pool); err != nil {
+		if err := migrateSchema(ctx, pool); err != nil {
 			return err
 		}
 		if err := s.CheckClock(ctx); err != nil {
 			return err
 		}
-		if err := s.whole(ctx); err != nil {
+		if err := s.checkWhole(ctx); err != nil {
 			return err
 		}
 		if err := s.checkPages(ctx); err != nil {
 			return err
 		}
-		if err := s.loadID(ctx); err != nil {
+		if err := s.loadOrReadID(ctx); err != nil {
 			return err
 		}
 		// Rows of the queue of renders that earlier programs emptied instead of deleting.
@@ -222,7 +222,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 		return s.mendAhead(ctx, time.Now())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", where(pool), oneLine{err})
+		return nil, fmt.Errorf("database %s: %w", addressOf(pool), oneLine{err})
 	}
 	return s, nil
 }
@@ -236,8 +236,8 @@ func NodeName() string {
 	return fmt.Sprintf("%s-%d", name, os.Getpid())
 }
 
-// where is the address without the password.
-func where(pool *pgxpool.Pool) string {
+// addressOf is the address without the password.
+func addressOf(pool *pgxpool.Pool) string {
 	c := pool.Config().ConnConfig
 	return fmt.Sprintf("%s:%d/%s", c.Host, c.Port, c.Database)
 }
@@ -286,8 +286,8 @@ func (s *Store) databaseMillis(t time.Time) int64 {
 // idName is the setting with the store's ID.
 const idName = "store-id"
 
-// loadID reads the store's ID, which whoever comes first has made.
-func (s *Store) loadID(ctx context.Context) error {
+// loadOrReadID reads the store's ID, which whoever comes first has made.
+func (s *Store) loadOrReadID(ctx context.Context) error {
 	if _, err := s.pool.Exec(ctx, "insert into settings (name, value) values ($1, $2) on conflict (name) do nothing", idName, []byte(store.NewID())); err != nil {
 		return err
 	}
@@ -325,8 +325,8 @@ func (s *Store) Close() error {
 			leases = append(leases, h)
 		}
 		s.mu.Unlock()
-		s.ahead.stop()
-		_ = s.releaseAll(ctx, leases) // best effort: leases end by themselves
+		s.ahead.stopAhead()
+		_ = s.releaseLeases(ctx, leases) // best effort: leases end by themselves
 		s.ahead.work.Wait()
 		s.commits.done.Wait()
 		if ids := s.takeSettled(); len(ids) > 0 { // who finds them does no harm
@@ -337,8 +337,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// retry runs f until it succeeds, fails for good, or patience ends.
-func (s *Store) retry(ctx context.Context, f func() error) error {
+// retryStore runs f until it succeeds, fails for good, or patience ends.
+func (s *Store) retryStore(ctx context.Context, f func() error) error {
 	return Retry(ctx, s.config.Patience, f)
 }
 
@@ -348,7 +348,7 @@ func Retry(ctx context.Context, patience time.Duration, f func() error) error {
 	end := time.Now().Add(patience)
 	for wait := 10 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		err := f()
-		if err == nil || !passing(err) || ctx.Err() != nil || time.Now().After(end) {
+		if err == nil || !isTransient(err) || ctx.Err() != nil || time.Now().After(end) {
 			return err
 		}
 		t := time.NewTimer(wait/2 + rand.N(wait))
@@ -365,8 +365,8 @@ func Retry(ctx context.Context, patience time.Duration, f func() error) error {
 // its statements.
 var errAgain = errors.New("the database changed meanwhile")
 
-// passing reports whether an error may be gone at the next attempt.
-func passing(err error) bool {
+// isTransient reports whether an error may be gone at the next attempt.
+func isTransient(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
@@ -389,9 +389,9 @@ func passing(err error) bool {
 // decoded.
 var errInput = errors.New("bad record")
 
-// tx runs f in a transaction, again while that may help.
-func (s *Store) tx(ctx context.Context, f func(pgx.Tx) error) error {
-	return s.retry(ctx, func() error { return pgx.BeginFunc(ctx, s.pool, f) })
+// inTransaction runs f in a transaction, again while that may help.
+func (s *Store) inTransaction(ctx context.Context, f func(pgx.Tx) error) error {
+	return s.retryStore(ctx, func() error { return pgx.BeginFunc(ctx, s.pool, f) })
 }
 
 // oneLine writes an error that names each address that was tried on a line of

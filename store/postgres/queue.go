@@ -17,10 +17,10 @@ type locked struct {
 
 const lockLeased = "select host, leased, token, batch, added from hosts where host = any($1) order by host for update"
 
-// lock locks the rows of the leased hosts in the order of their keys. Rows of other
+// lockLeasedHosts locks the rows of the leased hosts in the order of their keys. Rows of other
 // hosts are not locked: who queues pages there has the hosts looked at afterwards
 // (settle), so that no host's agent waits for those who find URLs on it.
-func (w *writer) lock(ctx context.Context) error {
+func (w *writer) lockLeasedHosts(ctx context.Context) error {
 	w.hosts = map[int64]*locked{}
 	if len(w.leased) == 0 {
 		return nil
@@ -72,18 +72,18 @@ update pages p set ord = t.ord from unnest($1::bigint[], $2::bigint[], $3::bigin
 where p.host = t.host and p.url = t.url and t.ord > 0 and p.ord > t.ord`
 )
 
-// queue inserts what is new and moves what is known, and notes the hosts that are to
+// insertAndMove inserts what is new and moves what is known, and notes the hosts that are to
 // be looked at when the transaction has ended.
-func (w *writer) queue(ctx context.Context) error {
+func (w *writer) insertAndMove(ctx context.Context) error {
 	w.touched = map[int64]bool{}
 	var q pgx.Batch
 	made := w.insertHosts(&q)
 	w.insertPages(&q)
 	if m := w.b.moves; len(m) > 0 {
 		w.lockPages(&q)
-		h, u := column(m, func(m *move) int64 { return m.host }), column(m, func(m *move) int64 { return m.url })
-		q.Queue(hastenPages, h, u, column(m, func(m *move) int64 { return m.due }), column(m, func(m *move) bool { return m.refetch }), column(m, func(m *move) bool { return m.mark }))
-		q.Queue(promotePages, h, u, column(m, func(m *move) int64 { return m.ord }))
+		h, u := columnOf(m, func(m *move) int64 { return m.host }), columnOf(m, func(m *move) int64 { return m.url })
+		q.Queue(hastenPages, h, u, columnOf(m, func(m *move) int64 { return m.due }), columnOf(m, func(m *move) bool { return m.refetch }), columnOf(m, func(m *move) bool { return m.mark }))
+		q.Queue(promotePages, h, u, columnOf(m, func(m *move) int64 { return m.ord }))
 		for _, host := range h {
 			w.touched[host] = true
 		}
@@ -121,7 +121,7 @@ func (w *writer) lockPages(q *pgx.Batch) {
 		}
 	}
 	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.host, b.host), cmp.Compare(a.url, b.url)) })
-	q.Queue(lockPages, column(keys, func(k *key) int64 { return k.host }), column(keys, func(k *key) int64 { return k.url }))
+	q.Queue(lockPages, columnOf(keys, func(k *key) int64 { return k.host }), columnOf(keys, func(k *key) int64 { return k.url }))
 }
 
 // insertHosts queues the hosts that may be new; made holds those that are, once the
@@ -130,16 +130,16 @@ func (w *writer) insertHosts(q *pgx.Batch) (made map[int64]bool) {
 	made = map[int64]bool{}
 	var hosts []int64
 	var names []string
-	for _, h := range w.b.hosts() {
+	for _, h := range w.b.sortedHosts() {
 		// A host with nothing but moves has nothing to move if it is not known.
-		if w.leased[h] == nil && w.b.queues(h) {
+		if w.leased[h] == nil && w.b.insertsInto(h) {
 			hosts, names = append(hosts, h), append(names, w.b.names[h])
 		}
 	}
 	if len(hosts) == 0 {
 		return made
 	}
-	q.Queue(insertHosts, hosts, names, turn()).Query(func(rows pgx.Rows) error {
+	q.Queue(insertHosts, hosts, names, turnNow()).Query(func(rows pgx.Rows) error {
 		var host int64
 		_, err := pgx.ForEachRow(rows, []any{&host}, func() error {
 			made[host] = true
@@ -159,12 +159,12 @@ func (w *writer) insertPages(q *pgx.Batch) {
 		return
 	}
 	q.Queue(
-		insertPages, column(f, func(r *row) int64 { return r.host }), column(f, func(r *row) int64 { return r.url }), column(f, func(r *row) int32 { return r.depth }),
-		column(f, func(r *row) int64 { return r.ord }), column(f, func(r *row) string { return r.address }), column(f, func(r *row) string { return r.origin }),
+		insertPages, columnOf(f, func(r *row) int64 { return r.host }), columnOf(f, func(r *row) int64 { return r.url }), columnOf(f, func(r *row) int32 { return r.depth }),
+		columnOf(f, func(r *row) int64 { return r.ord }), columnOf(f, func(r *row) string { return r.address }), columnOf(f, func(r *row) string { return r.origin }),
 	).Query(func(rows pgx.Rows) error {
 		var host, url int64
 		_, err := pgx.ForEachRow(rows, []any{&host, &url}, func() error {
-			p := w.b.finder(host, url)
+			p := w.b.finderOf(host, url)
 			if p == nil {
 				return errors.New("a page was inserted that was not asked for")
 			}
@@ -178,5 +178,5 @@ func (w *writer) insertPages(q *pgx.Batch) {
 	})
 }
 
-// turn is a host's place among equals from now on.
-func turn() int64 { return time.Now().UnixMicro() }
+// turnNow is a host's place among equals from now on.
+func turnNow() int64 { return time.Now().UnixMicro() }

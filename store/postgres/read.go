@@ -16,10 +16,10 @@ import (
 
 // Page implements store.Store.
 func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
-	host, url := split(u.Key())
+	host, url := splitKey(u.Key())
 	var r row
-	err := s.retry(ctx, func() error {
-		err := s.pool.QueryRow(ctx, "select "+rowColumns+" from pages where host = $1 and url = $2", host, url).Scan(r.fields()...)
+	err := s.retryStore(ctx, func() error {
+		err := s.pool.QueryRow(ctx, "select "+rowColumns+" from pages where host = $1 and url = $2", host, url).Scan(r.scanFields()...)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return store.ErrNotFound
 		}
@@ -28,7 +28,7 @@ func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %s: %w", u, err)
 	}
-	p, err := r.page()
+	p, err := r.pageOfRow()
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
@@ -38,7 +38,7 @@ func (s *Store) Page(ctx context.Context, u weburl.URL) (*store.Page, error) {
 // Host implements store.HostReader.
 func (s *Store) Host(ctx context.Context, name string) (*store.Host, error) {
 	h := &store.Host{Name: name}
-	err := s.retry(ctx, func() error {
+	err := s.retryStore(ctx, func() error {
 		var record []byte
 		err := s.pool.QueryRow(ctx, "select record from hosts where host = $1", hostKey(name)).Scan(&record)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -62,9 +62,9 @@ const readRecords = "select p.host, p.url, p.state, p.depth, p.ord, p.due, p.add
 func (s *Store) Records(ctx context.Context, keys []weburl.Key) (out []store.Page, err error) {
 	hosts, urls := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
-		hosts[i], urls[i] = split(k)
+		hosts[i], urls[i] = splitKey(k)
 	}
-	err = s.retry(ctx, func() (err error) {
+	err = s.retryStore(ctx, func() (err error) {
 		out, err = pagesOf(s.pool.Query(ctx, readRecords, hosts, urls))
 		return err
 	})
@@ -86,9 +86,9 @@ type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-func (s *Store) reader() reader { return reader{s.pool, s.config.Patience} }
+func (s *Store) plainReader() reader { return reader{s.pool, s.config.Patience} }
 
-func (s reader) retry(ctx context.Context, f func() error) error {
+func (s reader) retryReads(ctx context.Context, f func() error) error {
 	if s.patience == 0 {
 		return f()
 	}
@@ -97,27 +97,27 @@ func (s reader) retry(ctx context.Context, f func() error) error {
 
 // Pages implements store.Store.
 func (s *Store) Pages(ctx context.Context, f func(*store.Page) error) error {
-	return s.reader().Pages(ctx, f)
+	return s.plainReader().Pages(ctx, f)
 }
 
 // Hosts implements store.Store.
 func (s *Store) Hosts(ctx context.Context, f func(*store.Host) error) error {
-	return s.reader().Hosts(ctx, f)
+	return s.plainReader().Hosts(ctx, f)
 }
 
 // Links implements store.Store.
 func (s *Store) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) error) error {
-	return s.reader().Links(ctx, f)
+	return s.plainReader().Links(ctx, f)
 }
 
 // Visits implements store.Store.
 func (s *Store) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
-	return s.reader().Visits(ctx, since, f)
+	return s.plainReader().Visits(ctx, since, f)
 }
 
 // Settings implements store.Source.
 func (s *Store) Settings(ctx context.Context, f func(string, []byte) error) error {
-	return s.reader().Settings(ctx, f)
+	return s.plainReader().Settings(ctx, f)
 }
 
 // slice is how many rows are read at once. Long reads go slice by slice, each a
@@ -131,17 +131,17 @@ func (s reader) Pages(ctx context.Context, f func(*store.Page) error) error {
 	for first := true; ; first = false {
 		var pages []store.Page
 		var last row
-		err := s.retry(ctx, func() error {
+		err := s.retryReads(ctx, func() error {
 			rows, err := s.q.Query(ctx, "select "+rowColumns+" from pages where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
 			if err != nil {
 				return err
 			}
 			pages, err = pgx.CollectRows(rows, func(r pgx.CollectableRow) (store.Page, error) {
 				last = row{}
-				if err := r.Scan(last.fields()...); err != nil {
+				if err := r.Scan(last.scanFields()...); err != nil {
 					return store.Page{}, err
 				}
-				return last.page()
+				return last.pageOfRow()
 			})
 			return err
 		})
@@ -171,7 +171,7 @@ func (s reader) Hosts(ctx context.Context, f func(*store.Host) error) error {
 	after := int64(math.MinInt64) // no host has this key, or one in 2^64
 	for {
 		var hosts []store.Host
-		err := s.retry(ctx, func() error {
+		err := s.retryReads(ctx, func() error {
 			rows, err := s.q.Query(ctx, "select host, name, record from hosts where host > $1 order by host limit $2", after, slice)
 			if err != nil {
 				return err
@@ -222,7 +222,7 @@ func (s reader) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 	var to []weburl.Key
 	for first := true; ; first = false {
 		var lines []line
-		err := s.retry(ctx, func() error {
+		err := s.retryReads(ctx, func() error {
 			rows, err := s.q.Query(ctx, "select host, url, targets from links where (host, url) >= ($1, $2) order by host, url limit $3", host, url, slice+1)
 			if err != nil {
 				return err
@@ -249,7 +249,7 @@ func (s reader) Links(ctx context.Context, f func(weburl.Key, []weburl.Key) erro
 			for t := l.targets; len(t) >= 16; t = t[16:] {
 				to = append(to, weburl.Key(t[:16]))
 			}
-			if err := f(join(l.host, l.url), to); err != nil {
+			if err := f(joinKey(l.host, l.url), to); err != nil {
 				return err
 			}
 		}
@@ -264,11 +264,11 @@ where (v.at, v.host, v.url) > ($1, $2, $3) order by v.at, v.host, v.url limit $4
 
 // Visits implements store.Source.
 func (s reader) Visits(ctx context.Context, since time.Time, f func(*store.VisitLog) error) error {
-	at, host, url := millis(since)-1, int64(math.MaxInt64), int64(math.MaxInt64)
+	at, host, url := orderedMillis(since)-1, int64(math.MaxInt64), int64(math.MaxInt64)
 	for {
 		var logs []store.VisitLog
 		a, h, u := at, host, url
-		err := s.retry(ctx, func() error {
+		err := s.retryReads(ctx, func() error {
 			rows, err := s.q.Query(ctx, readVisits, at, host, url, slice)
 			if err != nil {
 				return err
@@ -303,7 +303,7 @@ func (s reader) Visits(ctx context.Context, since time.Time, f func(*store.Visit
 
 // Get implements store.Store.
 func (s *Store) Get(ctx context.Context, name string) (value []byte, err error) {
-	err = s.retry(ctx, func() error {
+	err = s.retryStore(ctx, func() error {
 		err := s.pool.QueryRow(ctx, "select value from settings where name = $1", name).Scan(&value)
 		if errors.Is(err, pgx.ErrNoRows) {
 			value, err = nil, nil
@@ -318,7 +318,7 @@ func (s *Store) Get(ctx context.Context, name string) (value []byte, err error) 
 
 // Put implements store.Store.
 func (s *Store) Put(ctx context.Context, name string, value []byte) error {
-	err := s.retry(ctx, func() error {
+	err := s.retryStore(ctx, func() error {
 		if len(value) == 0 {
 			_, err := s.pool.Exec(ctx, "delete from settings where name = $1", name)
 			return err

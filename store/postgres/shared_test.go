@@ -103,7 +103,7 @@ func TestCommitOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, work, err := s.lease(l)
+	h, work, err := s.heldLease(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,12 +323,12 @@ func TestRestart(t *testing.T) {
 func TestPassing(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]bool{"40001": true, "40P01": true, "57P01": true, "57P03": true, "08006": true, "23505": false, "42601": false, "28P01": false, "3D000": false} {
-		if got := passing(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})); got != want {
+		if got := isTransient(fmt.Errorf("x: %w", &pgconn.PgError{Code: code})); got != want {
 			t.Errorf("code %s: %v", code, got)
 		}
 	}
 	for _, err := range []error{store.ErrLease, pgx.ErrNoRows, context.Canceled, errInput, errRows} {
-		if passing(err) {
+		if isTransient(err) {
 			t.Errorf("%v is tried again", err)
 		}
 	}
@@ -341,7 +341,7 @@ func TestPassing(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	for _, k := range []weburl.Key{{}, {0x7f, 0xff}, {0x80}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, parse(t, "http://h/x").Key()} {
-		if got := join(split(k)); got != k {
+		if got := joinKey(splitKey(k)); got != k {
 			t.Errorf("%x became %x", k, got)
 		}
 	}

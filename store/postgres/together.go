@@ -37,17 +37,17 @@ func newTogether[T any](wait time.Duration, most, writers int, write func(contex
 	return &together[T]{write: write, wait: wait, most: most, writers: writers, hurry: make(chan struct{}, 1)}
 }
 
-// do has an item written and returns when it is, or, with what came of it
+// writeTogether has an item written and returns when it is, or, with what came of it
 // unknown, when ctx ends. Who is in a hurry keeps nobody waiting.
-func (g *together[T]) do(ctx context.Context, item T, hurry bool) error {
+func (g *together[T]) writeTogether(ctx context.Context, item T, hurry bool) error {
 	w := &waiter[T]{ctx, item, hurry, make(chan error, 1)}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, w)
 	if !g.gathering && g.running < g.writers {
-		g.start()
+		g.startWriter()
 	}
 	if hurry || len(g.waiting) >= g.most {
-		g.press()
+		g.hurryWriter()
 	}
 	g.mu.Unlock()
 	select {
@@ -63,23 +63,23 @@ func (g *together[T]) do(ctx context.Context, item T, hurry bool) error {
 	}
 }
 
-// press ends the waiting of the writer that gathers. The caller holds mu.
-func (g *together[T]) press() {
+// hurryWriter ends the waiting of the writer that gathers. The caller holds mu.
+func (g *together[T]) hurryWriter() {
 	select {
 	case g.hurry <- struct{}{}:
 	default:
 	}
 }
 
-// start starts a writer. The caller holds mu.
-func (g *together[T]) start() {
+// startWriter starts a writer. The caller holds mu.
+func (g *together[T]) startWriter() {
 	g.gathering = true
 	g.running++
-	g.done.Go(g.run)
+	g.done.Go(g.writeGroups)
 }
 
-// run writes groups until nothing waits.
-func (g *together[T]) run() {
+// writeGroups writes groups until nothing waits.
+func (g *together[T]) writeGroups() {
 	for {
 		if g.wait > 0 {
 			t := time.NewTimer(g.wait)
@@ -89,7 +89,7 @@ func (g *together[T]) run() {
 			}
 			t.Stop()
 		}
-		group := g.cut()
+		group := g.cutGroup()
 		items := make([]T, len(group))
 		for i, w := range group {
 			items[i] = w.item
@@ -113,9 +113,9 @@ func (g *together[T]) run() {
 	}
 }
 
-// cut takes the next group, without those whose caller has gone, and lets another
+// cutGroup takes the next group, without those whose caller has gone, and lets another
 // writer see to the rest.
-func (g *together[T]) cut() []*waiter[T] {
+func (g *together[T]) cutGroup() []*waiter[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	there := slices.DeleteFunc(g.waiting, func(w *waiter[T]) bool { return w.ctx.Err() != nil })
@@ -128,10 +128,10 @@ func (g *together[T]) cut() []*waiter[T] {
 	default:
 	}
 	if len(g.waiting) > 0 && g.running < g.writers {
-		g.start()
+		g.startWriter()
 	}
 	if len(g.waiting) >= g.most || slices.ContainsFunc(g.waiting, func(w *waiter[T]) bool { return w.hurry }) {
-		g.press() // whoever gathers next
+		g.hurryWriter() // whoever gathers next
 	}
 	return group
 }

@@ -37,7 +37,7 @@ func TestTogether(t *testing.T) {
 				time.AfterFunc(rand.N(20*time.Millisecond), cancel)
 			}
 			time.Sleep(rand.N(30 * time.Millisecond))
-			err := g.do(ctx, i, i%5 == 0)
+			err := g.writeTogether(ctx, i, i%5 == 0)
 			n := written[i].Load()
 			if err == nil && n != 1 || err != nil && (i%3 != 0 || !errors.Is(err, context.Canceled)) {
 				t.Errorf("caller %d: %v, written %d times", i, err, n)
@@ -67,8 +67,8 @@ func TestTogetherLeaves(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	gone, stays := make(chan error), make(chan error)
-	go func() { gone <- g.do(ctx, "gone", false) }()
-	go func() { stays <- g.do(t.Context(), "stays", false) }()
+	go func() { gone <- g.writeTogether(ctx, "gone", false) }()
+	go func() { stays <- g.writeTogether(t.Context(), "stays", false) }()
 	for n := 0; n < 2; time.Sleep(time.Millisecond) {
 		g.mu.Lock()
 		n = len(g.waiting)
@@ -78,7 +78,7 @@ func TestTogetherLeaves(t *testing.T) {
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := g.do(t.Context(), "hurries", true); err != nil {
+	if err := g.writeTogether(t.Context(), "hurries", true); err != nil {
 		t.Error(err)
 	}
 	if err := <-stays; err != nil {

@@ -30,9 +30,9 @@ from (select a.host, a.next, a.ready, exists (select 1 from pages p where p.host
 where h.host = q.host and (q.fresh or q.due is not null and greatest(q.next, q.due) < q.ready)`
 )
 
-// wake leaves word of the hosts that are to be looked at, and clears that of
+// markWoken leaves word of the hosts that are to be looked at, and clears that of
 // transactions whose hosts were.
-func (w *writer) wake(q *pgx.Batch) {
+func (w *writer) markWoken(q *pgx.Batch) {
 	if w.settled != nil {
 		q.Queue(deleteWake, w.settled)
 	}
@@ -42,7 +42,7 @@ func (w *writer) wake(q *pgx.Batch) {
 			hosts = append(hosts, h)
 		}
 		slices.Sort(hosts)
-		w.toWake = &toWake{random(), hosts}
+		w.toWake = &toWake{randomKey(), hosts}
 		q.Queue(insertWake, w.toWake.id, time.Now().UnixMilli(), hosts)
 	}
 }
@@ -53,13 +53,13 @@ type toWake struct {
 	hosts []int64
 }
 
-// settle looks at the hosts of a transaction that has ended. If that fails the row
+// settleHosts looks at the hosts of a transaction that has ended. If that fails the row
 // in wakes stays for others: the transaction itself is durable.
-func (s *Store) settle(ctx context.Context, t *toWake) {
+func (s *Store) settleHosts(ctx context.Context, t *toWake) {
 	if t == nil {
 		return
 	}
-	err := s.retry(ctx, func() error {
+	err := s.retryStore(ctx, func() error {
 		_, err := s.pool.Exec(ctx, wakeAsleep, t.hosts)
 		return err
 	})
@@ -104,7 +104,7 @@ func (s *Store) settleOld(ctx context.Context, before time.Time) error {
 	for {
 		var ids []int64
 		var hosts []int64
-		err := s.retry(ctx, func() error {
+		err := s.retryStore(ctx, func() error {
 			rows, err := s.pool.Query(ctx, oldWakes, before.UnixMilli(), wakesAtOnce)
 			if err != nil {
 				return err
@@ -122,9 +122,9 @@ func (s *Store) settleOld(ctx context.Context, before time.Time) error {
 			return nil
 		}
 		slices.Sort(hosts)
-		err = s.exec(ctx, wakeAsleep, slices.Compact(hosts))
+		err = s.execRetrying(ctx, wakeAsleep, slices.Compact(hosts))
 		if err == nil {
-			err = s.exec(ctx, deleteWake, ids)
+			err = s.execRetrying(ctx, deleteWake, ids)
 		}
 		if err != nil {
 			return fmt.Errorf("wake hosts: %w", err)
