@@ -116,7 +116,7 @@ func (r *Robot) pickPart(now int64) (best *host, bestPart part.Part) {
 		if len(h.parts) == 0 {
 			return h, part.Part{} // never scanned
 		}
-		if h.offline > 0 { // one part reports whether it is back
+		if h.offline > 0 { // one part shows whether it is back
 			return h, part.Part{}
 		}
 		for p, i := range h.parts {

@@ -111,7 +111,7 @@ const (
 	giveUp = 1.05
 	// backlog is how many visits late a signalled item may be before the threshold
 	// rises as fast as it can: the value of such an item jumps over the threshold,
-	// so that only its waiting reports whether there are too many.
+	// so that only its waiting shows whether there are too many.
 	backlog = 64
 	// refused is by what share a busy group's threshold rises when an item of it
 	// comes up, and eased by what it falls with a visit.

@@ -9,7 +9,7 @@ import (
 	"github.com/freshet/freshet/lab/webgraph/rank"
 )
 
-// subgraph is the part of a web between some of its pages, numbered again in
+// subgraph is the part of a web between some of its pages, renumbered in
 // their order.
 type subgraph struct {
 	outStarts, inStarts []int
