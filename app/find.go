@@ -55,7 +55,7 @@ func (f *Finder) Find(ctx context.Context, r console.Request) (*console.Results,
 
 // merge interleaves two lists.
 func merge(pages, found *console.Results, r console.Request) *console.Results {
-	out := &console.Results{Total: pages.Total + found.Total, Facets: pages.Facets, Elapsed: pages.Elapsed + found.Elapsed}
+	out := &console.Results{Total: pages.Total + found.Total, Estimated: pages.Estimated || found.Estimated, Facets: pages.Facets, Elapsed: pages.Elapsed + found.Elapsed}
 	if out.Facets == nil {
 		out.Facets = found.Facets
 	} else {
@@ -92,7 +92,7 @@ func (f *Finder) pages(ctx context.Context, q query.Node, r console.Request, now
 	if err != nil {
 		return nil, err
 	}
-	out := &console.Results{Total: res.Total, Facets: res.Facets, Elapsed: res.Elapsed}
+	out := &console.Results{Total: res.Total, Estimated: res.Estimated, Facets: res.Facets, Elapsed: res.Elapsed}
 	for i := range res.Hits {
 		h := &res.Hits[i]
 		one := console.Result{

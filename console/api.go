@@ -21,10 +21,11 @@ import (
 
 // SearchAnswer is the JSON of GET /api/search and freshet search --json.
 type SearchAnswer struct {
-	Total   int                      `json:"total"`
-	TookMS  float64                  `json:"took_ms"`
-	Results []ResultAnswer           `json:"results"`
-	Facets  map[string][]index.Count `json:"facets,omitempty"`
+	Total     int                      `json:"total"`
+	Estimated bool                     `json:"estimated,omitempty"` // Total is about right: not every match was looked at
+	TookMS    float64                  `json:"took_ms"`
+	Results   []ResultAnswer           `json:"results"`
+	Facets    map[string][]index.Count `json:"facets,omitempty"`
 }
 
 // ResultAnswer is one result in JSON.
@@ -46,7 +47,7 @@ type ResultAnswer struct {
 
 // Answer makes the JSON form of results.
 func (r *Results) Answer() SearchAnswer {
-	out := SearchAnswer{Total: r.Total, TookMS: float64(r.Elapsed.Microseconds()) / 1000, Results: []ResultAnswer{}, Facets: r.Facets}
+	out := SearchAnswer{Total: r.Total, Estimated: r.Estimated, TookMS: float64(r.Elapsed.Microseconds()) / 1000, Results: []ResultAnswer{}, Facets: r.Facets}
 	for _, h := range r.Results {
 		a := ResultAnswer{
 			Title: h.Title, URL: h.URL, Kind: h.Kind, Snippet: h.Snippet.String(), Score: finiteOrZero(h.Score), Host: h.Host,

@@ -93,6 +93,9 @@ func TestSearchProblems(t *testing.T) {
 		{"a score that JSON has no word for", func(context.Context, Request) (*Results, error) {
 			return &Results{Total: 1, Results: []Result{{URL: "http://h/", Score: math.NaN()}, {URL: "http://i/", Score: math.Inf(1)}}}, nil
 		}, 200, `"http://i/"`},
+		{"a total that is about right", func(context.Context, Request) (*Results, error) {
+			return &Results{Total: 4321, Estimated: true, Results: []Result{{URL: "http://h/"}}}, nil
+		}, 200, `"estimated":true`},
 		{"a date that JSON has no form for", func(context.Context, Request) (*Results, error) {
 			return &Results{Total: 1, Results: []Result{{URL: "http://h/", Date: time.Unix(1e15, 0)}}}, nil
 		}, 500, "internal error"},

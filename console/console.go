@@ -47,10 +47,11 @@ type Request struct {
 
 // Results is one page of results.
 type Results struct {
-	Total   int
-	Results []Result
-	Facets  map[string][]index.Count
-	Elapsed time.Duration
+	Total     int
+	Estimated bool // Total is about right: not every match was looked at
+	Results   []Result
+	Facets    map[string][]index.Count
+	Elapsed   time.Duration
 }
 
 // Result is one thing found.

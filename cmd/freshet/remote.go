@@ -317,7 +317,11 @@ func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 	if g.JSON {
 		return g.PrintJSON(a)
 	}
-	fmt.Fprintf(g.Stdout, "%d results in %.1f ms\n", a.Total, a.TookMS)
+	about := ""
+	if a.Estimated {
+		about = "about "
+	}
+	fmt.Fprintf(g.Stdout, "%s%d results in %.1f ms\n", about, a.Total, a.TookMS)
 	for i, r := range a.Results {
 		title := r.Title
 		if title == "" {

@@ -142,41 +142,36 @@ func BenchmarkInvert(b *testing.B) {
 	for i := range pages {
 		text += len(pages[i].Body)
 	}
-	for _, isDropped := range []bool{true, false} {
-		name := map[bool]string{true: "without text", false: "with text"}[isDropped]
-		b.Run(name, func(b *testing.B) {
-			buffer := invert.NewBuffer("en", isDropped)
-			var words, flush float64
-			size := int64(0)
-			for range b.N {
-				start := indextest.CPUTime()
-				for i := range pages {
-					buffer.Put(&pages[i])
-				}
-				middle := indextest.CPUTime()
-				w, err := segment.Create(filepath.Join(b.TempDir(), "s"), buffer.Averages(), nil)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if err := buffer.Flush(w); err != nil {
-					b.Fatal(err)
-				}
-				s, err := w.Finish()
-				if err != nil {
-					b.Fatal(err)
-				}
-				size = s.Size()
-				_ = s.Close()
-				buffer.Reset()
-				words += (middle - start).Seconds()
-				flush += (indextest.CPUTime() - middle).Seconds()
-			}
-			n := float64(b.N * len(pages))
-			b.ReportMetric(words/n*1e6, "us-words/page")
-			b.ReportMetric(flush/n*1e6, "us-flush/page")
-			b.ReportMetric(float64(size)/float64(text), "index/text")
-		})
+	buffer := invert.NewBuffer("en")
+	var words, flush float64
+	size := int64(0)
+	for range b.N {
+		start := indextest.CPUTime()
+		for i := range pages {
+			buffer.Put(&pages[i])
+		}
+		middle := indextest.CPUTime()
+		w, err := segment.Create(filepath.Join(b.TempDir(), "s"), buffer.Averages(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := buffer.Flush(w); err != nil {
+			b.Fatal(err)
+		}
+		s, err := w.Finish()
+		if err != nil {
+			b.Fatal(err)
+		}
+		size = s.Size()
+		_ = s.Close()
+		buffer.Reset()
+		words += (middle - start).Seconds()
+		flush += (indextest.CPUTime() - middle).Seconds()
 	}
+	n := float64(b.N * len(pages))
+	b.ReportMetric(words/n*1e6, "us-words/page")
+	b.ReportMetric(flush/n*1e6, "us-flush/page")
+	b.ReportMetric(float64(size)/float64(text), "index/text")
 }
 
 // BenchmarkWritePages writes pages and queries to $FRESHET_BENCH_WRITE for

@@ -43,9 +43,6 @@ type Config struct {
 	// Languages are tried as the language of every query word; the first is that
 	// of documents that name none. Default en, ru, lt.
 	Languages []string
-	// ReadText, if not nil, returns the body of a document by its ID: bodies are
-	// not stored then, which makes the index half as large and snippets slower.
-	ReadText func(ctx context.Context, id string) (string, error)
 	// CommitEvery is how much time a crash may cost. Default 3 s.
 	CommitEvery time.Duration
 	// BufferWords is how many words are held in memory before they become a
@@ -149,7 +146,7 @@ func (pages) Merge(ctx context.Context, path string, parts []*search.Part, limit
 // earlier versions wrote, is removed: the feed fills the new one.
 func Open(dir string, c Config) (*Engine, error) {
 	e := &Engine{dir: dir, config: c.withEngineDefaults(), pending: map[string]bool{}}
-	e.buffer = invert.NewBuffer(e.config.Languages[0], c.ReadText != nil)
+	e.buffer = invert.NewBuffer(e.config.Languages[0])
 	var err error
 	e.set, err = segmentset.Open[*segment.Segment, *search.Part](dir, pages{e}, segmentset.Config{
 		CommitEvery: e.config.CommitEvery, MergeBytes: e.config.MergeBytes, Log: e.config.Log, Prepare: removeBleve,

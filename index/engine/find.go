@@ -70,11 +70,6 @@ func (e *Engine) readDocument(ctx context.Context, p *search.Part, doc uint32) (
 		ID: c.ID, Kind: c.Kind, Type: c.Type, Host: c.Host, Lang: c.Lang, Title: t.Title, Body: t.Body, Same: t.Same,
 		Date: time.Unix(c.Date, 0).UTC(), Size: c.Size, Popularity: invert.UnpackPopularity(p.Popularity[doc]),
 	}
-	if e.config.ReadText != nil {
-		if d.Body, err = e.config.ReadText(ctx, d.ID); err != nil {
-			return nil, fmt.Errorf("text of %s: %w", d.ID, err)
-		}
-	}
 	return d, nil
 }
 

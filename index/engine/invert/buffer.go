@@ -31,8 +31,6 @@ const maxBodyWords = 1 << 19
 type Buffer struct {
 	// DefaultLanguage stems documents that name no language.
 	DefaultLanguage string
-	// DropText leaves bodies out of the segment.
-	DropText bool
 
 	vocabulary *vocabulary
 	words      []formID // the rows of all documents
@@ -60,8 +58,8 @@ type row struct {
 const noLanguage = -1
 
 // NewBuffer returns an empty buffer.
-func NewBuffer(defaultLanguage string, dropText bool) *Buffer {
-	return &Buffer{DefaultLanguage: defaultLanguage, DropText: dropText, vocabulary: newVocabulary(), byID: map[string]int{}, languageCodes: map[string]int{}}
+func NewBuffer(defaultLanguage string) *Buffer {
+	return &Buffer{DefaultLanguage: defaultLanguage, vocabulary: newVocabulary(), byID: map[string]int{}, languageCodes: map[string]int{}}
 }
 
 // Len is the number of documents, those that were replaced included.
@@ -196,11 +194,7 @@ func (b *Buffer) writeDocuments(w *segment.Writer) error {
 			continue
 		}
 		d := &r.document
-		t := segment.Text{Title: d.Title, Same: d.Same, Body: d.Body}
-		if b.DropText {
-			t.Body = ""
-		}
-		if err := w.AddText(t); err != nil {
+		if err := w.AddText(segment.Text{Title: d.Title, Same: d.Same, Body: d.Body}); err != nil {
 			return err
 		}
 		w.AddDocument(segment.Document{
