@@ -121,7 +121,7 @@ func serveDemo(t *testing.T, dir string, more ...string) string {
 	var out served
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, append([]string{"serve", "--demo", "--data", dir, "--listen", "127.0.0.1:0"}, more...), strings.NewReader(""), &out, os.Stderr)
+		done <- runArguments(ctx, append([]string{"serve", "--demo", "--data", dir, "--listen", "127.0.0.1:0"}, more...), strings.NewReader(""), &out, os.Stderr)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -191,7 +191,7 @@ func TestBrowser(t *testing.T) {
 func loginLink(t *testing.T, dir string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"open", "--data", dir}, strings.NewReader(""), &out, &errs); code != command.ExitOK {
+	if code := runArguments(t.Context(), []string{"open", "--data", dir}, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 		t.Fatalf("open: exit %d: %s", code, errs.String())
 	}
 	return strings.TrimSpace(out.String())
@@ -247,7 +247,7 @@ func TestServeAndCommands(t *testing.T) {
 	serveDemo(t, dir)
 	call := func(args ...string) string {
 		var out, errs bytes.Buffer
-		if code := run(context.Background(), append(args, "--data", dir), strings.NewReader(""), &out, &errs); code != command.ExitOK {
+		if code := runArguments(context.Background(), append(args, "--data", dir), strings.NewReader(""), &out, &errs); code != command.ExitOK {
 			t.Errorf("%v: exit %d: %s", args, code, errs.String())
 		}
 		return out.String()
@@ -270,7 +270,7 @@ func TestServeAndCommands(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"crawl", "--data", dir, "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &out, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "a freshet is running on this data directory") {
+	if code := runArguments(context.Background(), []string{"crawl", "--data", dir, "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &out, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "a freshet is running on this data directory") {
 		t.Errorf("second process: exit %d: %s", code, errs.String())
 	}
 	call("stop")

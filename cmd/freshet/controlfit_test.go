@@ -19,7 +19,7 @@ import (
 func exe(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs strings.Builder
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
+	if code := runArguments(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 		t.Fatalf("%v: code %d: %s", args, code, errs.String())
 	}
 	return out.String()

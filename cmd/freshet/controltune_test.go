@@ -66,11 +66,11 @@ func TestControlTune(t *testing.T) {
 		t.Errorf("solve: %s", solved)
 	}
 	var errs strings.Builder
-	if code := run(context.Background(), []string{"--data", t.TempDir(), "lab", "control", "tune"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "too few pages") {
+	if code := runArguments(context.Background(), []string{"--data", t.TempDir(), "lab", "control", "tune"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitFailed || !strings.Contains(errs.String(), "too few pages") {
 		t.Errorf("no log: exit %d, %s", code, errs.String())
 	}
 	errs.Reset()
-	if code := run(context.Background(), []string{"--data", dir, "lab", "control", "tune", "--agents", "4"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitUsage {
+	if code := runArguments(context.Background(), []string{"--data", dir, "lab", "control", "tune", "--agents", "4"}, strings.NewReader(""), io.Discard, &errs); code != command.ExitUsage {
 		t.Errorf("one number of agents: exit %d, %s", code, errs.String())
 	}
 }

@@ -270,7 +270,7 @@ func TestDataDirectoryInUse(t *testing.T) {
 	}
 	defer s.Close()
 	var stdout, stderr bytes.Buffer
-	code := run(context.Background(), []string{"--data", data, "crawl", "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &stdout, &stderr)
+	code := runArguments(context.Background(), []string{"--data", data, "crawl", "--allow-private", "http://127.0.0.1:1/"}, strings.NewReader(""), &stdout, &stderr)
 	if code != 1 || !strings.Contains(stderr.String(), "in use by another process") {
 		t.Errorf("exit %d: %s", code, stderr.String())
 	}

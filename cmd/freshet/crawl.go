@@ -77,7 +77,7 @@ func (crawlCmd) Help() string {
 // Run crawls.
 func (c *crawlCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	keepFilesPrivate()
-	cfg, err := c.load()
+	cfg, err := c.loadConfig()
 	if err != nil {
 		return err
 	}
@@ -104,30 +104,30 @@ func (c *crawlCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if err != nil {
 		return command.UsageError{Err: err}
 	}
-	report, err := c.crawl(ctx, g, node)
+	report, err := c.runCrawl(ctx, g, node)
 	if err != nil {
 		return err
 	}
 	sum := summarizeCrawl(report, usage.Prices{CPU: c.PriceCPU, Memory: c.PriceMemory, Traffic: c.PriceTraffic})
-	sum.advise(g.Stderr)
+	sum.printAdvice(g.Stderr)
 	if g.JSON {
 		return g.PrintJSON(sum)
 	}
-	sum.print(g.Stdout)
+	sum.printSummary(g.Stdout)
 	return nil
 }
 
-// crawl runs the node with its progress line and the file of pages. The first
+// runCrawl runs the node with its progress line and the file of pages. The first
 // interrupt ends ctx, which drains; the second aborts.
-func (c *crawlCmd) crawl(ctx context.Context, g *command.Globals, node *app.Node) (report *app.CrawlReport, err error) {
+func (c *crawlCmd) runCrawl(ctx context.Context, g *command.Globals, node *app.Node) (report *app.CrawlReport, err error) {
 	o := app.CrawlOptions{MaxPages: c.MaxPages, NoIndex: c.NoIndex}
 	if c.Out != "" {
 		pages, err := newPageWriter(c.Out)
 		if err != nil {
 			return nil, err
 		}
-		defer func() { err = errors.Join(err, pages.close()) }()
-		o.OnPage = pages.write
+		defer func() { err = errors.Join(err, pages.closePages()) }()
+		o.OnPage = pages.writePageLine
 	}
 	if !g.Quiet {
 		line := progress.New(g.Stderr)

@@ -15,8 +15,8 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// seeds reads the arguments and the file of seeds; each bad URL is named.
-func (c *crawlCmd) seeds() ([]string, error) {
+// readSeeds reads the arguments and the file of seeds; each bad URL is named.
+func (c *crawlCmd) readSeeds() ([]string, error) {
 	raw := slices.Clone(c.URLs)
 	for _, s := range raw {
 		if _, err := weburl.Parse(s); err != nil {
@@ -48,8 +48,8 @@ func (c *crawlCmd) seeds() ([]string, error) {
 	return raw, nil
 }
 
-// load reads the configuration and overrides it by the flags.
-func (c *crawlCmd) load() (*config.Config, error) {
+// loadConfig reads the configuration and overrides it by the flags.
+func (c *crawlCmd) loadConfig() (*config.Config, error) {
 	environ := os.Environ()
 	if c.Config == "" { // one crawl has no browser unless it is asked for
 		environ = append([]string{"FRESHET_RENDER_MODE=off"}, environ...)
@@ -58,7 +58,7 @@ func (c *crawlCmd) load() (*config.Config, error) {
 	if err != nil {
 		return nil, command.UsageError{Err: err}
 	}
-	urls, err := c.seeds()
+	urls, err := c.readSeeds()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (c *crawlCmd) load() (*config.Config, error) {
 	if len(cfg.Sources) == 0 {
 		return nil, command.Usagef("crawl: no URL to start from: give one, --seeds FILE, or --config FILE with a web site among its sources")
 	}
-	if err := c.override(cfg); err != nil {
+	if err := c.overrideConfig(cfg); err != nil {
 		return nil, err
 	}
 	if err := cfg.Check(); err != nil {
@@ -81,40 +81,40 @@ func (c *crawlCmd) load() (*config.Config, error) {
 	return cfg, nil
 }
 
-// give sets a key by a flag that was given.
-func give[T any](key, flag *T) {
+// setIfGiven sets a key by a flag that was given.
+func setIfGiven[T any](key, flag *T) {
 	if flag != nil {
 		*key = *flag
 	}
 }
 
-// name sets a key by a flag that is not empty.
-func name(key *string, flag string) {
+// setIfNotEmpty sets a key by a flag that is not empty.
+func setIfNotEmpty(key *string, flag string) {
 	if flag != "" {
 		*key = flag
 	}
 }
 
-// override sets the keys of the configuration for which there are flags.
-func (c *crawlCmd) override(cfg *config.Config) error {
+// overrideConfig sets the keys of the configuration for which there are flags.
+func (c *crawlCmd) overrideConfig(cfg *config.Config) error {
 	k := &cfg.Crawl
-	give(&k.Agents, c.Agents)
-	give(&k.Connections, c.Connections)
-	give(&k.Budget, c.Budget)
-	give(&k.Timeout, c.Timeout)
-	give(&cfg.Lease, c.Lease)
-	give(&cfg.Render.Agents, c.Tabs)
-	name(&k.Ordering, c.Ordering)
-	name(&k.Resolver, c.Resolver)
-	name(&k.Proxy, c.Proxy)
-	name(&cfg.Agent.Name, c.AgentName)
-	name(&cfg.Agent.Contact, c.Contact)
-	name(&cfg.Database, c.Database)
-	name(&cfg.Node, c.Node)
-	name(&cfg.Archive.Dir, c.Warc)
-	name(&cfg.Archive.Bucket, c.Bucket)
-	name(&cfg.Archive.Packing, c.Packing)
-	name(&cfg.Render.Mode, c.Render)
+	setIfGiven(&k.Agents, c.Agents)
+	setIfGiven(&k.Connections, c.Connections)
+	setIfGiven(&k.Budget, c.Budget)
+	setIfGiven(&k.Timeout, c.Timeout)
+	setIfGiven(&cfg.Lease, c.Lease)
+	setIfGiven(&cfg.Render.Agents, c.Tabs)
+	setIfNotEmpty(&k.Ordering, c.Ordering)
+	setIfNotEmpty(&k.Resolver, c.Resolver)
+	setIfNotEmpty(&k.Proxy, c.Proxy)
+	setIfNotEmpty(&cfg.Agent.Name, c.AgentName)
+	setIfNotEmpty(&cfg.Agent.Contact, c.Contact)
+	setIfNotEmpty(&cfg.Database, c.Database)
+	setIfNotEmpty(&cfg.Node, c.Node)
+	setIfNotEmpty(&cfg.Archive.Dir, c.Warc)
+	setIfNotEmpty(&cfg.Archive.Bucket, c.Bucket)
+	setIfNotEmpty(&cfg.Archive.Packing, c.Packing)
+	setIfNotEmpty(&cfg.Render.Mode, c.Render)
 	if c.Delay != nil {
 		k.Delay, k.DelayPopular = c.Delay, *c.Delay // popular hosts, too
 	}
@@ -126,7 +126,7 @@ func (c *crawlCmd) override(cfg *config.Config) error {
 	if strings.Contains(c.Chromium, "://") {
 		cfg.Render.Remote = c.Chromium
 	} else {
-		name(&cfg.Render.Chromium, c.Chromium)
+		setIfNotEmpty(&cfg.Render.Chromium, c.Chromium)
 	}
 	for i := range cfg.Sources {
 		c.overrideSource(&cfg.Sources[i])
@@ -144,13 +144,13 @@ func (c *crawlCmd) override(cfg *config.Config) error {
 		}
 		*size.key = n
 	}
-	return c.check(cfg)
+	return c.checkCrawl(cfg)
 }
 
 // overrideSource sets the keys of a source for which there are flags.
 func (c *crawlCmd) overrideSource(s *config.Source) {
-	name(&s.Scope, c.Scope)
-	give(&s.Depth, c.Depth)
+	setIfNotEmpty(&s.Scope, c.Scope)
+	setIfGiven(&s.Depth, c.Depth)
 	if len(c.Include) > 0 {
 		s.Include = c.Include
 	}
@@ -166,8 +166,8 @@ func (c *crawlCmd) overrideSource(s *config.Source) {
 	s.AllowPrivate = s.AllowPrivate || c.AllowPrivate
 }
 
-// check refuses numbers with which a single crawl cannot work.
-func (c *crawlCmd) check(cfg *config.Config) error {
+// checkCrawl refuses numbers with which a single crawl cannot work.
+func (c *crawlCmd) checkCrawl(cfg *config.Config) error {
 	switch {
 	case cfg.Lease < time.Second:
 		return command.Usagef("--lease %v: at least a second is needed", cfg.Lease)

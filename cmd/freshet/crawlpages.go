@@ -49,7 +49,7 @@ type pageLine struct {
 	Links       []string  `json:"links"`
 }
 
-func (w *pageWriter) write(r *crawl.Result) {
+func (w *pageWriter) writePageLine(r *crawl.Result) {
 	p := &r.Page
 	l := pageLine{
 		URL: p.URL, FinalURL: r.FinalURL, Status: p.Status, ContentType: p.Type, Bytes: p.Bytes, Title: p.Title, Lang: p.Lang, Depth: p.Depth,
@@ -65,7 +65,7 @@ func (w *pageWriter) write(r *crawl.Result) {
 	}
 }
 
-func (w *pageWriter) close() error {
+func (w *pageWriter) closePages() error {
 	err := errors.Join(w.err, w.buf.Flush(), w.f.Close())
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)

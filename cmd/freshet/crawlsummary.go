@@ -61,9 +61,9 @@ var remedies = []struct{ kind, say string }{
 	{string(fetch.Protocol), "what answers there does not speak HTTP"},
 }
 
-// advise tells why a crawl has fetched nothing. It is no failure of the command:
+// printAdvice tells why a crawl has fetched nothing. It is no failure of the command:
 // the report says what the hosts answered.
-func (s *crawlSummary) advise(w io.Writer) {
+func (s *crawlSummary) printAdvice(w io.Writer) {
 	if s.Pages > 0 {
 		return
 	}
@@ -94,7 +94,7 @@ var answers = []struct {
 	{store.Redirect, "it redirects to where --scope does not reach"},
 }
 
-func (s *crawlSummary) print(w io.Writer) {
+func (s *crawlSummary) printSummary(w io.Writer) {
 	fmt.Fprintf(w, "%d pages (%d unchanged) of %d URLs on %d hosts in %.1f s, %.1f pages/s, %d bytes\n", s.Pages, s.Unchanged, s.URLsSeen, s.Hosts, s.Seconds, s.PagesSecond, s.Bytes)
 	if s.Million > 0 {
 		fmt.Fprintf(w, "%.1f s of CPU; a million such pages cost %.4g\n", s.CPU, s.Million)

@@ -173,7 +173,7 @@ func TestPrintedCommands(t *testing.T) {
 						args[i] = strings.Trim(args[i], `'"`)
 					}
 					var c commandLine
-					k, err := c.parser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+					k, err := c.newParser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 					if err != nil {
 						t.Fatal(err)
 					}

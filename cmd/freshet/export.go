@@ -118,13 +118,13 @@ func (c *exportCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if c.Format == "parquet" && c.Out == "" {
 		return command.Usagef("export: parquet is no text: give --out FILE")
 	}
-	out, finish, err := c.open(g)
+	out, finish, err := c.openOutput(g)
 	if err != nil {
 		return err
 	}
 	defer func() { err = finish(err) }()
 	if c.What == "files" {
-		return c.files(ctx, g, out)
+		return c.exportShareFiles(ctx, g, out)
 	}
 	var since time.Time
 	if c.Since > 0 {
@@ -133,7 +133,7 @@ func (c *exportCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if c.What == "services" {
 		return exportServices(g, since, newTable[serviceRow](c.Format, out))
 	}
-	s, err := c.store(g)
+	s, err := c.openPageStore(g)
 	if err != nil {
 		return err
 	}
@@ -150,8 +150,8 @@ func (c *exportCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	return exportRequests(ctx, s, since, newTable[requestRow](c.Format, out))
 }
 
-// store opens the web robot's store; exporting makes none.
-func (c *exportCmd) store(g *command.Globals) (store.Store, error) {
+// openPageStore opens the web robot's store; exporting makes none.
+func (c *exportCmd) openPageStore(g *command.Globals) (store.Store, error) {
 	if c.Database != "" {
 		return postgres.Open(context.Background(), c.Database, postgres.Config{Connections: 2})
 	}
@@ -166,9 +166,9 @@ func (c *exportCmd) store(g *command.Globals) (store.Store, error) {
 	return local.Open(dir, local.Config{})
 }
 
-// open returns where to write. A file takes its name when all is written, so
+// openOutput returns where to write. A file takes its name when all is written, so
 // that a failed export leaves the old one.
-func (c *exportCmd) open(g *command.Globals) (io.Writer, func(error) error, error) {
+func (c *exportCmd) openOutput(g *command.Globals) (io.Writer, func(error) error, error) {
 	if c.Out == "" {
 		buf := bufio.NewWriterSize(g.Stdout, 64<<10)
 		return buf, func(err error) error { return errors.Join(err, buf.Flush()) }, nil
@@ -204,9 +204,9 @@ func exportPages(ctx context.Context, s store.Store, t table[pageRow]) error {
 		if p.State != store.Queued {
 			row.ChangesADay = p.History.Rate(change.DefaultPrior) * 86400
 		}
-		return t.write(&row)
+		return t.writeRow(&row)
 	})
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.closeTable())
 }
 
 // exportLinks writes the links between known pages. Links to pages that were
@@ -247,20 +247,20 @@ func exportLinks(ctx context.Context, s store.Store, t table[linkRow]) error {
 			if names[k] == "" {
 				continue
 			}
-			if err := t.write(&linkRow{source, names[k]}); err != nil {
+			if err := t.writeRow(&linkRow{source, names[k]}); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.closeTable())
 }
 
 func exportChanges(ctx context.Context, s store.Store, since time.Time, t table[changeRow]) error {
 	err := s.Visits(ctx, since, func(v *store.VisitLog) error {
-		return t.write(&changeRow{v.URL, v.Time, v.Changed, v.Status, v.Bytes, v.Took.Seconds()})
+		return t.writeRow(&changeRow{v.URL, v.Time, v.Changed, v.Status, v.Bytes, v.Took.Seconds()})
 	})
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.closeTable())
 }
 
 // exportRequests writes the visits that brought the indexer work.
@@ -269,9 +269,9 @@ func exportRequests(ctx context.Context, s store.Store, since time.Time, t table
 		if !v.Changed {
 			return nil
 		}
-		return t.write(&requestRow{float64(v.Time.UnixMicro()) / 1e6, v.Bytes, v.URL})
+		return t.writeRow(&requestRow{float64(v.Time.UnixMicro()) / 1e6, v.Bytes, v.URL})
 	})
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.closeTable())
 }
 
 // exportServices needs no store: a running serve may go on.
@@ -284,12 +284,12 @@ func exportServices(g *command.Globals, since time.Time, t table[serviceRow]) er
 		if s.Time.Before(since) {
 			return nil
 		}
-		return t.write(&serviceRow{float64(s.Time.UnixMicro()) / 1e6, s.Seconds, s.Bytes, s.URL, float64(s.Arrived.UnixMicro()) / 1e6})
+		return t.writeRow(&serviceRow{float64(s.Time.UnixMicro()) / 1e6, s.Seconds, s.Bytes, s.URL, float64(s.Arrived.UnixMicro()) / 1e6})
 	})
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.closeTable())
 }
 
-func (c *exportCmd) files(ctx context.Context, g *command.Globals, out io.Writer) error {
+func (c *exportCmd) exportShareFiles(ctx context.Context, g *command.Globals, out io.Writer) error {
 	dir, err := g.DataDir()
 	if err != nil {
 		return err
@@ -306,17 +306,17 @@ func (c *exportCmd) files(ctx context.Context, g *command.Globals, out io.Writer
 		}
 		err = s.Files(ctx, h.Name, "", "", func(_ string, f *share.File) error {
 			m := f.Media
-			return t.write(&fileRow{
-				Host: f.Host, Path: f.Path, URL: f.URL(), Kind: string(media.KindOf(f.Name())), Size: f.Size, Modified: unix(f.Modified), Seen: unix(f.Seen),
+			return t.writeRow(&fileRow{
+				Host: f.Host, Path: f.Path, URL: f.URL(), Kind: string(media.KindOf(f.Name())), Size: f.Size, Modified: unixTime(f.Modified), Seen: unixTime(f.Seen),
 				Title: m.Title, Artist: m.Artist, Album: m.Album, Genre: m.Genre, Year: m.Year, Seconds: m.Duration.Seconds(), Width: m.Width, Height: m.Height,
 			})
 		})
 	}
-	return errors.Join(err, t.close(), s.Close())
+	return errors.Join(err, t.closeTable(), s.Close())
 }
 
-// unix is the time of seconds since 1970; 0 is unknown.
-func unix(s int64) time.Time {
+// unixTime is the time of seconds since 1970; 0 is unknown.
+func unixTime(s int64) time.Time {
 	if s == 0 {
 		return time.Time{}
 	}

@@ -70,7 +70,7 @@ func exported(t *testing.T, dir string, args ...string) string {
 	out := filepath.Join(t.TempDir(), "out")
 	var stdout, stderr bytes.Buffer
 	args = append([]string{"--data", dir, "export", "-o", out}, args...)
-	if code := run(context.Background(), args, strings.NewReader(""), &stdout, &stderr); code != 0 {
+	if code := runArguments(context.Background(), args, strings.NewReader(""), &stdout, &stderr); code != 0 {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	b, err := os.ReadFile(out)
@@ -151,7 +151,7 @@ func TestExportErrors(t *testing.T) {
 		{[]string{"export", "pages", "-o", "/no/such/folder/x"}, 1, "no such file"},
 	} {
 		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), append([]string{"--data", t.TempDir()}, tt.args...), strings.NewReader(""), &stdout, &stderr)
+		code := runArguments(context.Background(), append([]string{"--data", t.TempDir()}, tt.args...), strings.NewReader(""), &stdout, &stderr)
 		if code != tt.code || !strings.Contains(stderr.String(), tt.want) {
 			t.Errorf("%q: exit %d, %s", tt.args, code, stderr.String())
 		}

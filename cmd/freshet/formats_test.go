@@ -72,7 +72,7 @@ func TestFormats(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"--quiet", "--json"}, strings.Fields(strings.ReplaceAll(tt.args, "$D", dir))...)
-		if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
+		if code := runArguments(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 			t.Errorf("%s: exit %d: %s", tt.args, code, errs.String())
 			continue
 		}

@@ -84,8 +84,8 @@ func withIndex(g *command.Globals, f func(*engine.Engine) error) (err error) {
 	return f(own)
 }
 
-// report describes an index.
-func report(ctx context.Context, e *engine.Engine, began time.Time) (*indexReport, error) {
+// describeIndex describes an index.
+func describeIndex(ctx context.Context, e *engine.Engine, began time.Time) (*indexReport, error) {
 	s, err := e.Stats(ctx)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (indexCheckCmd) Run(ctx context.Context, g *command.Globals) error {
 		if err := e.Verify(ctx); err != nil {
 			return fmt.Errorf("%w: freshet index rebuild makes it anew", err)
 		}
-		r, err := report(ctx, e, began)
+		r, err := describeIndex(ctx, e, began)
 		if err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ type indexStatsCmd struct{}
 func (indexStatsCmd) Run(ctx context.Context, g *command.Globals) error {
 	began := time.Now()
 	return withIndex(g, func(e *engine.Engine) error {
-		r, err := report(ctx, e, began)
+		r, err := describeIndex(ctx, e, began)
 		if err != nil {
 			return err
 		}

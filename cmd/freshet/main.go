@@ -73,20 +73,20 @@ func main() {
 	// else here uses: any server could fill standard error.
 	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	code := runArguments(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// parser returns the parser of the whole command line, which fills c.
-func (c *commandLine) parser(options ...kong.Option) (*kong.Kong, error) {
+// newParser returns the parser of the whole command line, which fills c.
+func (c *commandLine) newParser(options ...kong.Option) (*kong.Kong, error) {
 	return newParser(c, options...)
 }
 
-// grammar returns the part of the command line that args are of: the command that
+// commandGrammar returns the part of the command line that args are of: the command that
 // they begin with, or all of them, and the flags of both. To build the flags of
 // all commands takes longer than many a command.
-func grammar(args []string) (part any, g *command.Globals) {
+func commandGrammar(args []string) (part any, g *command.Globals) {
 	if len(args) > 0 {
 		for _, f := range reflect.VisibleFields(reflect.TypeFor[commandLine]()) {
 			if _, ok := f.Tag.Lookup("cmd"); ok && strings.ToLower(f.Name) == args[0] {
@@ -118,9 +118,9 @@ func newParser(part any, options ...kong.Option) (*kong.Kong, error) {
 	}, options...)...)
 }
 
-// run parses args, runs the chosen command and returns the exit code.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	part, g := grammar(args)
+// runArguments parses args, runs the chosen command and returns the exit code.
+func runArguments(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	part, g := commandGrammar(args)
 	exit := -1 // set when the parser itself wants to end (--help)
 	parser, err := newParser(part, kong.Writers(stdout, stderr), kong.Exit(func(code int) { exit = code }), kong.BindTo(ctx, (*context.Context)(nil)))
 	if err != nil {
@@ -135,7 +135,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		if len(args) > 0 && cli.Moved(args[0]) {
 			err = fmt.Errorf("%q is a command of the lab: freshet lab %s", args[0], strings.Join(args, " "))
 		}
-		fmt.Fprintln(stderr, "freshet:", err, hint(err))
+		fmt.Fprintln(stderr, "freshet:", err, usageHint(err))
 		return command.ExitUsage
 	}
 	g.Stdin, g.Stdout, g.Stderr = stdin, command.ForReader(stdout), stderr
@@ -154,8 +154,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return command.ExitOK
 }
 
-// hint says where the usage of the command stands that was not understood.
-func hint(err error) string {
+// usageHint says where the usage of the command stands that was not understood.
+func usageHint(err error) string {
 	var p *kong.ParseError
 	if !errors.As(err, &p) || p.Context == nil {
 		return "(freshet --help)"

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		"freshet": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+			os.Exit(runArguments(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 		},
 	})
 }

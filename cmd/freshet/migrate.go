@@ -88,16 +88,16 @@ func (c *migrateCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	start := time.Now()
 	n, err := copyStore(ctx, g, from, to)
 	if errors.Is(err, store.ErrNotEmpty) {
-		return fmt.Errorf("%s: %w: give another, or remove what is there", target(c.To), err)
+		return fmt.Errorf("%s: %w: give another, or remove what is there", withoutPassword(c.To), err)
 	}
 	if err != nil {
 		return err
 	}
-	return tell(g, "copied", n, nil, start)
+	return reportCopy(g, "copied", n, nil, start)
 }
 
-// target is an address without its password.
-func target(where string) string {
+// withoutPassword is an address without its password.
+func withoutPassword(where string) string {
 	if i, j := strings.Index(where, "://"), strings.LastIndexByte(where, '@'); isDatabase(where) && j > i {
 		return where[:i+3] + where[j+1:]
 	}
@@ -107,10 +107,10 @@ func target(where string) string {
 func copyStore(ctx context.Context, g *command.Globals, from store.Source, to store.Target) (store.Copied, error) {
 	line := progressLine(g)
 	defer line.Done("")
-	return store.Copy(ctx, from, to, copying(line))
+	return store.Copy(ctx, from, to, copyProgress(line))
 }
 
-func copying(line *progress.Line) func(store.Copied) {
+func copyProgress(line *progress.Line) func(store.Copied) {
 	return func(n store.Copied) {
 		line.Update(n.Pages, 0, fmt.Sprintf("%d hosts  %d pages  %d with links  %d visits", n.Hosts, n.Pages, n.Links, n.Visits))
 	}
@@ -124,8 +124,8 @@ func progressLine(g *command.Globals) *progress.Line {
 	return progress.New(g.Stderr)
 }
 
-// tell ends a copy.
-func tell(g *command.Globals, what string, n store.Copied, files *filesCopied, start time.Time) error {
+// reportCopy ends a copy.
+func reportCopy(g *command.Globals, what string, n store.Copied, files *filesCopied, start time.Time) error {
 	seconds := time.Since(start).Seconds()
 	if g.JSON {
 		out := map[string]any{"hosts": n.Hosts, "pages": n.Pages, "linking_pages": n.Links, "visits": n.Visits, "settings": n.Settings, "seconds": seconds}
@@ -168,11 +168,11 @@ func (c *backupCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 		return fmt.Errorf("backup: %w", err)
 	}
 	start := time.Now()
-	from, end, err := c.source(ctx, dir)
+	from, end, err := c.backupSource(ctx, dir)
 	if err != nil {
 		return err
 	}
-	n, err := save(ctx, g, from, filepath.Join(c.To, backupStore), start)
+	n, err := saveDump(ctx, g, from, filepath.Join(c.To, backupStore), start)
 	if err := errors.Join(err, end()); err != nil {
 		return err
 	}
@@ -184,11 +184,11 @@ func (c *backupCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	return tell(g, "saved", n, files, start)
+	return reportCopy(g, "saved", n, files, start)
 }
 
-// source is what is saved: of a database its state at this moment.
-func (c *backupCmd) source(ctx context.Context, dir string) (store.Source, func() error, error) {
+// backupSource is what is saved: of a database its state at this moment.
+func (c *backupCmd) backupSource(ctx context.Context, dir string) (store.Source, func() error, error) {
 	if c.Database == "" {
 		s, err := openAny(ctx, dir, true)
 		if err != nil {
@@ -207,8 +207,8 @@ func (c *backupCmd) source(ctx context.Context, dir string) (store.Source, func(
 	return snapshot, func() error { return errors.Join(snapshot.Close(context.WithoutCancel(ctx)), s.Close()) }, nil
 }
 
-// save writes the records to a file that takes its name when it is whole.
-func save(ctx context.Context, g *command.Globals, from store.Source, path string, now time.Time) (n store.Copied, err error) {
+// saveDump writes the records to a file that takes its name when it is whole.
+func saveDump(ctx context.Context, g *command.Globals, from store.Source, path string, now time.Time) (n store.Copied, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), ".store-*")
 	if err != nil {
 		return n, fmt.Errorf("backup: %w", err)
@@ -253,11 +253,11 @@ func (c *restoreCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	}
 	start := time.Now()
 	line := progressLine(g)
-	n, err := dump.Restore(ctx, f, to, copying(line))
+	n, err := dump.Restore(ctx, f, to, copyProgress(line))
 	line.Done("")
 	err = errors.Join(err, to.Close())
 	if errors.Is(err, store.ErrNotEmpty) {
-		return fmt.Errorf("%s: %w: give another, or remove what is there", target(where), err)
+		return fmt.Errorf("%s: %w: give another, or remove what is there", withoutPassword(where), err)
 	}
 	if err != nil {
 		return fmt.Errorf("restore: %w (nothing starts on what was restored so far: remove it before the next try)", err)
@@ -270,7 +270,7 @@ func (c *restoreCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	return tell(g, "restored", n, files, start)
+	return reportCopy(g, "restored", n, files, start)
 }
 
 // filesCopied counts bodies' files.

@@ -16,7 +16,7 @@ import (
 func runCommand(t *testing.T, out any, args ...string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), append([]string{"--quiet", "--json"}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
+	if code := runArguments(context.Background(), append([]string{"--quiet", "--json"}, args...), strings.NewReader(""), &stdout, &stderr); code != 0 {
 		t.Fatalf("freshet %s: exit %d: %s", strings.Join(args, " "), code, stderr.String())
 	}
 	if out == nil {
@@ -31,7 +31,7 @@ func runCommand(t *testing.T, out any, args ...string) {
 func failing(t *testing.T, code int, says string, args ...string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if got := run(context.Background(), append([]string{"--quiet"}, args...), strings.NewReader(""), &stdout, &stderr); got != code || !strings.Contains(stderr.String(), says) {
+	if got := runArguments(context.Background(), append([]string{"--quiet"}, args...), strings.NewReader(""), &stdout, &stderr); got != code || !strings.Contains(stderr.String(), says) {
 		t.Errorf("freshet %s: exit %d: %s; want exit %d and %q", strings.Join(args, " "), got, stderr.String(), code, says)
 	}
 }

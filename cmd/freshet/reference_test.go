@@ -18,7 +18,7 @@ func TestReference(t *testing.T) {
 	t.Parallel()
 	const file = "../../docs/commands.md"
 	var c commandLine
-	p, err := c.parser()
+	p, err := c.newParser()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,8 +42,8 @@ type statusCmd struct{ nodesRemote }
 
 // Run prints how a running serve does.
 func (c *statusCmd) Run(ctx context.Context, g *command.Globals) error {
-	if c.shared() {
-		s, err := c.status(ctx)
+	if c.usesDatabase() {
+		s, err := c.databaseStatus(ctx)
 		if err != nil {
 			return fmt.Errorf("status: %w", err)
 		}
@@ -116,21 +116,21 @@ type agentsAnswer struct {
 
 // Run lists the live agents.
 func (c *agentsListCmd) Run(ctx context.Context, g *command.Globals) error {
-	if c.shared() {
-		a, err := c.agents(ctx)
+	if c.usesDatabase() {
+		a, err := c.databaseAgents(ctx)
 		if err != nil {
 			return fmt.Errorf("agents: %w", err)
 		}
-		return a.print(g)
+		return a.printAgentCounts(g)
 	}
 	var a agentsAnswer
 	if err := c.Call(ctx, g, http.MethodGet, "/api/agents", nil, &a); err != nil {
 		return err
 	}
-	return a.print(g)
+	return a.printAgentCounts(g)
 }
 
-func (a *agentsAnswer) print(g *command.Globals) error {
+func (a *agentsAnswer) printAgentCounts(g *command.Globals) error {
 	if g.JSON {
 		return g.PrintJSON(a)
 	}
@@ -152,18 +152,18 @@ func (c *agentsSetCmd) Run(ctx context.Context, g *command.Globals) error {
 	if c.Fetch < 0 {
 		return command.Usagef("agents set %d: not negative", c.Fetch)
 	}
-	if c.shared() {
+	if c.usesDatabase() {
 		if c.Render >= 0 {
 			return command.Usagef("agents set --render: each node has its own; give its --address")
 		}
-		if err := c.tell(ctx, func(all cluster.Cluster) error { return all.SetAgentLimit(ctx, c.Fetch) }); err != nil {
+		if err := c.withCluster(ctx, func(all cluster.Cluster) error { return all.SetAgentLimit(ctx, c.Fetch) }); err != nil {
 			return fmt.Errorf("agents: %w", err)
 		}
-		a, err := c.agents(ctx)
+		a, err := c.databaseAgents(ctx)
 		if err != nil {
 			return fmt.Errorf("agents: %w", err)
 		}
-		return a.print(g)
+		return a.printAgentCounts(g)
 	}
 	in := map[string]int{"fetch": c.Fetch}
 	if c.Render >= 0 {
@@ -173,7 +173,7 @@ func (c *agentsSetCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err := c.Call(ctx, g, http.MethodPut, "/api/agents", in, &a); err != nil {
 		return err
 	}
-	return a.print(g)
+	return a.printAgentCounts(g)
 }
 
 type sourcesCmd struct {
@@ -230,8 +230,8 @@ type pauseCmd struct{ nodesRemote }
 
 // Run pauses the robots.
 func (c *pauseCmd) Run(ctx context.Context, g *command.Globals) error {
-	if c.shared() {
-		return c.tell(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, true) })
+	if c.usesDatabase() {
+		return c.withCluster(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, true) })
 	}
 	return c.Call(ctx, g, http.MethodPost, "/api/pause", nil, nil)
 }
@@ -240,8 +240,8 @@ type resumeCmd struct{ nodesRemote }
 
 // Run lets the robots go on.
 func (c *resumeCmd) Run(ctx context.Context, g *command.Globals) error {
-	if c.shared() {
-		return c.tell(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, false) })
+	if c.usesDatabase() {
+		return c.withCluster(ctx, func(all cluster.Cluster) error { return all.Pause(ctx, false) })
 	}
 	return c.Call(ctx, g, http.MethodPost, "/api/resume", nil, nil)
 }
@@ -253,8 +253,8 @@ type stopCmd struct {
 
 // Run ends a running serve.
 func (c *stopCmd) Run(ctx context.Context, g *command.Globals) error {
-	if c.shared() {
-		return c.tell(ctx, func(all cluster.Cluster) error { return all.Stop(ctx, c.Now) })
+	if c.usesDatabase() {
+		return c.withCluster(ctx, func(all cluster.Cluster) error { return all.Stop(ctx, c.Now) })
 	}
 	path := "/api/stop"
 	if c.Now {
@@ -288,9 +288,9 @@ func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 	}
 	_, absent := app.Address(dir)
 	switch {
-	case c.shared():
-		err := c.engine(ctx, func(e index.Engine) error {
-			res, err := c.find(ctx, e, dir, q)
+	case c.usesDatabase():
+		err := c.withTextIndex(ctx, func(e index.Engine) error {
+			res, err := c.findIn(ctx, e, dir, q)
 			if err == nil {
 				a = res.Answer()
 			}
@@ -300,12 +300,12 @@ func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 			return fmt.Errorf("search: %w", err)
 		}
 	case c.Address == "" && absent != nil:
-		res, err := c.local(ctx, dir, q)
+		res, err := c.searchLocally(ctx, dir, q)
 		if err != nil {
 			return err
 		}
 		a = res.Answer()
-		if a.Total == 0 && empty(dir) {
+		if a.Total == 0 && isUnused(dir) {
 			fmt.Fprintf(g.Stderr, "freshet: nothing is indexed in %s yet: freshet crawl URL or freshet scan SOURCE fills it, --data DIR chooses another\n", dir)
 		}
 	default:
@@ -338,8 +338,8 @@ func (c *searchCmd) Run(ctx context.Context, g *command.Globals) error {
 	return nil
 }
 
-// local opens the index itself.
-func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results, error) {
+// searchLocally opens the index itself.
+func (c *searchCmd) searchLocally(ctx context.Context, dir, q string) (*console.Results, error) {
 	cfg, err := defaultConfig()
 	if err != nil {
 		return nil, err
@@ -348,12 +348,12 @@ func (c *searchCmd) local(ctx context.Context, dir, q string) (*console.Results,
 	if err != nil {
 		return nil, err
 	}
-	res, err := c.find(ctx, e, dir, q)
+	res, err := c.findIn(ctx, e, dir, q)
 	return res, errors.Join(err, e.Close())
 }
 
-// empty tells whether a data directory was never crawled or scanned into.
-func empty(dir string) bool {
+// isUnused tells whether a data directory was never crawled or scanned into.
+func isUnused(dir string) bool {
 	for _, part := range []string{"store", "shares"} {
 		if _, err := os.Stat(filepath.Join(dir, part)); err == nil {
 			return false
@@ -362,8 +362,8 @@ func empty(dir string) bool {
 	return true
 }
 
-// find asks an index of pages, and that of files in the data directory.
-func (c *searchCmd) find(ctx context.Context, e index.Engine, dir, q string) (_ *console.Results, err error) {
+// findIn asks an index of pages, and that of files in the data directory.
+func (c *searchCmd) findIn(ctx context.Context, e index.Engine, dir, q string) (_ *console.Results, err error) {
 	cfg, err := defaultConfig()
 	if err != nil {
 		return nil, err

@@ -23,12 +23,12 @@ type nodesRemote struct {
 	Database string `help:"postgres://... that nodes share: asks or tells all of them, through it." placeholder:"URL" env:"FRESHET_DATABASE"`
 }
 
-// shared reports whether the database is meant: the address of a node goes
+// usesDatabase reports whether the database is meant: the address of a node goes
 // before it.
-func (f *nodesRemote) shared() bool { return f.Database != "" && f.Address == "" }
+func (f *nodesRemote) usesDatabase() bool { return f.Database != "" && f.Address == "" }
 
-// with opens the database for the time of a call.
-func (f *nodesRemote) with(ctx context.Context, call func(*postgres.Store) error) (err error) {
+// withStore opens the database for the time of a call.
+func (f *nodesRemote) withStore(ctx context.Context, call func(*postgres.Store) error) (err error) {
 	s, err := postgres.Open(ctx, f.Database, postgres.Config{Connections: 2, Known: 1})
 	if err != nil {
 		return err
@@ -37,13 +37,13 @@ func (f *nodesRemote) with(ctx context.Context, call func(*postgres.Store) error
 	return call(s)
 }
 
-// tell opens the cluster of the nodes on the database for the time of a call.
-func (f *nodesRemote) tell(ctx context.Context, call func(cluster.Cluster) error) error {
-	return f.with(ctx, func(s *postgres.Store) error { return call(clusterpg.New(s, clusterpg.Config{})) })
+// withCluster opens the cluster of the nodes on the database for the time of a call.
+func (f *nodesRemote) withCluster(ctx context.Context, call func(cluster.Cluster) error) error {
+	return f.withStore(ctx, func(s *postgres.Store) error { return call(clusterpg.New(s, clusterpg.Config{})) })
 }
 
-// engine opens the text index of the database.
-func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error) (err error) {
+// withTextIndex opens the text index of the database.
+func (f *nodesRemote) withTextIndex(ctx context.Context, call func(index.Engine) error) (err error) {
 	cfg, err := defaultConfig()
 	if err != nil {
 		return err
@@ -56,10 +56,10 @@ func (f *nodesRemote) engine(ctx context.Context, call func(index.Engine) error)
 	return call(e)
 }
 
-// status asks the database.
-func (f *nodesRemote) status(ctx context.Context) (out *console.Status, err error) {
-	err = f.with(ctx, func(s *postgres.Store) error {
-		return f.engine(ctx, func(e index.Engine) error {
+// databaseStatus asks the database.
+func (f *nodesRemote) databaseStatus(ctx context.Context) (out *console.Status, err error) {
+	err = f.withStore(ctx, func(s *postgres.Store) error {
+		return f.withTextIndex(ctx, func(e index.Engine) error {
 			out, err = app.ClusterStatus(ctx, s, clusterpg.New(s, clusterpg.Config{}), e)
 			return err
 		})
@@ -67,9 +67,9 @@ func (f *nodesRemote) status(ctx context.Context) (out *console.Status, err erro
 	return out, err
 }
 
-// agents asks the database who works.
-func (f *nodesRemote) agents(ctx context.Context) (*agentsAnswer, error) {
-	s, err := f.status(ctx)
+// databaseAgents asks the database who works.
+func (f *nodesRemote) databaseAgents(ctx context.Context) (*agentsAnswer, error) {
+	s, err := f.databaseStatus(ctx)
 	if err != nil {
 		return nil, err
 	}

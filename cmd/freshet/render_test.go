@@ -40,7 +40,7 @@ func jsSite(t *testing.T, kind string, pages int) string {
 func freshet(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
+	if code := runArguments(context.Background(), args, strings.NewReader(""), &out, &errs); code != command.ExitOK {
 		t.Fatalf("%v: exit %d: %s", args, code, errs.String())
 	}
 	return out.String()
@@ -71,11 +71,11 @@ func TestCrawlRenders(t *testing.T) {
 	if os.Geteuid() == 0 { // without the flag nothing is rendered, and the way out is named
 		var out, errs bytes.Buffer
 		base := []string{"crawl", "--quiet", "--allow-private", "--data", filepath.Join(t.TempDir(), "data"), site}
-		if code := run(t.Context(), append(base, "--render", "auto"), strings.NewReader(""), &out, &errs); code != command.ExitOK || !strings.Contains(errs.String(), "--render-no-sandbox") {
+		if code := runArguments(t.Context(), append(base, "--render", "auto"), strings.NewReader(""), &out, &errs); code != command.ExitOK || !strings.Contains(errs.String(), "--render-no-sandbox") {
 			t.Errorf("--render auto as root: exit %d, %s; want a warning that names --render-no-sandbox", code, errs.String())
 		}
 		errs.Reset()
-		if code := run(t.Context(), append(base, "--render", "all"), strings.NewReader(""), &out, &errs); code != command.ExitUsage || !strings.Contains(errs.String(), "--render-no-sandbox") {
+		if code := runArguments(t.Context(), append(base, "--render", "all"), strings.NewReader(""), &out, &errs); code != command.ExitUsage || !strings.Contains(errs.String(), "--render-no-sandbox") {
 			t.Errorf("--render all as root: exit %d, %s; want %d and --render-no-sandbox", code, errs.String(), command.ExitUsage)
 		}
 	}
@@ -129,7 +129,7 @@ func serving(t *testing.T, args ...string) (address string, stop func()) {
 	var out served
 	done := make(chan int, 1)
 	go func() {
-		done <- run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), &out, os.Stderr)
+		done <- runArguments(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...), strings.NewReader(""), &out, os.Stderr)
 	}()
 	var once sync.Once
 	stop = func() {

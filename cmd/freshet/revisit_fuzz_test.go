@@ -27,7 +27,7 @@ func FuzzRevisit(f *testing.F) {
 			args = []string{"--json", "lab", "revisit", "plan", "--budget", "3", "-"}
 		}
 		var out, errs bytes.Buffer
-		switch code := run(context.Background(), args, strings.NewReader(table), &out, &errs); code {
+		switch code := runArguments(context.Background(), args, strings.NewReader(table), &out, &errs); code {
 		case command.ExitOK:
 			if !json.Valid(out.Bytes()) {
 				t.Errorf("%q: %s", table, out.String())

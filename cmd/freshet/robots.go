@@ -34,7 +34,7 @@ func (robotsCmd) Help() string {
 
 // Run prints the verdict for each target.
 func (c *robotsCmd) Run(ctx context.Context, g *command.Globals) error {
-	f, err := c.load(ctx, g)
+	f, err := c.loadRobots(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -69,15 +69,15 @@ func (c *robotsCmd) Run(ctx context.Context, g *command.Globals) error {
 	return nil
 }
 
-// load reads the file, twice as much of it as counts, for UTF-16.
-func (c *robotsCmd) load(ctx context.Context, g *command.Globals) (*robots.File, error) {
+// loadRobots reads the file, twice as much of it as counts, for UTF-16.
+func (c *robotsCmd) loadRobots(ctx context.Context, g *command.Globals) (*robots.File, error) {
 	var body []byte
 	var err error
 	switch {
 	case c.File == "-":
 		body, err = io.ReadAll(io.LimitReader(g.Stdin, 2*robots.MaxSize))
 	case strings.HasPrefix(c.File, "http://"), strings.HasPrefix(c.File, "https://"):
-		return c.fetch(ctx)
+		return c.fetchRobots(ctx)
 	default:
 		var f *os.File
 		if f, err = os.Open(c.File); err == nil {
@@ -91,9 +91,9 @@ func (c *robotsCmd) load(ctx context.Context, g *command.Globals) (*robots.File,
 	return robots.Parse(body, c.Agent), nil
 }
 
-// fetch gets the file from a server, whose status decides as RFC 9309 says: 4xx
+// fetchRobots gets the file from a server, whose status decides as RFC 9309 says: 4xx
 // and more than five redirects allow everything, 5xx nothing.
-func (c *robotsCmd) fetch(ctx context.Context) (*robots.File, error) {
+func (c *robotsCmd) fetchRobots(ctx context.Context) (*robots.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.File, nil)

@@ -52,8 +52,8 @@ type scanSummary struct {
 	Seconds      float64          `json:"seconds"`
 }
 
-// load reads the configuration and overrides it by the flags.
-func (c *scanCmd) load() (*config.Config, error) {
+// loadScanConfig reads the configuration and overrides it by the flags.
+func (c *scanCmd) loadScanConfig() (*config.Config, error) {
 	cfg, err := config.Load(c.Config, os.Environ(), c.Set)
 	if err != nil {
 		return nil, command.UsageError{Err: err}
@@ -63,11 +63,11 @@ func (c *scanCmd) load() (*config.Config, error) {
 		return nil, command.Usagef("scan: no share to scan: give an address, or --config FILE with a share among its sources")
 	}
 	k := &cfg.Share
-	give(&k.Robots, c.Robots)
-	give(&k.PartTime, c.MaxPartTime)
-	give(&k.Media, c.Media)
-	give(&k.Timeout, c.Timeout)
-	name(&k.Knowledge, c.Knowledge)
+	setIfGiven(&k.Robots, c.Robots)
+	setIfGiven(&k.PartTime, c.MaxPartTime)
+	setIfGiven(&k.Media, c.Media)
+	setIfGiven(&k.Timeout, c.Timeout)
+	setIfNotEmpty(&k.Knowledge, c.Knowledge)
 	if c.MaxPartMemory != "" {
 		if k.PartMemory, err = config.ParseBytes(c.MaxPartMemory); err != nil {
 			return nil, command.Usagef("--max-part-memory: %w", err)
@@ -87,7 +87,7 @@ var errScanStopped = errors.New("scan: stopped; the parts that were read to thei
 // Run scans every part of the sources' hosts once.
 func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	keepFilesPrivate()
-	cfg, err := c.load()
+	cfg, err := c.loadScanConfig()
 	if err != nil {
 		return err
 	}
@@ -121,17 +121,17 @@ func (c *scanCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	absent(g.Stderr, report.Robot, report.Hosts)
-	sum := summarize(report.Robot, report.Hosts, report.Counts)
+	printUnreadable(g.Stderr, report.Robot, report.Hosts)
+	sum := summarizeScan(report.Robot, report.Hosts, report.Counts)
 	sum.Seconds = report.Elapsed.Seconds()
 	if g.JSON {
 		return g.PrintJSON(sum)
 	}
-	return sum.print(g)
+	return sum.printScan(g)
 }
 
-// absent names the sources that could not be read, and why.
-func absent(w io.Writer, st share.Status, names []string) {
+// printUnreadable names the sources that could not be read, and why.
+func printUnreadable(w io.Writer, st share.Status, names []string) {
 	say := map[source.Class]string{
 		source.Offline: "nobody is there, or the name does not resolve", source.Refused: "the host is there, the service is not", source.Timeout: "no answer in time (--timeout)",
 		source.Denied: "not allowed: give user and password in the address", source.Protocol: "what answers there speaks another protocol",
@@ -147,7 +147,7 @@ func absent(w io.Writer, st share.Status, names []string) {
 	}
 }
 
-func summarize(st share.Status, names []string, c share.Counts) scanSummary {
+func summarizeScan(st share.Status, names []string, c share.Counts) scanSummary {
 	s := scanSummary{
 		PartsChanged: c.PartChanges, Listings: c.Listings, TagReads: c.TagReads, TagBytes: c.Bytes, StoreReads: c.StoreReads, StoreWrites: c.StoreWrites,
 		Added: c.Added, Changed: c.Changed, Removed: c.Removed, Errors: c.Errors,
@@ -171,7 +171,7 @@ func summarize(st share.Status, names []string, c share.Counts) scanSummary {
 	return s
 }
 
-func (s scanSummary) print(g *command.Globals) error {
+func (s scanSummary) printScan(g *command.Globals) error {
 	_, err := fmt.Fprintf(g.Stdout, "%d hosts, %d files (%d with tags or text) in %d folders, %d parts of which %d changed\n%d listings, %d files read, %d store reads, %d store writes\n%d added, %d changed, %d removed in %.1f s\n",
 		s.Hosts, s.Files, s.Media, s.Folders, s.Parts, s.PartsChanged, s.Listings, s.TagReads, s.StoreReads, s.StoreWrites, s.Added, s.Changed, s.Removed, s.Seconds)
 	for class, n := range s.Errors {

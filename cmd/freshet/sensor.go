@@ -34,8 +34,8 @@ type sensorFlags struct {
 	Every  time.Duration `help:"How long events are gathered before they are sent." default:"1s"`
 }
 
-// folder is where events wait.
-func (f *sensorFlags) folder(g *command.Globals) (string, error) {
+// spoolFolder is where events wait.
+func (f *sensorFlags) spoolFolder(g *command.Globals) (string, error) {
 	if f.Spool != "" {
 		return f.Spool, nil
 	}
@@ -49,14 +49,14 @@ func (f *sensorFlags) folder(g *command.Globals) (string, error) {
 	return filepath.Join(data, "sensor", f.Name), nil
 }
 
-// run sends events while a source of them works; either's end ends both.
-func (f *sensorFlags) run(ctx context.Context, g *command.Globals, source func(context.Context, *sensor.Spool, *slog.Logger) error) error {
+// runSensor sends events while a source of them works; either's end ends both.
+func (f *sensorFlags) runSensor(ctx context.Context, g *command.Globals, source func(context.Context, *sensor.Spool, *slog.Logger) error) error {
 	for name, address := range map[string]string{"to": f.To, "base": f.Base} {
 		if _, err := siteOf(name, address); err != nil {
 			return err
 		}
 	}
-	dir, err := f.folder(g)
+	dir, err := f.spoolFolder(g)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (c *sensorProxyCmd) Run(ctx context.Context, g *command.Globals) error {
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
+	return c.runSensor(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
 		transport := http.DefaultTransport.(*http.Transport).Clone()
 		transport.MaxIdleConnsPerHost = 256
 		transport.DisableCompression = true // bodies pass as they are
@@ -145,11 +145,11 @@ func (sensorLogCmd) Help() string {
 
 // Run follows until interrupted.
 func (c *sensorLogCmd) Run(ctx context.Context, g *command.Globals) error {
-	dir, err := c.folder(g)
+	dir, err := c.spoolFolder(g)
 	if err != nil {
 		return err
 	}
-	return c.run(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
+	return c.runSensor(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
 		return (&sensor.Log{Path: c.File, Sensor: sensor.New(c.Base, c.Pages, spool.Add), State: filepath.Join(dir, "log.json"), Log: log}).Run(ctx)
 	})
 }
@@ -169,7 +169,7 @@ func (c *sensorWatchCmd) Run(ctx context.Context, g *command.Globals) error {
 		return command.Usagef("sensor watch: %s is no folder", c.Root)
 	}
 	root := filepath.Clean(c.Root)
-	return c.run(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
+	return c.runSensor(ctx, g, func(ctx context.Context, spool *sensor.Spool, log *slog.Logger) error {
 		return (&sensor.Watch{Root: root, Base: c.Base, Index: c.Index, Rescan: c.Rescan, To: spool.Add, Log: log}).Run(ctx)
 	})
 }

@@ -28,7 +28,7 @@ type serveCmd struct {
 // Run serves until interrupted.
 func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	keepFilesPrivate()
-	cfg, err := c.load()
+	cfg, err := c.loadServeConfig()
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (c *serveCmd) Run(ctx context.Context, g *command.Globals) (err error) {
 	})
 }
 
-func (c *serveCmd) load() (*config.Config, error) {
+func (c *serveCmd) loadServeConfig() (*config.Config, error) {
 	sets := c.Set
 	if c.Listen != "" {
 		sets = append(sets, "console.listen="+c.Listen)

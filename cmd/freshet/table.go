@@ -16,9 +16,9 @@ import (
 // table writes rows of one kind. T is a struct of strings, numbers, booleans
 // and times whose json tags name the columns.
 type table[T any] interface {
-	write(row *T) error
-	// close ends the table; it does not close what it is written to.
-	close() error
+	writeRow(row *T) error
+	// closeTable ends the table; it does not close what it is written to.
+	closeTable() error
 }
 
 // newTable returns a writer of jsonl, csv or parquet.
@@ -36,16 +36,16 @@ func newTable[T any](format string, w io.Writer) table[T] {
 
 type jsonTable[T any] struct{ enc *json.Encoder }
 
-func (t jsonTable[T]) write(row *T) error { return t.enc.Encode(row) }
-func (t jsonTable[T]) close() error       { return nil }
+func (t jsonTable[T]) writeRow(row *T) error { return t.enc.Encode(row) }
+func (t jsonTable[T]) closeTable() error     { return nil }
 
 type csvTable[T any] struct {
 	w      *csv.Writer
 	fields []string
 }
 
-// header writes the names of the columns once.
-func (t *csvTable[T]) header() error {
+// writeHeader writes the names of the columns once.
+func (t *csvTable[T]) writeHeader() error {
 	if t.fields != nil {
 		return nil
 	}
@@ -58,27 +58,27 @@ func (t *csvTable[T]) header() error {
 	return t.w.Write(names)
 }
 
-func (t *csvTable[T]) write(row *T) error {
-	if err := t.header(); err != nil {
+func (t *csvTable[T]) writeRow(row *T) error {
+	if err := t.writeHeader(); err != nil {
 		return err
 	}
 	v := reflect.ValueOf(row).Elem()
 	for i := range t.fields {
-		t.fields[i] = cell(v.Field(i))
+		t.fields[i] = printCell(v.Field(i))
 	}
 	return t.w.Write(t.fields)
 }
 
-func (t *csvTable[T]) close() error {
-	if err := t.header(); err != nil {
+func (t *csvTable[T]) closeTable() error {
+	if err := t.writeHeader(); err != nil {
 		return err
 	}
 	t.w.Flush()
 	return t.w.Error()
 }
 
-// cell prints one value; a time that is not known is empty.
-func cell(v reflect.Value) string {
+// printCell prints one value; a time that is not known is empty.
+func printCell(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case string:
 		return cellText(x)
@@ -111,7 +111,7 @@ type parquetTable[T any] struct {
 	n int
 }
 
-func (t *parquetTable[T]) write(row *T) error {
+func (t *parquetTable[T]) writeRow(row *T) error {
 	if _, err := t.w.Write([]T{*row}); err != nil {
 		return err
 	}
@@ -121,4 +121,4 @@ func (t *parquetTable[T]) write(row *T) error {
 	return nil
 }
 
-func (t *parquetTable[T]) close() error { return t.w.Close() }
+func (t *parquetTable[T]) closeTable() error { return t.w.Close() }

@@ -34,20 +34,20 @@ func (c *whyCmd) Run(ctx context.Context, g *command.Globals) error {
 	if _, err := weburl.Parse(c.URL); err != nil {
 		return command.Usagef("%q: %w (a web address is written with http:// or https://)", c.URL, err)
 	}
-	w, err := c.ask(ctx, g)
+	w, err := c.askWhy(ctx, g)
 	if err != nil {
 		return fmt.Errorf("why %s: %w", c.URL, err)
 	}
 	if g.JSON {
 		return g.PrintJSON(w)
 	}
-	explain(g.Stdout, w, time.Now())
+	writeExplanation(g.Stdout, w, time.Now())
 	return nil
 }
 
-func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, err error) {
-	if c.shared() {
-		err := c.with(ctx, func(s *postgres.Store) error {
+func (c *whyCmd) askWhy(ctx context.Context, g *command.Globals) (w *console.Why, err error) {
+	if c.usesDatabase() {
+		err := c.withStore(ctx, func(s *postgres.Store) error {
 			w, err = app.Explain(ctx, s, c.URL)
 			return err
 		})
@@ -73,8 +73,8 @@ func (c *whyCmd) ask(ctx context.Context, g *command.Globals) (w *console.Why, e
 	return app.Explain(ctx, st, c.URL)
 }
 
-// explain writes the answer as sentences.
-func explain(out io.Writer, w *console.Why, now time.Time) {
+// writeExplanation writes the answer as sentences.
+func writeExplanation(out io.Writer, w *console.Why, now time.Time) {
 	fmt.Fprintln(out, w.URL)
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(out, "  %-11s %s\n", name, fmt.Sprintf(format, args...))
