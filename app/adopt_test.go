@@ -190,7 +190,7 @@ func TestAdoptChangesOfDeadNode(t *testing.T) {
 			}
 			for _, since := range tt.since {
 				setDead(t, heir, "dead", since)
-				if err := heir.Adopt(ctx); err != nil {
+				if err := heir.adoptChanges(ctx); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -241,7 +241,7 @@ func TestAdoptWithoutDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	if err := p.Adopt(context.Background()); err != nil {
+	if err := p.adoptChanges(context.Background()); err != nil {
 		t.Error(err)
 	}
 }

@@ -79,7 +79,7 @@ func (n *Node) followOtherNodes(ctx context.Context) {
 	}
 	if now := time.Now(); now.Sub(n.followed) > followInterval {
 		n.followed = now
-		if err := n.parts.Adopt(ctx); err != nil && ctx.Err() == nil {
+		if err := n.parts.adoptChanges(ctx); err != nil && ctx.Err() == nil {
 			n.log.Warn("changes of dead nodes", "err", err)
 		}
 		if err := n.clicks.Load(ctx, n.parts.Store, now); err != nil && ctx.Err() == nil {

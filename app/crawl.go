@@ -63,7 +63,7 @@ func (n *Node) crawl(ctx context.Context, o CrawlOptions) (*CrawlReport, error) 
 		return nil, err
 	}
 	n.warnOfRendering()
-	plan, err := OncePlanner(n.config)
+	plan, err := newOncePlanner(n.config)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (n *Node) crawl(ctx context.Context, o CrawlOptions) (*CrawlReport, error) 
 
 // warnOfRendering says why pages that are to be rendered will not be.
 func (n *Node) warnOfRendering() {
-	if err := RenderOff(&n.config.Render); n.config.Render.Mode != "off" && err != nil {
+	if err := renderOff(&n.config.Render); n.config.Render.Mode != "off" && err != nil {
 		n.log.Error("render.mode: "+n.config.Render.Mode, "err", err)
 	}
 	if n.render == nil {
@@ -139,7 +139,7 @@ func (n *Node) runCrawl(work context.Context, abort func(), o CrawlOptions) erro
 		}
 	})
 	var aside sync.WaitGroup
-	aside.Go(func() { _ = n.parts.Send(services) }) // the last files are sent when the parts are closed
+	aside.Go(func() { _ = n.parts.sendBodies(services) }) // the last files are sent when the parts are closed
 	if n.indexer != nil {
 		aside.Go(func() { _ = n.indexer.Run(services) }) // its errors come again from Finish
 	}

@@ -123,7 +123,7 @@ func Open(c *config.Config, o Options) (*Node, error) {
 		}
 	}
 	var err error
-	n.client, err = NewClient(c, n.permitsHost, o.Dial)
+	n.client, err = newClient(c, n.permitsHost, o.Dial)
 	return n, err
 }
 
@@ -139,7 +139,7 @@ func (n *Node) addSource(s *config.Source) error {
 	if err != nil {
 		return fmt.Errorf("source: %w", err)
 	}
-	sc, err := ScopeOf(s)
+	sc, err := scopeOfSource(s)
 	if err != nil {
 		return err
 	}
@@ -198,13 +198,13 @@ func (n *Node) openParts(ctx context.Context, withIndex bool) (err error) {
 			return err
 		}
 	}
-	n.render, err = NewRenderer(n.config, n.parts.Store, n.client)
+	n.render, err = newRenderer(n.config, n.parts.Store, n.client)
 	return err
 }
 
 // robotConfig returns the robot's configuration with the composition's own parts.
 func (n *Node) robotConfig(plan freshness.Planner) crawl.Config {
-	rc := n.parts.CrawlConfig(n.config, n.client, n.render, n.log)
+	rc := n.parts.crawlConfig(n.config, n.client, n.render, n.log)
 	rc.Scopes, rc.Ordering, rc.Plan = n.scopes, n.options.Ordering, plan
 	if n.indexer != nil {
 		rc.OnBody = n.handover.Offer

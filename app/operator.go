@@ -56,7 +56,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}
-	switch err := RenderOff(&n.config.Render); {
+	switch err := renderOff(&n.config.Render); {
 	case errors.Is(err, render.ErrSandbox):
 		s.Warnings = append(s.Warnings, err.Error())
 	case n.render != nil && n.config.Render.NoSandbox && n.config.Render.Remote == "":
@@ -88,7 +88,7 @@ func redactSources(sources []console.Source) []console.Source {
 func (n *Node) SetAgents(ctx context.Context, fetch, render *int) error {
 	if render != nil {
 		if n.render == nil && *render != 0 {
-			return RenderOff(&n.config.Render)
+			return renderOff(&n.config.Render)
 		}
 		if n.render != nil {
 			n.render.Pool.SetTabs(*render)

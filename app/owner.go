@@ -54,11 +54,11 @@ func writePrivate(path, text string) error {
 	return err
 }
 
-// MakeDataDir makes the data directory, and takes the rights of others from one
+// makeDataDir makes the data directory, and takes the rights of others from one
 // that is there: it holds the operator's token, copies of pages and passwords of
 // sources that were added to a running serve. A folder that others own, or that is
 // shared by design (/tmp), is left as it is.
-func MakeDataDir(dir string) error {
+func makeDataDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}

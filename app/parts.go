@@ -52,11 +52,11 @@ type Parts struct {
 // OpenParts opens the parts in a data directory, making what is missing. With a
 // database only the archive lies in the directory.
 func OpenParts(ctx context.Context, dir string, c *config.Config, withIndex bool) (*Parts, error) {
-	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir, PDF: NewPDF(c, dir)}
+	p := &Parts{Dir: dir, ArchiveDir: c.Archive.Dir, PDF: newPDFPool(c, dir)}
 	if p.ArchiveDir == "" {
 		p.ArchiveDir = filepath.Join(dir, "warc")
 	}
-	if err := MakeDataDir(dir); err != nil {
+	if err := makeDataDir(dir); err != nil {
 		return nil, err
 	}
 	p.Space = diskspace.New(dir, uint64(c.MinFree))
@@ -71,7 +71,7 @@ func OpenParts(ctx context.Context, dir string, c *config.Config, withIndex bool
 	if err != nil {
 		return nil, errors.Join(explain(err), p.Close())
 	}
-	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Packing: archive.Packing(c.Archive.Packing), Software: "freshet/" + version.String(), Agent: UserAgent(c)})
+	p.Archive, err = archive.Open(archive.Config{Dir: p.ArchiveDir, Prefix: prefix, FileSize: int64(c.Archive.FileSize), Packing: archive.Packing(c.Archive.Packing), Software: "freshet/" + version.String(), Agent: userAgent(c)})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -211,8 +211,8 @@ func explain(err error) error {
 	return err
 }
 
-// UserAgent is the robot's name as servers see it.
-func UserAgent(c *config.Config) string {
+// userAgent is the robot's name as servers see it.
+func userAgent(c *config.Config) string {
 	name := c.Agent.Name + "/" + version.String()
 	if c.Agent.Contact == "" {
 		return name
@@ -220,9 +220,9 @@ func UserAgent(c *config.Config) string {
 	return name + " (+" + c.Agent.Contact + ")"
 }
 
-// Send uploads finished files of bodies to the bucket, if there is one, until
+// sendBodies uploads finished files of bodies to the bucket, if there is one, until
 // ctx ends.
-func (p *Parts) Send(ctx context.Context) error {
+func (p *Parts) sendBodies(ctx context.Context) error {
 	if p.bucket == nil {
 		return nil
 	}
@@ -238,8 +238,8 @@ const (
 	maxAdopted = 2000
 )
 
-// Adopt lets this node index what dead nodes fetched.
-func (p *Parts) Adopt(ctx context.Context) error {
+// adoptChanges lets this node index what dead nodes fetched.
+func (p *Parts) adoptChanges(ctx context.Context) error {
 	shared, ok := p.Store.(store.Adopter)
 	if !ok {
 		return nil
@@ -288,9 +288,9 @@ func (p *Parts) Close() error {
 	return errors.Join(errs...)
 }
 
-// NewPDF returns the reader of PDF documents, which keeps its compiled module in
+// newPDFPool returns the reader of PDF documents, which keeps its compiled module in
 // the data directory.
-func NewPDF(c *config.Config, dir string) *pdftext.Pool {
+func newPDFPool(c *config.Config, dir string) *pdftext.Pool {
 	return pdftext.NewPool(pdftext.Config{Memory: int64(c.PDF.Memory), Time: c.PDF.Time, Instances: c.PDF.Instances, CacheDir: filepath.Join(dir, "cache", "pdf")})
 }
 

@@ -20,8 +20,8 @@ func renderConfig(r *config.Render) render.Config {
 	}
 }
 
-// RenderOff returns why nothing is rendered by a configuration, or nil.
-func RenderOff(r *config.Render) error {
+// renderOff returns why nothing is rendered by a configuration, or nil.
+func renderOff(r *config.Render) error {
 	c := renderConfig(r)
 	switch {
 	case r.Mode == "off":
@@ -35,18 +35,18 @@ func RenderOff(r *config.Render) error {
 // renderRules returns which pages are rendered. That every page is to be and none can
 // be for want of a sandbox is an error.
 func renderRules(r *config.Render) (render.Rules, error) {
-	if err := RenderOff(r); err != nil && r.Mode == "all" {
+	if err := renderOff(r); err != nil && r.Mode == "all" {
 		return render.Rules{}, fmt.Errorf("render.mode: all: %w", err)
 	}
 	return render.ParseRules(r.Always, r.Never, render.Rules{All: r.Mode == "all", Cost: r.Cost, LinksOnly: r.LinksOnly})
 }
 
-// NewRenderer makes the renderer of a configuration, or nil where rendering is
+// newRenderer makes the renderer of a configuration, or nil where rendering is
 // off. The browser connects as client does.
-func NewRenderer(c *config.Config, st store.Store, client *fetch.Client) (*render.Renderer, error) {
+func newRenderer(c *config.Config, st store.Store, client *fetch.Client) (*render.Renderer, error) {
 	r := &c.Render
 	rules, err := renderRules(r)
-	if err != nil || RenderOff(r) != nil {
+	if err != nil || renderOff(r) != nil {
 		return nil, err
 	}
 	tabs := r.Agents
@@ -54,13 +54,13 @@ func NewRenderer(c *config.Config, st store.Store, client *fetch.Client) (*rende
 		tabs = -1 // none for now
 	}
 	pc := renderConfig(r)
-	pc.Client, pc.Proxy, pc.UserAgent, pc.Insecure, pc.Tabs = client, c.Crawl.Proxy, UserAgent(c), c.Crawl.Insecure, tabs
+	pc.Client, pc.Proxy, pc.UserAgent, pc.Insecure, pc.Tabs = client, c.Crawl.Proxy, userAgent(c), c.Crawl.Insecure, tabs
 	pool := render.NewPool(pc)
 	return &render.Renderer{Chooser: render.NewChooser(st, rules), Pool: pool, Token: c.Agent.Name}, nil
 }
 
-// Hook is the renderer as the robot takes it: a nil one is none.
-func Hook(r *render.Renderer) crawl.Renderer {
+// renderHook is the renderer as the robot takes it: a nil one is none.
+func renderHook(r *render.Renderer) crawl.Renderer {
 	if r == nil {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (n *Node) renderStatus(s *console.Status, r crawl.Status) {
 		s.Render.Hosts = append(s.Render.Hosts, console.RenderWait(w))
 	}
 	if n.render == nil {
-		if err := RenderOff(&n.config.Render); err != nil {
+		if err := renderOff(&n.config.Render); err != nil {
 			s.Render.Why = err.Error()
 		}
 		return

@@ -31,10 +31,10 @@ func TestRootRendersNothing(t *testing.T) {
 		c := config.Default()
 		tt.set.Cost, tt.set.Agents = c.Render.Cost, c.Render.Agents
 		c.Render = tt.set
-		if err := RenderOff(&c.Render); (err != nil) != tt.off {
+		if err := renderOff(&c.Render); (err != nil) != tt.off {
 			t.Errorf("%s: off because of %v, want off %v", name, err, tt.off)
 		}
-		r, err := NewRenderer(c, nil, nil)
+		r, err := newRenderer(c, nil, nil)
 		if (err != nil) != tt.broken || (r == nil) != tt.off {
 			t.Errorf("%s: renderer %v, error %v; want none: %v, error: %v", name, r, err, tt.off, tt.broken)
 		}

@@ -15,20 +15,20 @@ import (
 	"github.com/freshet/freshet/weburl"
 )
 
-// NewClient returns the client of a configuration, for serve and crawl alike. permit
+// newClient returns the client of a configuration, for serve and crawl alike. permit
 // says for which hosts and ports the browser may use private addresses; dial, if not
 // nil, replaces dialling.
-func NewClient(c *config.Config, permit func(host, port string) bool, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*fetch.Client, error) {
+func newClient(c *config.Config, permit func(host, port string) bool, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*fetch.Client, error) {
 	return fetch.New(fetch.Config{
-		UserAgent: UserAgent(c), Timeout: c.Crawl.Timeout, MaxBody: int64(c.Crawl.MaxBody), Permit: permit,
+		UserAgent: userAgent(c), Timeout: c.Crawl.Timeout, MaxBody: int64(c.Crawl.MaxBody), Permit: permit,
 		Resolver: c.Crawl.Resolver, Proxy: c.Crawl.Proxy, Insecure: c.Crawl.Insecure, Dial: dial,
 	})
 }
 
-// CrawlConfig returns the robot's configuration, for serve and crawl alike. The caller
+// crawlConfig returns the robot's configuration, for serve and crawl alike. The caller
 // adds scopes, ordering, planner and limits of agents. r is nil where nothing is
 // rendered.
-func (p *Parts) CrawlConfig(c *config.Config, client *fetch.Client, r *render.Renderer, log *slog.Logger) crawl.Config {
+func (p *Parts) crawlConfig(c *config.Config, client *fetch.Client, r *render.Renderer, log *slog.Logger) crawl.Config {
 	k := &c.Crawl
 	rc := crawl.Config{
 		Store: p.Store, Fetch: client, Archive: p.Archive, Log: log, Node: p.Cluster.Name(), Token: c.Agent.Name, Agents: k.Agents, Lease: c.Lease,
@@ -36,7 +36,7 @@ func (p *Parts) CrawlConfig(c *config.Config, client *fetch.Client, r *render.Re
 		Delay: config.DefaultDelay, DelayPopular: k.DelayPopular, DelayFactor: k.DelayFactor, MaxDelay: k.MaxDelay, PerAddress: k.PerAddress, Connections: k.Connections,
 		MinRevisit: k.MinRevisit, MaxRevisit: k.MaxRevisit, MaxFailedAge: k.MaxFailedAge, HostBytesDay: int64(k.HostBytesDay),
 		Budget: k.Budget, BudgetBytes: float64(k.BudgetBytes) / 86400,
-		Space: p.Space.Check, Render: Hook(r), ReadBody: p.Body, PDF: p.PDF,
+		Space: p.Space.Check, Render: renderHook(r), ReadBody: p.Body, PDF: p.PDF,
 	}
 	if k.Delay != nil {
 		rc.Delay, rc.DelayGiven = *k.Delay, true
@@ -45,8 +45,8 @@ func (p *Parts) CrawlConfig(c *config.Config, client *fetch.Client, r *render.Re
 	return rc
 }
 
-// ScopeOf returns the scope of a source that is a web site.
-func ScopeOf(s *config.Source) (crawl.Scope, error) {
+// scopeOfSource returns the scope of a source that is a web site.
+func scopeOfSource(s *config.Source) (crawl.Scope, error) {
 	u, err := weburl.Parse(s.URL)
 	if err != nil {
 		return crawl.Scope{}, fmt.Errorf("source %s: %w", weburl.Redact(s.URL), err)
@@ -59,9 +59,9 @@ func ScopeOf(s *config.Source) (crawl.Scope, error) {
 	return sc, nil
 }
 
-// OncePlanner returns the planner of a single crawl. The policies that divide a budget
+// newOncePlanner returns the planner of a single crawl. The policies that divide a budget
 // plan at the next serve: a single crawl visits every page once.
-func OncePlanner(c *config.Config) (freshness.Planner, error) {
+func newOncePlanner(c *config.Config) (freshness.Planner, error) {
 	if err := freshness.CheckPolicy(c.Crawl.Policy, c.Crawl.Budget > 0 || c.Crawl.BudgetBytes > 0); err != nil {
 		return nil, err
 	}

@@ -30,10 +30,10 @@ type ScanReport struct {
 // Scan scans every part of the shares once.
 func (n *Node) Scan(ctx context.Context, o ScanOptions) (*ScanReport, error) {
 	start := time.Now()
-	if err := MakeDataDir(n.options.Dir); err != nil {
+	if err := makeDataDir(n.options.Dir); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
-	pdf := NewPDF(n.config, n.options.Dir)
+	pdf := newPDFPool(n.config, n.options.Dir)
 	report, err := n.scan(ctx, pdf, o)
 	if err := errors.Join(err, n.close(), pdf.Close()); err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func (n *Node) runServices(ctx context.Context, ready func(address string)) erro
 	}
 	start("robot", n.robot.Run)
 	start("indexer", n.indexer.Run)
-	start("bodies", n.parts.Send)
+	start("bodies", n.parts.sendBodies)
 	start("registry", n.member.Run)
 	start("throttle", n.watchLag)
 	start("freshness", n.estimator.Run)

@@ -65,7 +65,7 @@ const sharesDir = "shares"
 // missing. It keeps a journal of changes for the index, which may follow later.
 func OpenShareStore(dir string) (*state.Store, error) {
 	dir = filepath.Join(dir, sharesDir)
-	if err := MakeDataDir(dir); err != nil {
+	if err := makeDataDir(dir); err != nil {
 		return nil, fmt.Errorf("shares: %w", err)
 	}
 	s, err := state.Open(dir, state.Config{Journal: true})

@@ -20,8 +20,8 @@ import (
 
 const sessionCookie = "freshet_session"
 
-// MinToken is the least length of a token of the API, in bytes.
-const MinToken = 16
+// minTokenLength is the least length of a token of the API, in bytes.
+const minTokenLength = 16
 
 // limitedClients is how many clients a limiter remembers.
 const limitedClients = 10_000
@@ -60,8 +60,8 @@ func newAuth(c Config) (a *auth, err error) {
 		}
 	}
 	for i, t := range c.Tokens {
-		if len(t) < MinToken {
-			return nil, fmt.Errorf("token %d has %d characters: at least %d are needed", i+1, len(t), MinToken)
+		if len(t) < minTokenLength {
+			return nil, fmt.Errorf("token %d has %d characters: at least %d are needed", i+1, len(t), minTokenLength)
 		}
 		a.tokens = append(a.tokens, sha256.Sum256([]byte(t)))
 	}

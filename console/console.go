@@ -139,7 +139,7 @@ type Config struct {
 	Title    string   // on the search page
 	Listen   string   // address:port that is listened on
 	Password string   // bcrypt hash; "" is no password
-	Tokens   []string // bearer tokens of operators' programs, of MinToken bytes at least
+	Tokens   []string // bearer tokens of operators' programs, of 16 bytes at least
 	// OwnerToken is the bearer token of who owns the data directory.
 	OwnerToken string
 	Header     string   // header of a trusted proxy that names the user

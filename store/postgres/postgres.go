@@ -139,7 +139,7 @@ func Open(ctx context.Context, address string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(ctx, pool, c)
+	s, err := newStore(ctx, pool, c)
 	if err != nil {
 		pool.Close()
 		return nil, err
@@ -179,10 +179,10 @@ func Connect(ctx context.Context, address string, connections int, idle time.Dur
 	return pool, nil
 }
 
-// New is Open on connections that others may use as well; Close ends them.
-func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
+// newStore is Open on connections that others may use as well; Close ends them.
+func newStore(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	if c.Node == "" {
-		c.Node = NodeName()
+		c.Node = defaultNodeName()
 	}
 	if c.Known <= 0 {
 		c.Known = 1 << 20
@@ -227,8 +227,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, c Config) (*Store, error) {
 	return s, nil
 }
 
-// NodeName is the default name of a process: host name and process number.
-func NodeName() string {
+// defaultNodeName is the default name of a process: host name and process number.
+func defaultNodeName() string {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "node"
