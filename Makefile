@@ -28,7 +28,7 @@ lint-single:
 	@test -z "$$(gofumpt -l $(GOFILES))" || { gofumpt -l $(GOFILES); exit 1; }
 	$(GO) vet ./...
 	staticcheck ./...
-	! command -v predeclared >/dev/null || predeclared -exit $(GODIRS)
+	! command -v predeclared >/dev/null || predeclared $(GODIRS)
 	! command -v misspell >/dev/null || misspell -error -i minister,process,ministr,proces $(GOFILES) docs/*.md *.md
 
 bench:

@@ -33,7 +33,7 @@ const (
 	ReasonUnknown           Reason = "unknown" // of a record that an earlier format wrote
 )
 
-// Reasons of hosts, beside ReasonOverloaded and ReasonNoAnswer.
+// ReasonRobotsNoAnswer is a reason of hosts, as ReasonOverloaded and ReasonNoAnswer are.
 const ReasonRobotsNoAnswer Reason = "robots-no-answer" // a request for robots.txt was not answered
 
 // Reasons of URLs that are found and not queued; no record has them.

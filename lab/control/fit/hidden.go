@@ -295,7 +295,7 @@ func guessRegimes(runs []run, m, width int) *regimes {
 	}
 	for i := range m {
 		for j := range m {
-			g.Move[i][j] += 1
+			g.Move[i][j]++
 		}
 		normalizeSum(g.Move[i])
 		mean, spread := 1.0, 0.0
