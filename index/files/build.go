@@ -78,9 +78,9 @@ type post struct {
 	mask     byte
 }
 
-// build writes the segment of files of one or more hosts, sorted by sortFiles, to
+// buildSegment writes the segment of files of one or more hosts, sorted by sortFiles, to
 // a new file.
-func build(path string, files []sortedFile) (*fileSegment, error) {
+func buildSegment(path string, files []sortedFile) (*fileSegment, error) {
 	b := &builder{columns: map[segment.Kind][]byte{}, ids: map[string]uint32{}}
 	for i, f := range files {
 		if i == 0 || f.host != files[i-1].host || f.folder != files[i-1].folder {
@@ -93,7 +93,7 @@ func build(path string, files []sortedFile) (*fileSegment, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.write(w); err != nil {
+	if err := b.writeSections(w); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}
 	f, err := w.FinishFile(len(files))
@@ -103,8 +103,8 @@ func build(path string, files []sortedFile) (*fileSegment, error) {
 	return newSegment(f)
 }
 
-// id returns the number of a term.
-func (b *builder) id(field byte, text []byte) uint32 {
+// termNumber returns the number of a term.
+func (b *builder) termNumber(field byte, text []byte) uint32 {
 	b.term = append(append(b.term[:0], field), text...)
 	if id, ok := b.ids[string(b.term)]; ok {
 		return id
@@ -126,7 +126,7 @@ func (b *builder) addFolder(host, path string, first uint32) {
 	b.folderBlocks = b.folders.Append(b.folderBlocks, hostKey(b.hostNext-1, path))
 	b.starts = binary.LittleEndian.AppendUint32(b.starts, first)
 	b.buf = eachWord(path, b.buf, func(w []byte) {
-		b.posts = append(b.posts, post{b.id(folderField, w), n, 1})
+		b.posts = append(b.posts, post{b.termNumber(folderField, w), n, 1})
 		b.folderTrigrams.Add(w, n/nametable.BlockSize)
 	})
 }
@@ -146,7 +146,7 @@ func (b *builder) addFile(name string, f *share.File, n uint32) {
 	eachText(name, in, title.Show, func(text string, mask byte) {
 		b.buf = eachWord(text, b.buf, func(w []byte) {
 			count++
-			b.posts = append(b.posts, post{b.id(wordField, w), n, mask})
+			b.posts = append(b.posts, post{b.termNumber(wordField, w), n, mask})
 			if mask != inText {
 				b.nameTrigrams.Add(w, n/nametable.BlockSize)
 			}
@@ -161,13 +161,13 @@ func (b *builder) addFile(name string, f *share.File, n uint32) {
 	c[lengthColumn] = append(c[lengthColumn], byte(min(count, 255)))
 	b.addValues(name, kind, in, n)
 	if in := tagsOf(in, &title); in != nil {
-		b.tagRecords = b.tags.append(b.tagRecords, n, in)
+		b.tagRecords = b.tags.appendTags(b.tagRecords, n, in)
 	}
 }
 
 // addValues adds the values by which filters find the file.
 func (b *builder) addValues(name string, kind media.Kind, in *media.Info, n uint32) {
-	value := func(field byte, v string) { b.posts = append(b.posts, post{b.id(field, []byte(v)), n, 1}) }
+	value := func(field byte, v string) { b.posts = append(b.posts, post{b.termNumber(field, []byte(v)), n, 1}) }
 	value(kindField, string(kind))
 	if ext := media.Ext(name); ext != "" {
 		value(extField, ext)
@@ -205,7 +205,7 @@ func eachText(name string, in *media.Info, show string, f func(text string, mask
 // tagsOf returns what is kept of a file's tags, nil if there is nothing. The words of
 // a document are in the dictionary alone.
 func tagsOf(in *media.Info, title *media.Title) *media.Info {
-	if title.Year == 0 && title.Episode == 0 && !tagged(in) {
+	if title.Year == 0 && title.Episode == 0 && !hasTags(in) {
 		return nil
 	}
 	c := *in
@@ -219,7 +219,7 @@ func tagsOf(in *media.Info, title *media.Title) *media.Info {
 	return &c
 }
 
-func tagged(in *media.Info) bool {
+func hasTags(in *media.Info) bool {
 	return in.Title != "" || in.Artist != "" || in.Album != "" || in.Genre != "" || in.Year != 0 || in.Duration != 0 || in.Width != 0 || in.Rating != 0 || len(in.Actors) > 0
 }
 
@@ -231,9 +231,9 @@ type tagWriter struct {
 	record               []byte
 }
 
-// append appends the record of the next file that has tags to dst, which is written
+// appendTags appends the record of the next file that has tags to dst, which is written
 // where the record before ended.
-func (t *tagWriter) append(dst []byte, doc uint32, in *media.Info) []byte {
+func (t *tagWriter) appendTags(dst []byte, doc uint32, in *media.Info) []byte {
 	t.numbers = appendTagNumbers(t.numbers, in)
 	t.record = share.AppendFile(t.record[:0], &share.File{Media: *in})
 	return t.appendRecord(dst, doc, t.record)
@@ -258,8 +258,8 @@ var kindNames = []media.Kind{media.Other, media.Audio, media.Video, media.Image,
 
 func kindNumber(k media.Kind) byte { return byte(max(0, slices.Index(kindNames, k))) }
 
-// write writes all sections.
-func (b *builder) write(w *segment.FileWriter) error {
+// writeSections writes all sections.
+func (b *builder) writeSections(w *segment.FileWriter) error {
 	sections := map[segment.Kind][]byte{
 		hostSection: b.hosts, folderBlocks: b.folderBlocks, folderIndex: b.folders.Index(), folderStarts: b.starts,
 		nameBlocks: b.nameBlocks, nameIndex: b.names.Index(),

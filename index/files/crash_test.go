@@ -234,7 +234,7 @@ func TestDamaged(t *testing.T) {
 	}
 	for range 3 {
 		for _, f := range []share.File{modelFile(r, 9), modelFile(r, 9), modelFile(r, 9)} {
-			if err := errors.Join(x.Update(t.Context(), f.Host, []share.File{f}, []string{"none"}), x.refresh()); err != nil {
+			if err := errors.Join(x.Update(t.Context(), f.Host, []share.File{f}, []string{"none"}), x.refreshFiles()); err != nil {
 				t.Fatal(err)
 			}
 		}

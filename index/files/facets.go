@@ -36,8 +36,8 @@ func newFacets(on bool, matches int) *facets {
 	}
 }
 
-// count adds the files of one segment.
-func (f *facets) count(r *reader, in *roaring.Bitmap) {
+// countFacets adds the files of one segment.
+func (f *facets) countFacets(r *reader, in *roaring.Bitmap) {
 	if !f.on {
 		return
 	}
@@ -49,7 +49,7 @@ func (f *facets) count(r *reader, in *roaring.Bitmap) {
 		}
 		f.kinds[r.kindOf(d)] += f.step
 		f.hosts[r.hosts[r.hostOfFile(d)]] += f.step
-		if e := media.Ext(string(r.name(d))); e != "" {
+		if e := media.Ext(string(r.nameOfFile(d))); e != "" {
 			f.exts[e] += f.step
 		}
 		if in := r.infoOf(d); in != nil {
@@ -63,8 +63,8 @@ func (f *facets) count(r *reader, in *roaring.Bitmap) {
 	}
 }
 
-// top returns the most frequent values; scale is how many matches each stands for.
-func (f *facets) top(scale float64) map[string][]Count {
+// topFacets returns the most frequent values; scale is how many matches each stands for.
+func (f *facets) topFacets(scale float64) map[string][]Count {
 	if !f.on {
 		return nil
 	}

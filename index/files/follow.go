@@ -70,19 +70,19 @@ func (x *Index) catchUp(ctx context.Context, host string) error {
 		return nil
 	}
 	if isKnown && done < last {
-		err := x.replay(ctx, host, done)
+		err := x.replayHost(ctx, host, done)
 		if !errors.Is(err, share.ErrNoChanges) {
 			return err
 		}
 	}
-	return x.load(ctx, host, last)
+	return x.reloadHost(ctx, host, last)
 }
 
-// replay applies the changes of a host after a number.
-func (x *Index) replay(ctx context.Context, host string, after uint64) error {
+// replayHost applies the changes of a host after a number.
+func (x *Index) replayHost(ctx context.Context, host string, after uint64) error {
 	return x.store.Changes(ctx, host, after, func(c share.Change) error {
 		if c.IsDropped {
-			return x.drop(host, func() { x.moveTo(host, c.Number) })
+			return x.dropHost(host, func() { x.moveTo(host, c.Number) })
 		}
 		var put []share.File
 		var removed []string
@@ -97,22 +97,22 @@ func (x *Index) replay(ctx context.Context, host string, after uint64) error {
 				removed = append(removed, p)
 			}
 		}
-		return x.apply(ctx, host, put, removed, func() { x.moveTo(host, c.Number) })
+		return x.applyChanges(ctx, host, put, removed, func() { x.moveTo(host, c.Number) })
 	})
 }
 
-// load replaces the files of a host by those of the store, which have the change
+// reloadHost replaces the files of a host by those of the store, which have the change
 // number last.
-func (x *Index) load(ctx context.Context, host string, last uint64) error {
+func (x *Index) reloadHost(ctx context.Context, host string, last uint64) error {
 	x.config.Log.Info("reading the files of a host into the index", "host", host)
-	if err := x.drop(host, func() { delete(x.cursor.Hosts, host) }); err != nil {
+	if err := x.dropHost(host, func() { delete(x.cursor.Hosts, host) }); err != nil {
 		return err
 	}
 	var batch []share.File
 	n := 0
 	add := func() error {
 		n += len(batch)
-		err := x.apply(ctx, host, batch, nil, func() {})
+		err := x.applyChanges(ctx, host, batch, nil, func() {})
 		batch = batch[:0]
 		return err
 	}
@@ -137,8 +137,8 @@ func (x *Index) load(ctx context.Context, host string, last uint64) error {
 
 const loadBatch = 10_000
 
-// trim lets the store forget the changes that are durable in the index.
-func (x *Index) trim(ctx context.Context) error {
+// trimChanges lets the store forget the changes that are durable in the index.
+func (x *Index) trimChanges(ctx context.Context) error {
 	if x.store == nil {
 		return nil
 	}

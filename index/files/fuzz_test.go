@@ -69,7 +69,7 @@ func rewrite(t *testing.T, s *fileSegment, path string, kind segment.Kind, chang
 // Whatever bytes a section has, a segment is refused, or searches and merges of it
 // end with or without an error, and without a panic.
 func FuzzSections(f *testing.F) {
-	s, err := build(filepath.Join(f.TempDir(), "s"), sortFiles(sampleFiles(200)))
+	s, err := buildSegment(filepath.Join(f.TempDir(), "s"), sortFiles(sampleFiles(200)))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -94,16 +94,16 @@ func FuzzSections(f *testing.F) {
 		v := newView(damaged, stateOf(damaged))
 		for _, q := range []string{"", "ab1", "b12 zz", "title:c3po -x", "folder:ab1", `"ab1 b12"`, "year:1990..", "host:h1"} {
 			e := evaluation{ctx: t.Context(), scale: 1, readers: []*reader{newReader(v)}, options: Options{Limit: 100, Facets: true, Now: now}}
-			_ = e.run(query.Parse(q, now), &Results{})
+			_ = e.runQuery(query.Parse(q, now), &Results{})
 		}
 		_ = newReader(v).verifyFiles(t.Context())
 		l := newLocator(damaged, "smb://h1/s")
-		_, _, _ = l.find("ab1", "x")
+		_, _, _ = l.findFile("ab1", "x")
 		m := &merger{ctx: t.Context()}
 		if m.writer, err = segment.CreateFile(filepath.Join(t.TempDir(), "m"), segment.Names, nil); err != nil {
 			t.Fatal(err)
 		}
-		_ = m.run([]*view{v, newView(s, stateOf(s))})
+		_ = m.runMerge([]*view{v, newView(s, stateOf(s))})
 		_ = m.writer.Abort()
 	})
 }

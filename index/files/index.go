@@ -115,7 +115,7 @@ func (schema) NewPart(s *fileSegment, st segmentset.State) *view { return newVie
 func (schema) Changeable(*fileSegment) []byte { return nil }
 
 // Flush implements segmentset.Schema.
-func (s schema) Flush() error { return s.index.flush() }
+func (s schema) Flush() error { return s.index.flushFiles() }
 
 // Merge implements segmentset.Schema.
 func (schema) Merge(ctx context.Context, path string, parts []*view, limit func(int)) (*fileSegment, []segmentset.Mapping, error) {
@@ -152,16 +152,16 @@ func Reset(dir string) error { return segmentset.Reset(dir) }
 
 // Close commits what was applied and closes the index; searches under way finish
 // first.
-func (x *Index) Close() error { return errors.Join(x.set.Close(), x.trim(context.Background())) }
+func (x *Index) Close() error { return errors.Join(x.set.Close(), x.trimChanges(context.Background())) }
 
 // Commit makes durable what was applied.
 func (x *Index) Commit(ctx context.Context) error {
-	return errors.Join(x.set.Commit(ctx), x.trim(ctx))
+	return errors.Join(x.set.Commit(ctx), x.trimChanges(ctx))
 }
 
 // Compact merges all segments into one.
 func (x *Index) Compact(ctx context.Context) error {
-	if err := x.refresh(); err != nil {
+	if err := x.refreshFiles(); err != nil {
 		return err
 	}
 	return x.set.Compact(ctx)
@@ -170,7 +170,7 @@ func (x *Index) Compact(ctx context.Context) error {
 // Update implements share.Sink: searches that start after it returns see it.
 func (x *Index) Update(ctx context.Context, host string, put []share.File, removed []string) error {
 	if x.store == nil {
-		return x.apply(ctx, host, put, removed, func() {})
+		return x.applyChanges(ctx, host, put, removed, func() {})
 	}
 	last, err := x.store.LastChange(ctx, host)
 	if err != nil {
@@ -182,8 +182,8 @@ func (x *Index) Update(ctx context.Context, host string, put []share.File, remov
 	if isKnown && done+1 < last || !isKnown && last != 1 { // an update was missed
 		return x.catchUp(ctx, host)
 	}
-	err = x.apply(ctx, host, put, removed, func() { x.moveTo(host, last) })
-	return errors.Join(err, x.trim(ctx))
+	err = x.applyChanges(ctx, host, put, removed, func() { x.moveTo(host, last) })
+	return errors.Join(err, x.trimChanges(ctx))
 }
 
 // moveTo notes that the changes of a host were applied up to a number. The lock is held.
@@ -192,8 +192,8 @@ func (x *Index) moveTo(host string, change uint64) {
 	x.isMoved = true
 }
 
-// apply buffers changes and calls move, under one lock.
-func (x *Index) apply(ctx context.Context, host string, put []share.File, removed []string, move func()) error {
+// applyChanges buffers changes and calls move, under one lock.
+func (x *Index) applyChanges(ctx context.Context, host string, put []share.File, removed []string, move func()) error {
 	if err := errors.Join(ctx.Err(), x.set.Usable()); err != nil {
 		return err
 	}
@@ -223,24 +223,24 @@ func (x *Index) apply(ctx context.Context, host string, put []share.File, remove
 	x.hasPending.Store(true)
 	move()
 	if x.pendingCount >= x.config.BufferFiles || time.Since(time.Unix(0, x.lastSearch.Load())) < searchedLately {
-		return x.flush()
+		return x.flushFiles()
 	}
 	return nil
 }
 
-// refresh makes visible what was applied.
-func (x *Index) refresh() error {
+// refreshFiles makes visible what was applied.
+func (x *Index) refreshFiles() error {
 	if err := x.set.Usable(); err != nil || !x.hasPending.Load() {
 		return err
 	}
 	x.set.Lock()
 	defer x.set.Unlock()
-	return x.flush()
+	return x.flushFiles()
 }
 
-// flush writes the buffer as a segment, marks what it replaces and removes in the
+// flushFiles writes the buffer as a segment, marks what it replaces and removes in the
 // others, and publishes both at once. The lock is held.
-func (x *Index) flush() error {
+func (x *Index) flushFiles() error {
 	if x.isMoved {
 		b, err := json.Marshal(x.cursor)
 		if err != nil {
@@ -267,7 +267,7 @@ func (x *Index) flush() error {
 		return fmt.Errorf("index %s: %w", x.set.Dir(), err)
 	}
 	if len(put) > 0 {
-		fresh, err := build(x.set.NewPath(), sortFiles(put))
+		fresh, err := buildSegment(x.set.NewPath(), sortFiles(put))
 		if err != nil {
 			return fmt.Errorf("index %s: %w", x.set.Dir(), err)
 		}
@@ -290,7 +290,7 @@ func (x *Index) markDead(files []sortedFile) error {
 			if i == 0 || f.host != host {
 				l, host = newLocator(h.Segment, f.host), f.host
 			}
-			doc, ok, err := l.find(f.folder, f.name)
+			doc, ok, err := l.findFile(f.folder, f.name)
 			if err != nil {
 				return err
 			}
@@ -325,11 +325,11 @@ func (x *Index) Drop(ctx context.Context, host string) error {
 			return err
 		}
 	}
-	return x.drop(host, func() { x.moveTo(host, last) })
+	return x.dropHost(host, func() { x.moveTo(host, last) })
 }
 
-// drop removes all files of a host and calls move, under one lock.
-func (x *Index) drop(host string, move func()) error {
+// dropHost removes all files of a host and calls move, under one lock.
+func (x *Index) dropHost(host string, move func()) error {
 	if err := x.set.Usable(); err != nil {
 		return err
 	}
@@ -377,7 +377,7 @@ type SegmentInfo struct {
 // Stats returns the present counts.
 func (x *Index) Stats() (Stats, error) {
 	var st Stats
-	if err := x.refresh(); err != nil {
+	if err := x.refreshFiles(); err != nil {
 		return st, err
 	}
 	err := x.set.Read(func(parts []*view) error {

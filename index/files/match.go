@@ -33,13 +33,13 @@ var fieldMasks = map[string]byte{
 // bitmaps are sets of files, one for each segment.
 type bitmaps []*roaring.Bitmap
 
-func (b bitmaps) and(other bitmaps) {
+func (b bitmaps) intersectAll(other bitmaps) {
 	for i := range b {
 		b[i].And(other[i])
 	}
 }
 
-func (b bitmaps) count() int {
+func (b bitmaps) totalCount() int {
 	n := 0
 	for i := range b {
 		n += int(b[i].GetCardinality())
@@ -47,9 +47,9 @@ func (b bitmaps) count() int {
 	return n
 }
 
-// match returns the files of each segment that match.
-func (e *evaluation) match(q query.Node) bitmaps {
-	out := e.node(q, nil)
+// matchQuery returns the files of each segment that match.
+func (e *evaluation) matchQuery(q query.Node) bitmaps {
+	out := e.evaluateNode(q, nil)
 	for i, r := range e.readers {
 		out[i].AndNot(r.dead)
 		if e.options.HideOffline && len(e.offline) > 0 {
@@ -63,8 +63,8 @@ func (e *evaluation) match(q query.Node) bitmaps {
 	return out
 }
 
-// each makes a set for every segment.
-func (e *evaluation) each(f func(i int, r *reader) *roaring.Bitmap) bitmaps {
+// eachSegment makes a set for every segment.
+func (e *evaluation) eachSegment(f func(i int, r *reader) *roaring.Bitmap) bitmaps {
 	out := make(bitmaps, len(e.readers))
 	for i, r := range e.readers {
 		out[i] = f(i, r)
@@ -72,23 +72,23 @@ func (e *evaluation) each(f func(i int, r *reader) *roaring.Bitmap) bitmaps {
 	return out
 }
 
-func (e *evaluation) everything() bitmaps {
-	return e.each(func(_ int, r *reader) *roaring.Bitmap {
+func (e *evaluation) allFiles() bitmaps {
+	return e.eachSegment(func(_ int, r *reader) *roaring.Bitmap {
 		b := roaring.New()
 		b.AddRange(0, uint64(r.Len()))
 		return b
 	})
 }
 
-// node evaluates a tree. The caller wants nothing outside of within, nil for all.
-func (e *evaluation) node(q query.Node, within bitmaps) bitmaps {
+// evaluateNode evaluates a tree. The caller wants nothing outside of within, nil for all.
+func (e *evaluation) evaluateNode(q query.Node, within bitmaps) bitmaps {
 	switch q := q.(type) {
 	case query.And:
-		return e.and(q, within)
+		return e.evaluateAnd(q, within)
 	case query.Or:
 		var out bitmaps
 		for _, c := range q {
-			m := e.node(c, within)
+			m := e.evaluateNode(c, within)
 			if out == nil {
 				out = m
 				continue
@@ -99,14 +99,14 @@ func (e *evaluation) node(q query.Node, within bitmaps) bitmaps {
 		}
 		return out
 	case query.Filter:
-		return e.filter(q)
+		return e.evaluateFilter(q)
 	}
-	return e.and(query.And{q}, within)
+	return e.evaluateAnd(query.And{q}, within)
 }
 
-// and intersects what finds, then looks for pieces of words, then takes away, then
+// evaluateAnd intersects what finds, then looks for pieces of words, then takes away, then
 // looks at numbers and phrases: in the order of what costs least for a file.
-func (e *evaluation) and(q query.And, within bitmaps) bitmaps {
+func (e *evaluation) evaluateAnd(q query.And, within bitmaps) bitmaps {
 	var out bitmaps
 	var words []*wordMatch
 	var nots []query.Not
@@ -119,24 +119,24 @@ func (e *evaluation) and(q query.And, within bitmaps) bitmaps {
 		case query.Range:
 			ranges = append(ranges, c)
 		case query.Term:
-			words = append(words, e.words(c.Field, c.Text, c.Prefix)...)
+			words = append(words, e.matchWords(c.Field, c.Text, c.Prefix)...)
 		case query.Phrase:
-			words = append(words, e.words(c.Field, c.Text, false)...)
+			words = append(words, e.matchWords(c.Field, c.Text, false)...)
 			phrases = append(phrases, c)
 		default:
-			out = intersect(out, e.node(c, within))
+			out = intersectBitmaps(out, e.evaluateNode(c, within))
 		}
 	}
 	out = e.intersectWords(words, out, within)
 	if out == nil {
-		out = e.everything()
+		out = e.allFiles()
 	}
 	for _, n := range nots {
-		e.subtract(out, n.Node)
+		e.subtractNode(out, n.Node)
 	}
 	for _, r := range ranges {
 		for i, reader := range e.readers {
-			out[i] = reader.within(out[i], r)
+			out[i] = reader.filesWithin(out[i], r)
 		}
 	}
 	for _, p := range phrases {
@@ -147,27 +147,27 @@ func (e *evaluation) and(q query.And, within bitmaps) bitmaps {
 	return out
 }
 
-// intersect returns the intersection; out may be nil for everything.
-func intersect(out, with bitmaps) bitmaps {
+// intersectBitmaps returns the intersection; out may be nil for everything.
+func intersectBitmaps(out, with bitmaps) bitmaps {
 	if out == nil {
 		return with
 	}
-	out.and(with)
+	out.intersectAll(with)
 	return out
 }
 
-// subtract removes what a node finds; its words do not count for the score.
-func (e *evaluation) subtract(out bitmaps, q query.Node) {
+// subtractNode removes what a node finds; its words do not count for the score.
+func (e *evaluation) subtractNode(out bitmaps, q query.Node) {
 	leaves, wasNegated := len(e.leaves), e.isNegated
 	e.isNegated = true
-	for i, m := range e.node(q, out) {
+	for i, m := range e.evaluateNode(q, out) {
 		out[i].AndNot(m)
 	}
 	e.leaves, e.isNegated = e.leaves[:leaves], wasNegated
 }
 
-// within keeps the files whose number lies in the range.
-func (r *reader) within(in *roaring.Bitmap, want query.Range) *roaring.Bitmap {
+// filesWithin keeps the files whose number lies in the range.
+func (r *reader) filesWithin(in *roaring.Bitmap, want query.Range) *roaring.Bitmap {
 	out := roaring.New()
 	number := func(uint32) (float64, bool) { return 0, false }
 	switch want.Field {
@@ -198,16 +198,16 @@ func (r *reader) within(in *roaring.Bitmap, want query.Range) *roaring.Bitmap {
 	return out
 }
 
-// filter evaluates kind:, ext:, genre:, host: and online:.
-func (e *evaluation) filter(f query.Filter) bitmaps {
+// evaluateFilter evaluates kind:, ext:, genre:, host: and online:.
+func (e *evaluation) evaluateFilter(f query.Filter) bitmaps {
 	if field := map[string]byte{"kind": kindField, "type": extField, "ext": extField, "genre": genreField}[f.Field]; field != 0 {
 		value := strings.TrimPrefix(f.Value, ".")
 		if f.Field == "kind" && value == "file" {
-			return e.everything()
+			return e.allFiles()
 		}
-		return e.each(func(_ int, r *reader) *roaring.Bitmap {
+		return e.eachSegment(func(_ int, r *reader) *roaring.Bitmap {
 			b := roaring.New()
-			r.collect(b, weighted{list: r.lookup(field, value)}, everywhere)
+			r.collectFiles(b, weighted{list: r.lookupList(field, value)}, everywhere)
 			return b
 		})
 	}
@@ -219,7 +219,7 @@ func (e *evaluation) filter(f query.Filter) bitmaps {
 		want := f.Value == "true" || f.Value == "yes" || f.Value == "1"
 		keep = func(h string) bool { return e.offline[h] != want }
 	}
-	return e.each(func(_ int, r *reader) *roaring.Bitmap {
+	return e.eachSegment(func(_ int, r *reader) *roaring.Bitmap {
 		b := roaring.New()
 		r.eachHost(func(h string, from, to uint32) {
 			if keep(h) {
@@ -255,7 +255,7 @@ func (r *reader) inRow(in *roaring.Bitmap, p query.Phrase) *roaring.Bitmap {
 			info = &media.Info{}
 		}
 		texts := map[string]string{
-			"name": string(r.name(d)), "title": info.Title, "artist": info.Artist, "album": info.Album, "show": info.Show, "actor": strings.Join(info.Actors, " "), "folder": r.path(r.folderOf(d)),
+			"name": string(r.nameOfFile(d)), "title": info.Title, "artist": info.Artist, "album": info.Album, "show": info.Show, "actor": strings.Join(info.Actors, " "), "folder": r.pathOfFolder(r.folderOf(d)),
 		}
 		for field, text := range texts {
 			if (p.Field == "" || p.Field == field || (p.Field == "title" && (field == "name" || field == "show"))) && hasRow(wordsOf(text), want) {

@@ -71,7 +71,7 @@ func mergeFiles(ctx context.Context, path string, views []*view, limit func(int)
 		return nil, nil, err
 	}
 	m := &merger{ctx: ctx, writer: w}
-	err = segmentset.Guard(func() error { return m.run(views) })
+	err = segmentset.Guard(func() error { return m.runMerge(views) })
 	if err != nil {
 		return nil, nil, errors.Join(err, w.Abort())
 	}
@@ -87,7 +87,7 @@ func mergeFiles(ctx context.Context, path string, views []*view, limit func(int)
 	return s, mappings, err
 }
 
-func (m *merger) run(views []*view) error {
+func (m *merger) runMerge(views []*view) error {
 	for i, v := range views {
 		s := &source{number: uint16(i), reader: newReader(v), docs: make(mapping, v.Len()), dirs: make([]uint32, v.folders.Len())}
 		m.sources = append(m.sources, s)
@@ -108,8 +108,8 @@ func (m *merger) run(views []*view) error {
 	return nil
 }
 
-// write appends chunk to the section once it is large, or at the end of the section.
-func (m *merger) write(isEnd bool) error {
+// writeChunk appends chunk to the section once it is large, or at the end of the section.
+func (m *merger) writeChunk(isEnd bool) error {
 	if !isEnd && len(m.chunk) < chunkSize {
 		return nil
 	}
@@ -139,7 +139,7 @@ func (m *merger) mergeNames() error {
 			return err
 		}
 	}
-	if err := m.write(true); err != nil {
+	if err := m.writeChunk(true); err != nil {
 		return err
 	}
 	m.starts = binary.LittleEndian.AppendUint32(m.starts, uint32(len(m.order)))
@@ -161,12 +161,12 @@ func (m *merger) mergeNames() error {
 func (s *source) seekFolder(folder uint32) {
 	s.folder, s.key = folder, nil
 	isLast := int(folder) >= s.folders.Len()
-	if s.start(folder) != s.end || isLast && int(s.end) != s.Len() || !isLast && s.start(folder+1) <= s.end {
-		s.fail(fmt.Errorf("folder %d: %w", folder, segment.ErrDamaged))
+	if s.firstFileOf(folder) != s.end || isLast && int(s.end) != s.Len() || !isLast && s.firstFileOf(folder+1) <= s.end {
+		s.keepFirstError(fmt.Errorf("folder %d: %w", folder, segment.ErrDamaged))
 	}
 	if !isLast && s.err == nil {
 		s.host, s.key = s.hostOf(folder), append([]byte{}, s.folderKey(folder)[4:]...)
-		s.doc, s.end = s.start(folder), s.start(folder+1)
+		s.doc, s.end = s.firstFileOf(folder), s.firstFileOf(folder+1)
 	}
 }
 
@@ -203,7 +203,7 @@ func (m *merger) mergeFolder(same []*source) error {
 			if s.doc >= s.end {
 				continue
 			}
-			if own := s.name(s.doc); next == nil || bytes.Compare(own, name) < 0 {
+			if own := s.nameOfFile(s.doc); next == nil || bytes.Compare(own, name) < 0 {
 				next, name = s, own
 			}
 		}
@@ -243,7 +243,7 @@ func (m *merger) addName(s *source, name []byte) error {
 	m.order = append(m.order, s.number)
 	s.docs[s.doc] = n
 	s.doc++
-	return m.write(false)
+	return m.writeChunk(false)
 }
 
 func (m *merger) addFolder(host, path string, first uint32) {
@@ -286,9 +286,9 @@ func (m *merger) copyColumns() error {
 		m.writer.BeginSection(k)
 		err := m.eachFile(func(s *source, doc uint32) error {
 			m.chunk = append(m.chunk, from[s][doc*width:(doc+1)*width]...)
-			return m.write(false)
+			return m.writeChunk(false)
 		})
-		if err := errors.Join(err, m.write(true)); err != nil {
+		if err := errors.Join(err, m.writeChunk(true)); err != nil {
 			return err
 		}
 	}
@@ -304,7 +304,7 @@ func (m *merger) copyTags() error {
 	n := uint32(0)
 	err := m.eachFile(func(s *source, doc uint32) error {
 		if s.seekTag(doc) {
-			record, err := s.record(s.tag)
+			record, err := s.tagRecord(s.tag)
 			if err != nil {
 				return err
 			}
@@ -312,9 +312,9 @@ func (m *merger) copyTags() error {
 			m.chunk = m.tags.appendRecord(m.chunk, n, record)
 		}
 		n++
-		return m.write(false)
+		return m.writeChunk(false)
 	})
-	if err := errors.Join(err, m.write(true)); err != nil {
+	if err := errors.Join(err, m.writeChunk(true)); err != nil {
 		return err
 	}
 	return errors.Join(m.writer.WriteSection(tagIndex, m.tags.index), m.writer.WriteSection(taggedColumn, m.tags.docs), m.writer.WriteSection(tagNumbers, m.tags.numbers))
@@ -419,7 +419,7 @@ func (s *source) nextNumber() uint32 {
 		at := s.cursor.Doc()
 		if int(at) >= len(s.numbersOf) {
 			if at != postings.End {
-				s.fail(postings.ErrDamaged)
+				s.keepFirstError(postings.ErrDamaged)
 			}
 			return gone
 		}

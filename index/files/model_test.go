@@ -214,7 +214,7 @@ func (h *modelHistory) change(spread int) {
 	case 2:
 		h.do(h.x.Compact(ctx))
 	case 3, 4:
-		h.do(h.x.refresh())
+		h.do(h.x.refreshFiles())
 		_, err := h.x.set.MergeOnce(ctx, func(all []*segmentset.Held[*fileSegment, *view]) []*segmentset.Held[*fileSegment, *view] {
 			return all[:h.r.IntN(len(all)+1)]
 		})
@@ -281,18 +281,18 @@ func (h *modelHistory) compare(queries int) {
 
 // find returns all files that match, past the limits of a page of results.
 func (h *modelHistory) find(q query.Node) map[string]bool {
-	h.do(h.x.refresh())
+	h.do(h.x.refreshFiles())
 	out := map[string]bool{}
 	h.do(h.x.set.Read(func(parts []*view) error {
 		e := evaluation{ctx: h.t.Context(), scale: 1, options: Options{Now: now}}
 		for _, v := range parts {
 			e.readers = append(e.readers, newReader(v))
 		}
-		for i, found := range e.match(q) {
+		for i, found := range e.matchQuery(q) {
 			r := e.readers[i]
 			for _, doc := range found.ToArray() {
 				folder := r.folderOf(doc)
-				out[r.hostOf(folder)+part.JoinPath(r.path(folder), string(r.name(doc)))] = true
+				out[r.hostOf(folder)+part.JoinPath(r.pathOfFolder(folder), string(r.nameOfFile(doc)))] = true
 			}
 			if r.err != nil {
 				return r.err
@@ -343,7 +343,7 @@ func TestColumns(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := x.refresh(); err != nil {
+		if err := x.refreshFiles(); err != nil {
 			t.Fatal(err)
 		}
 	}

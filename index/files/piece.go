@@ -58,13 +58,13 @@ func (e *evaluation) newPieceSearch(words []*wordMatch) *pieceSearch {
 				if m.leaf.mask != 0 {
 					var err error
 					blocks, err = nametable.Candidates(r.File, nameTrigram, m.word, r.names.Blocks())
-					r.fail(err)
+					r.keepFirstError(err)
 				}
 			}
 			all = append(all, blocks)
 		}
 		s.candidates = append(s.candidates, all)
-		m.leaf.df = m.found.count()
+		m.leaf.df = m.found.totalCount()
 	}
 	return s
 }
@@ -72,7 +72,7 @@ func (e *evaluation) newPieceSearch(words []*wordMatch) *pieceSearch {
 // findFolders adds the files of folders whose paths have the word as a piece.
 func (r *reader) findFolders(m *wordMatch, segment int) {
 	blocks, err := nametable.Candidates(r.File, folderTrigram, m.word, r.folders.Blocks())
-	r.fail(err)
+	r.keepFirstError(err)
 	hits := &m.leaf.pieces[segment]
 	n := 0
 	eachBit(blocks, func(k uint32) {
@@ -85,7 +85,7 @@ func (r *reader) findFolders(m *wordMatch, segment int) {
 			if name := b.Name(i); len(name) > 4 && m.countPieces(r, string(name[4:])) > 0 {
 				folder := k*nametable.BlockSize + uint32(i)
 				hits.folders = append(hits.folders, folder)
-				m.found[segment].AddRange(uint64(r.start(folder)), uint64(r.start(folder+1)))
+				m.found[segment].AddRange(uint64(r.firstFileOf(folder)), uint64(r.firstFileOf(folder+1)))
 			}
 		}
 	})
@@ -114,9 +114,9 @@ func (m *wordMatch) countPieces(r *reader, text string) int {
 // blockRef is a block of names of a segment.
 type blockRef struct{ segment, block uint32 }
 
-// run adds to a word's files those that have it as a piece. Only files in limit, nil for
+// searchPieces adds to a word's files those that have it as a piece. Only files in limit, nil for
 // all, are wanted, which have all other words, too.
-func (s *pieceSearch) run(word int, limit bitmaps) {
+func (s *pieceSearch) searchPieces(word int, limit bitmaps) {
 	m := s.words[word]
 	total := 0
 	for _, blocks := range s.candidates[word] {
@@ -124,10 +124,10 @@ func (s *pieceSearch) run(word int, limit bitmaps) {
 			total += bits.OnesCount64(w)
 		}
 	}
-	wanted := s.wanted(word, limit)
+	wanted := s.wantedBlocks(word, limit)
 	sum := newSample(len(wanted))
 	for n := range wanted {
-		ref := wanted[sum.next()]
+		ref := wanted[sum.nextSample()]
 		if n%256 == 0 && s.e.ctx.Err() != nil {
 			return
 		}
@@ -140,7 +140,7 @@ func (s *pieceSearch) run(word int, limit bitmaps) {
 		s.e.scale = max(s.e.scale, float64(len(wanted))/float64(sum.visited))
 		if s.e.isNegated { // rather hide too much than show what was not wanted
 			for n := sum.visited; n < len(wanted); n++ {
-				ref := wanted[sum.next()]
+				ref := wanted[sum.nextSample()]
 				first := uint64(ref.block) * nametable.BlockSize
 				m.found[ref.segment].AddRange(first, first+nametable.BlockSize)
 			}
@@ -170,8 +170,8 @@ func (s *pieceSearch) countFirst(word int) int {
 	return n
 }
 
-// wanted returns the blocks of a word that may have files in limit with all words.
-func (s *pieceSearch) wanted(word int, limit bitmaps) []blockRef {
+// wantedBlocks returns the blocks of a word that may have files in limit with all words.
+func (s *pieceSearch) wantedBlocks(word int, limit bitmaps) []blockRef {
 	var out []blockRef
 	for i, blocks := range s.candidates[word] {
 		if blocks == nil {
@@ -230,8 +230,8 @@ func newSample(n int) *sample {
 	return &sample{n: n, step: max(1, int(math.Ceil(float64(n)/samplePass)))}
 }
 
-// next returns the number of the next thing.
-func (s *sample) next() int {
+// nextSample returns the number of the next thing.
+func (s *sample) nextSample() int {
 	if s.at >= s.n {
 		s.pass++
 		s.at = s.pass
@@ -310,9 +310,9 @@ func mayFold(text []byte, word string) bool {
 // maybeTagged returns the files of a block whose tags may have a word.
 func (r *reader) maybeTagged(tag int, first uint32, word string) (maybe uint64) {
 	for ; tag < r.taggedCount() && r.taggedDoc(tag)-first < nametable.BlockSize; tag++ {
-		record, err := r.record(tag)
+		record, err := r.tagRecord(tag)
 		if err != nil {
-			r.fail(err)
+			r.keepFirstError(err)
 			return maybe
 		}
 		r.lower = appendLower(r.lower[:0], record)

@@ -30,10 +30,10 @@ var gain = func() (g [256]float64) {
 	return g
 }()
 
-// score gives every file of in, of one segment, its score: the sum of BM25F over
+// scoreFiles gives every file of in, of one segment, its score: the sum of BM25F over
 // the words, times recency; recency alone where the query has no words. Files are scored
 // in stretches, so that memory does not grow with what matches.
-func (e *evaluation) score(seg int, in *roaring.Bitmap, f func(scored)) error {
+func (e *evaluation) scoreFiles(seg int, in *roaring.Bitmap, f func(scored)) error {
 	total := 0
 	for _, r := range e.readers {
 		total += r.Len()
@@ -52,7 +52,7 @@ func (e *evaluation) score(seg int, in *roaring.Bitmap, f func(scored)) error {
 			if cursors[i] == nil {
 				cursors[i] = openCursors(l.terms[seg])
 			}
-			e.readers[seg].frequencies(l, seg, cursors[i], docs[:n], freq)
+			e.readers[seg].addFrequencies(l, seg, cursors[i], docs[:n], freq)
 			e.addWord(sum, freq[:n], docs, l, seg, total)
 		}
 		for i, d := range docs[:n] {
@@ -82,26 +82,26 @@ func (e *evaluation) withRecency(r *reader, d uint32, score float64) float64 {
 	case e.options.Newest:
 		score = float64(max(r.modifiedOf(d), r.seenOf(d)))
 		if len(e.leaves) > 0 {
-			return r.newest(d, score)
+			return r.newestFirstScore(d, score)
 		}
 		return score
 	case len(e.leaves) == 0:
-		return r.recency(d, e.options.Now.Unix())
+		return r.recencyFactor(d, e.options.Now.Unix())
 	}
-	return score * (1 + 0.2*r.recency(d, e.options.Now.Unix()))
+	return score * (1 + 0.2*r.recencyFactor(d, e.options.Now.Unix()))
 }
 
-// newest ranks by season and episode before time: the newest episode is the last
+// newestFirstScore ranks by season and episode before time: the newest episode is the last
 // one of the last season, whenever somebody copied an old one.
-func (r *reader) newest(d uint32, score float64) float64 {
+func (r *reader) newestFirstScore(d uint32, score float64) float64 {
 	if in := r.infoOf(d); in != nil && in.Episode > 0 {
 		return 1e12 + float64(in.Season)*1e11 + float64(in.Episode)*1e7*1 + score/1e6
 	}
 	return score
 }
 
-// recency is 1 for what appeared now and halves every 30 days.
-func (s *fileSegment) recency(d uint32, now int64) float64 {
+// recencyFactor is 1 for what appeared now and halves every 30 days.
+func (s *fileSegment) recencyFactor(d uint32, now int64) float64 {
 	age := float64(now - int64(max(s.modifiedOf(d), s.seenOf(d))))
 	return math.Exp2(-max(0, age) / (30 * 86400))
 }
@@ -115,9 +115,9 @@ func openCursors(terms []weighted) []postings.Cursor {
 	return out
 }
 
-// frequencies adds to freq how strongly the terms stand in each of docs, which
+// addFrequencies adds to freq how strongly the terms stand in each of docs, which
 // ascend from call to call.
-func (r *reader) frequencies(l *leaf, seg int, cursors []postings.Cursor, docs []uint32, freq []float64) {
+func (r *reader) addFrequencies(l *leaf, seg int, cursors []postings.Cursor, docs []uint32, freq []float64) {
 	last := docs[len(docs)-1]
 	for k := range cursors {
 		c, t := &cursors[k], &l.terms[seg][k]
@@ -127,11 +127,11 @@ func (r *reader) frequencies(l *leaf, seg int, cursors []postings.Cursor, docs [
 		}
 		i := 0
 		for d := c.Seek(docs[0]); d <= last; d = c.Next() {
-			if i = advance(docs, i, d); docs[i] == d {
+			if i = gallopTo(docs, i, d); docs[i] == d {
 				freq[i] += t.weight * gain[(byte(c.Code())+1)&l.mask]
 			}
 		}
-		r.fail(c.Err())
+		r.keepFirstError(c.Err())
 	}
 	if l.pieces == nil {
 		return
@@ -141,7 +141,7 @@ func (r *reader) frequencies(l *leaf, seg int, cursors []postings.Cursor, docs [
 		freq[i] += float64(hits.files[d])
 	}
 	for _, f := range hits.folders {
-		addRange(docs, freq, r.start(f), r.start(f+1), pieceWeight*folderGain)
+		addRange(docs, freq, r.firstFileOf(f), r.firstFileOf(f+1), pieceWeight*folderGain)
 	}
 }
 
@@ -149,14 +149,14 @@ func (r *reader) frequencies(l *leaf, seg int, cursors []postings.Cursor, docs [
 // behind docs: the cursor stays at it.
 func (r *reader) addFolders(c *postings.Cursor, weight float64, docs []uint32, freq []float64) {
 	last := docs[len(docs)-1]
-	for f := c.Doc(); int(f) < r.folders.Len() && r.start(f) <= last; f = c.Next() {
-		end := r.start(f + 1)
-		addRange(docs, freq, r.start(f), end, weight)
+	for f := c.Doc(); int(f) < r.folders.Len() && r.firstFileOf(f) <= last; f = c.Next() {
+		end := r.firstFileOf(f + 1)
+		addRange(docs, freq, r.firstFileOf(f), end, weight)
 		if end > last {
 			return
 		}
 	}
-	r.fail(c.Err())
+	r.keepFirstError(c.Err())
 }
 
 // addRange adds weight to the files in [from, to).
@@ -167,9 +167,9 @@ func addRange(docs []uint32, freq []float64, from, to uint32, weight float64) {
 	}
 }
 
-// advance returns the first index from i on whose document is d or later, by
+// gallopTo returns the first index from i on whose document is d or later, by
 // doubling steps.
-func advance(docs []uint32, i int, d uint32) int {
+func gallopTo(docs []uint32, i int, d uint32) int {
 	step := 1
 	for i+step < len(docs) && docs[i+step] < d {
 		i += step

@@ -90,7 +90,7 @@ func (x *Index) Search(ctx context.Context, q query.Node, o Options) (*Results, 
 		q = query.Simplify(query.And{q, query.Filter{Field: "kind", Value: o.Kind}})
 	}
 	x.lastSearch.Store(begin.UnixNano())
-	if err := x.refresh(); err != nil {
+	if err := x.refreshFiles(); err != nil {
 		return nil, err
 	}
 	res := &Results{Facets: map[string][]Count{}}
@@ -99,7 +99,7 @@ func (x *Index) Search(ctx context.Context, q query.Node, o Options) (*Results, 
 		for _, v := range parts {
 			e.readers = append(e.readers, newReader(v))
 		}
-		return e.run(q, res)
+		return e.runQuery(q, res)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("search %q: %w", q, err)
@@ -115,17 +115,17 @@ func (x *Index) offlineHosts() map[string]bool {
 	return maps.Clone(x.offline)
 }
 
-// run fills the results.
-func (e *evaluation) run(q query.Node, res *Results) error {
-	found := e.match(q)
-	count := found.count()
+// runQuery fills the results.
+func (e *evaluation) runQuery(q query.Node, res *Results) error {
+	found := e.matchQuery(q)
+	count := found.totalCount()
 	facets := newFacets(e.options.Facets, count)
 	all := make([]scored, 0, min(count, 2*groupLimit))
 	for i, r := range e.readers {
-		facets.count(r, found[i])
-		err := e.score(i, found[i], func(s scored) {
+		facets.countFacets(r, found[i])
+		err := e.scoreFiles(i, found[i], func(s scored) {
 			if all = append(all, s); len(all) == 2*groupLimit {
-				all = best(all, groupLimit)
+				all = bestScored(all, groupLimit)
 			}
 		})
 		if err := errors.Join(err, e.ctx.Err(), r.err); err != nil {
@@ -135,9 +135,9 @@ func (e *evaluation) run(q query.Node, res *Results) error {
 	res.Files = int(float64(count) * e.scale)
 	res.Exact = count <= groupLimit && e.scale == 1
 	if len(all) > groupLimit {
-		all = best(all, groupLimit)
+		all = bestScored(all, groupLimit)
 	}
-	hits := e.group(all)
+	hits := e.groupCopies(all)
 	res.Total = len(hits)
 	switch {
 	case count > groupLimit:
@@ -155,9 +155,9 @@ func (e *evaluation) run(q query.Node, res *Results) error {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(len(b.files), len(a.files)), cmp.Compare(a.key, b.key))
 	})
 	for _, t := range hits[min(e.options.Offset, len(hits)):min(e.options.Offset+e.options.Limit, len(hits))] {
-		res.Hits = append(res.Hits, e.hit(t))
+		res.Hits = append(res.Hits, e.titleHit(t))
 	}
-	res.Facets = facets.top(e.scale)
+	res.Facets = facets.topFacets(e.scale)
 	for _, r := range e.readers {
 		if r.err != nil {
 			return r.err
@@ -196,8 +196,8 @@ type scored struct {
 	score float64
 }
 
-// best returns the n of all with the greatest scores.
-func best(all []scored, n int) []scored {
+// bestScored returns the n of all with the greatest scores.
+func bestScored(all []scored, n int) []scored {
 	slices.SortFunc(all, func(a, b scored) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.seg, b.seg), cmp.Compare(a.doc, b.doc))
 	})
@@ -213,9 +213,9 @@ type title struct {
 	hosts  map[string]bool
 }
 
-// group puts copies together. More copies, on more hosts, raise a title: people
+// groupCopies puts copies together. More copies, on more hosts, raise a title: people
 // keep what they like.
-func (e *evaluation) group(all []scored) []*title {
+func (e *evaluation) groupCopies(all []scored) []*title {
 	byKey := make(map[uint64]*title, len(all))
 	out := make([]*title, 0, len(all))
 	for _, f := range all {
@@ -241,10 +241,10 @@ func (e *evaluation) group(all []scored) []*title {
 	return out
 }
 
-// hit makes the result of a title.
-func (e *evaluation) hit(t *title) Hit {
+// titleHit makes the result of a title.
+func (e *evaluation) titleHit(t *title) Hit {
 	slices.SortStableFunc(t.files, func(a, b scored) int {
-		x, y := e.online(a), e.online(b)
+		x, y := e.isOnline(a), e.isOnline(b)
 		if x != y {
 			if x {
 				return -1
@@ -256,7 +256,7 @@ func (e *evaluation) hit(t *title) Hit {
 	h := Hit{Score: t.score, Online: t.online}
 	for i, f := range t.files[:min(len(t.files), maxCopies)] {
 		r := e.readers[f.seg]
-		name := string(r.name(f.doc))
+		name := string(r.nameOfFile(f.doc))
 		in := r.infoOf(f.doc)
 		if in == nil {
 			in = &media.Info{}
@@ -267,9 +267,9 @@ func (e *evaluation) hit(t *title) Hit {
 			h.Title = media.TitleOf(name, r.sizeOf(f.doc), in).Display
 		}
 		dir := r.folderOf(f.doc)
-		host, path := r.hostOf(dir), part.JoinPath(r.path(dir), name)
+		host, path := r.hostOf(dir), part.JoinPath(r.pathOfFolder(dir), name)
 		h.Copies = append(h.Copies, Copy{
-			URL: share.FileURL(host, path), UNC: unc(host, path), Host: host, Path: path, Name: name, Size: r.sizeOf(f.doc),
+			URL: share.FileURL(host, path), UNC: uncPath(host, path), Host: host, Path: path, Name: name, Size: r.sizeOf(f.doc),
 			Modified: time.Unix(int64(r.modifiedOf(f.doc)), 0).UTC(), Seen: time.Unix(int64(r.seenOf(f.doc)), 0).UTC(), Online: !e.offline[host],
 			BitRate: in.BitRate, Duration: in.Duration, Width: in.Width, Height: in.Height,
 		})
@@ -280,13 +280,13 @@ func (e *evaluation) hit(t *title) Hit {
 // maxCopies bounds the copies that one result lists.
 const maxCopies = 100
 
-func (e *evaluation) online(f scored) bool {
+func (e *evaluation) isOnline(f scored) bool {
 	r := e.readers[f.seg]
 	return !e.offline[r.hosts[r.hostOfFile(f.doc)]]
 }
 
-// unc returns \\server\share\path of an SMB address.
-func unc(host, path string) string {
+// uncPath returns \\server\share\path of an SMB address.
+func uncPath(host, path string) string {
 	u, err := url.Parse(host)
 	if err != nil || u.Scheme != "smb" {
 		return ""

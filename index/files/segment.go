@@ -87,13 +87,13 @@ func openSegment(path string) (*fileSegment, error) {
 // newSegment takes the sections of f and closes it if they are damaged.
 func newSegment(f *segment.File) (*fileSegment, error) {
 	s := &fileSegment{File: f}
-	if err := s.open(); err != nil {
+	if err := s.openFileSegment(); err != nil {
 		return nil, errors.Join(fmt.Errorf("segment %s: %w", f.Path(), err), f.Close())
 	}
 	return s, nil
 }
 
-func (s *fileSegment) open() error {
+func (s *fileSegment) openFileSegment() error {
 	for _, k := range []segment.Kind{hostSection, folderIndex, nameIndex, tagIndex} {
 		if err := s.CheckSection(k); err != nil {
 			return err
@@ -143,18 +143,18 @@ func (s *fileSegment) openHosts(b []byte) error {
 
 // hostRange returns the files of a host.
 func (s *fileSegment) hostRange(host int) (from, to uint32) {
-	return s.start(s.first[host]), s.start(s.first[host+1])
+	return s.firstFileOf(s.first[host]), s.firstFileOf(s.first[host+1])
 }
 
 // hostOfFile returns the number of the host of a file.
 func (s *fileSegment) hostOfFile(doc uint32) int {
-	i := sort.Search(len(s.hosts), func(i int) bool { return s.start(s.first[i]) > doc })
+	i := sort.Search(len(s.hosts), func(i int) bool { return s.firstFileOf(s.first[i]) > doc })
 	return max(i-1, 0)
 }
 
-// start returns the first file of a folder; of the number of folders, the number
+// firstFileOf returns the first file of a folder; of the number of folders, the number
 // of files.
-func (s *fileSegment) start(folder uint32) uint32 {
+func (s *fileSegment) firstFileOf(folder uint32) uint32 {
 	if int(folder) >= len(s.starts)/4 {
 		return uint32(s.Len())
 	}
@@ -165,7 +165,7 @@ func (s *fileSegment) start(folder uint32) uint32 {
 func (s *fileSegment) folderOf(doc uint32) uint32 {
 	low, high := 0, s.folders.Len() // every folder has a file
 	for low < high {
-		if mid := (low + high) / 2; s.start(uint32(mid)) <= doc {
+		if mid := (low + high) / 2; s.firstFileOf(uint32(mid)) <= doc {
 			low = mid + 1
 		} else {
 			high = mid
@@ -229,8 +229,8 @@ func appendTagNumbers(dst []byte, in *media.Info) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(max(0, min(in.Duration/time.Second, math.MaxUint32))))
 }
 
-// record returns record i of the tags as it is stored.
-func (s *fileSegment) record(i int) ([]byte, error) {
+// tagRecord returns record i of the tags as it is stored.
+func (s *fileSegment) tagRecord(i int) ([]byte, error) {
 	at := binary.LittleEndian.Uint64(s.tagAt[8*(i/tagBlock):])
 	if at > uint64(len(s.tags)) {
 		return nil, fmt.Errorf("tags: %w", segment.ErrDamaged)
@@ -277,8 +277,8 @@ func newLocator(s *fileSegment, host string) *locator {
 	return &locator{segment: s, host: uint32(n), isKnown: ok, folder: "\x00"}
 }
 
-// find returns the file at a path.
-func (l *locator) find(folder, name string) (uint32, bool, error) {
+// findFile returns the file at a path.
+func (l *locator) findFile(folder, name string) (uint32, bool, error) {
 	if !l.isKnown {
 		return 0, false, nil
 	}
@@ -290,7 +290,7 @@ func (l *locator) find(folder, name string) (uint32, bool, error) {
 		}
 		l.folder, l.from, l.to = folder, 0, 0
 		if ok {
-			l.from, l.to = s.start(at), s.start(at+1)
+			l.from, l.to = s.firstFileOf(at), s.firstFileOf(at+1)
 		}
 	}
 	return l.segment.names.Search(l.from, l.to, []byte(name), &l.block)
@@ -328,8 +328,8 @@ type reader struct {
 
 func newReader(v *view) *reader { return &reader{view: v, nameBlock: -1, folderBlock: -1} }
 
-// fail keeps the first error.
-func (r *reader) fail(err error) {
+// keepFirstError keeps the first error.
+func (r *reader) keepFirstError(err error) {
 	if r.err == nil && err != nil {
 		r.err = fmt.Errorf("segment %s: %w", r.Path(), err)
 	}
@@ -339,13 +339,13 @@ func (r *reader) fail(err error) {
 func (r *reader) loadNames(block int) *nametable.Block {
 	if block != r.nameBlock {
 		r.nameBlock = block
-		r.fail(r.names.Decode(block, &r.nameText))
+		r.keepFirstError(r.names.Decode(block, &r.nameText))
 	}
 	return &r.nameText
 }
 
-// name returns the name of a file until another block is read.
-func (r *reader) name(doc uint32) []byte {
+// nameOfFile returns the name of a file until another block is read.
+func (r *reader) nameOfFile(doc uint32) []byte {
 	return r.loadNames(int(doc / nametable.BlockSize)).Name(int(doc % nametable.BlockSize))
 }
 
@@ -353,7 +353,7 @@ func (r *reader) name(doc uint32) []byte {
 func (r *reader) loadFolders(block int) *nametable.Block {
 	if block != r.folderBlock {
 		r.folderBlock = block
-		r.fail(r.folders.Decode(block, &r.folderText))
+		r.keepFirstError(r.folders.Decode(block, &r.folderText))
 	}
 	return &r.folderText
 }
@@ -361,19 +361,19 @@ func (r *reader) loadFolders(block int) *nametable.Block {
 // folderKey returns host and path of a folder as they are in the table.
 func (r *reader) folderKey(folder uint32) []byte {
 	if int(folder) >= r.folders.Len() {
-		r.fail(fmt.Errorf("folder: %w", segment.ErrDamaged))
+		r.keepFirstError(fmt.Errorf("folder: %w", segment.ErrDamaged))
 		return make([]byte, 4)
 	}
 	key := r.loadFolders(int(folder / nametable.BlockSize)).Name(int(folder % nametable.BlockSize))
 	if len(key) < 4 || int(binary.BigEndian.Uint32(key)) >= len(r.hosts) {
-		r.fail(fmt.Errorf("folder: %w", segment.ErrDamaged))
+		r.keepFirstError(fmt.Errorf("folder: %w", segment.ErrDamaged))
 		return make([]byte, 4)
 	}
 	return key
 }
 
-// path returns the path of a folder.
-func (r *reader) path(folder uint32) string { return string(r.folderKey(folder)[4:]) }
+// pathOfFolder returns the path of a folder.
+func (r *reader) pathOfFolder(folder uint32) string { return string(r.folderKey(folder)[4:]) }
 
 // hostOf returns the name of the host of a folder.
 func (r *reader) hostOf(folder uint32) string {
@@ -390,13 +390,13 @@ func (r *reader) infoOf(doc uint32) *media.Info {
 	if i >= r.taggedCount() || r.taggedDoc(i) != doc {
 		return nil
 	}
-	record, err := r.record(i)
+	record, err := r.tagRecord(i)
 	if err != nil {
-		r.fail(err)
+		r.keepFirstError(err)
 		return nil
 	}
 	in, err := parseTags(record)
-	r.fail(err)
+	r.keepFirstError(err)
 	return &in
 }
 

@@ -14,7 +14,7 @@ import (
 // Verify reads the whole index: all checksums, every list of postings, and every
 // file, which must be found by its path and by the trigrams of its name.
 func (x *Index) Verify(ctx context.Context) error {
-	if err := x.refresh(); err != nil {
+	if err := x.refreshFiles(); err != nil {
 		return err
 	}
 	return x.set.Read(func(parts []*view) error {
@@ -45,14 +45,14 @@ func (r *reader) verifyFiles(ctx context.Context) error {
 		if h := r.hostOfFile(doc); h != host {
 			l, host = newLocator(r.fileSegment, r.hosts[h]), h
 		}
-		name := bytes.Clone(r.name(doc))
-		found, ok, err := l.find(r.path(r.folderOf(doc)), string(name))
+		name := bytes.Clone(r.nameOfFile(doc))
+		found, ok, err := l.findFile(r.pathOfFolder(r.folderOf(doc)), string(name))
 		switch {
 		case err != nil:
 			return err
 		case !ok || found != doc:
 			return damaged(doc, "is not found by its path")
-		case !trigrams.has(string(name), doc/nametable.BlockSize):
+		case !trigrams.hasAllTrigrams(string(name), doc/nametable.BlockSize):
 			return damaged(doc, "is not found by its name")
 		}
 		r.infoOf(doc)
@@ -69,15 +69,15 @@ type trigramCheck struct {
 	cursors map[[3]byte]*postings.Cursor
 }
 
-// has reports whether all trigrams of a name lead to its block.
-func (c *trigramCheck) has(name string, block uint32) bool {
+// hasAllTrigrams reports whether all trigrams of a name lead to its block.
+func (c *trigramCheck) hasAllTrigrams(name string, block uint32) bool {
 	all := true
 	c.words = eachWord(name, c.words, func(w []byte) {
 		for i := 0; i+3 <= len(w); i++ {
 			key := [3]byte(w[i:])
 			at, ok := c.cursors[key]
 			if !ok {
-				list := c.lookup(nameTrigram, string(key[:]))
+				list := c.lookupList(nameTrigram, string(key[:]))
 				at = new(postings.Cursor)
 				at.Open(&list)
 				c.cursors[key] = at

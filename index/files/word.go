@@ -45,18 +45,18 @@ type wordMatch struct {
 	found    bitmaps
 }
 
-// words looks for the words of a text, all of which must be there.
-func (e *evaluation) words(field, text string, prefix bool) []*wordMatch {
+// matchWords looks for the words of a text, all of which must be there.
+func (e *evaluation) matchWords(field, text string, prefix bool) []*wordMatch {
 	words := wordsOf(text)
 	out := make([]*wordMatch, len(words))
 	for i, w := range words {
-		out[i] = e.word(field, w, prefix && i == len(words)-1)
+		out[i] = e.matchWord(field, w, prefix && i == len(words)-1)
 	}
 	return out
 }
 
-// word looks for a folded word, itself and its other forms.
-func (e *evaluation) word(field, w string, prefix bool) *wordMatch {
+// matchWord looks for a folded word, itself and its other forms.
+func (e *evaluation) matchWord(field, w string, prefix bool) *wordMatch {
 	mask, ok := fieldMasks[field]
 	if !ok {
 		mask = everywhere
@@ -71,23 +71,23 @@ func (e *evaluation) word(field, w string, prefix bool) *wordMatch {
 func (e *evaluation) findForms(m *wordMatch, w string) {
 	l := m.leaf
 	l.terms = nil
-	m.found = e.each(func(_ int, r *reader) *roaring.Bitmap {
+	m.found = e.eachSegment(func(_ int, r *reader) *roaring.Bitmap {
 		var terms []weighted
 		if l.mask != 0 {
-			terms = r.forms(terms, m, wordField, w)
+			terms = r.appendForms(terms, m, wordField, w)
 		}
 		if l.inPaths {
-			terms = r.forms(terms, m, folderField, w)
+			terms = r.appendForms(terms, m, folderField, w)
 		}
 		l.terms = append(l.terms, terms)
 		out := roaring.New()
 		for _, t := range terms {
-			r.collect(out, t, l.mask)
+			r.collectFiles(out, t, l.mask)
 		}
 		out.AndNot(r.dead)
 		return out
 	})
-	l.df = m.found.count()
+	l.df = m.found.totalCount()
 }
 
 // intersectWords intersects out, nil for everything, with the files of all words. A
@@ -100,7 +100,7 @@ func (e *evaluation) intersectWords(words []*wordMatch, out, within bitmaps) bit
 			rare = append(rare, m)
 			continue
 		}
-		out = intersect(out, m.found)
+		out = intersectBitmaps(out, m.found)
 	}
 	if len(rare) == 0 {
 		return out
@@ -111,31 +111,31 @@ func (e *evaluation) intersectWords(words []*wordMatch, out, within bitmaps) bit
 		if out != nil {
 			limit = out
 		}
-		search.run(i, limit)
+		search.searchPieces(i, limit)
 		if other := swapLayout(m.word); m.leaf.df == 0 && other != "" {
 			e.findForms(m, other)
 		}
-		out = intersect(out, m.found)
+		out = intersectBitmaps(out, m.found)
 	}
 	return out
 }
 
-// lookup returns the list of a term; one of no files after damage.
-func (r *reader) lookup(field byte, text string) postings.List {
+// lookupList returns the list of a term; one of no files after damage.
+func (r *reader) lookupList(field byte, text string) postings.List {
 	list, err := r.Lookup(append([]byte{field}, text...))
-	r.fail(err)
+	r.keepFirstError(err)
 	return list
 }
 
-// forms appends the terms that are the word, have its stem, or begin with it.
-func (r *reader) forms(out []weighted, m *wordMatch, field byte, w string) []weighted {
+// appendForms appends the terms that are the word, have its stem, or begin with it.
+func (r *reader) appendForms(out []weighted, m *wordMatch, field byte, w string) []weighted {
 	add := func(list postings.List, weight float64) {
 		if list.Count() > 0 {
 			out = append(out, weighted{list, field == folderField, weight})
 		}
 	}
 	m.isForm[w] = true
-	add(r.lookup(field, w), 1)
+	add(r.lookupList(field, w), 1)
 	if m.isPrefix {
 		r.eachTerm(field, w, maxExpand, func(term string, list postings.List) {
 			if term != w {
@@ -181,15 +181,15 @@ func (r *reader) eachTerm(field byte, head string, n int, f func(term string, li
 	it := r.Terms().Seek(key)
 	for ; n > 0 && it.Valid() && strings.HasPrefix(string(it.Term()), string(key)); n-- {
 		list, err := r.List(it.Entry())
-		r.fail(err)
+		r.keepFirstError(err)
 		f(string(it.Term()[1:]), list)
 		it.Next()
 	}
-	r.fail(it.Err())
+	r.keepFirstError(it.Err())
 }
 
-// collect adds the files of a term in the fields of mask.
-func (r *reader) collect(out *roaring.Bitmap, t weighted, mask byte) {
+// collectFiles adds the files of a term in the fields of mask.
+func (r *reader) collectFiles(out *roaring.Bitmap, t weighted, mask byte) {
 	if t.isFolder {
 		from, to := uint32(0), uint32(0)
 		r.eachFolder(&t.list, func(start, end uint32) {
@@ -230,14 +230,14 @@ func (r *reader) eachPost(list *postings.List, f func(doc uint32, mask byte)) {
 func (r *reader) eachFolder(list *postings.List, f func(from, to uint32)) {
 	c := &r.cursor
 	for c.Open(list); int(c.Doc()) < r.folders.Len(); c.Next() {
-		f(r.start(c.Doc()), r.start(c.Doc()+1))
+		f(r.firstFileOf(c.Doc()), r.firstFileOf(c.Doc()+1))
 	}
 	r.endList()
 }
 
 // endList fails if the list was not read to its end.
 func (r *reader) endList() {
-	if r.fail(r.cursor.Err()); r.cursor.Doc() != postings.End {
-		r.fail(postings.ErrDamaged)
+	if r.keepFirstError(r.cursor.Err()); r.cursor.Doc() != postings.End {
+		r.keepFirstError(postings.ErrDamaged)
 	}
 }

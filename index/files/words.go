@@ -12,7 +12,7 @@ import (
 func eachWord(s string, buf []byte, f func(word []byte)) []byte {
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c < utf8.RuneSelf && !alnum(c) {
+		if c < utf8.RuneSelf && !isAlphanumeric(c) {
 			i++
 			continue
 		}
@@ -21,7 +21,7 @@ func eachWord(s string, buf []byte, f func(word []byte)) []byte {
 		for i < len(s) {
 			c := s[i]
 			if c < utf8.RuneSelf {
-				if !alnum(c) {
+				if !isAlphanumeric(c) {
 					break
 				}
 				if 'A' <= c && c <= 'Z' {
@@ -59,7 +59,7 @@ func eachWord(s string, buf []byte, f func(word []byte)) []byte {
 // maxWord bounds a word in bytes.
 const maxWord = 64
 
-func alnum(c byte) bool {
+func isAlphanumeric(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
