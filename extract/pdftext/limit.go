@@ -21,10 +21,10 @@ var (
 	errStalled = errors.New("the document was not read in ten times its time limit: the machine is overloaded, or the file does not come")
 )
 
-// timed runs read and cancels it when it has used up limit of CPU time, or stalledAfter
+// runTimed runs read and cancels it when it has used up limit of CPU time, or stalledAfter
 // times as much by the clock. Where the system does not know the CPU time of a thread,
 // limit is by the clock. The goroutine is locked to its thread meanwhile.
-func timed(limit time.Duration, cancel context.CancelCauseFunc, read func() error) error {
+func runTimed(limit time.Duration, cancel context.CancelCauseFunc, read func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	used, began := threadClock(), time.Now()

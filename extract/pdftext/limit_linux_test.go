@@ -28,7 +28,7 @@ func TestTimed(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				_ = timed(limit, cancel, func() error { time.Sleep(tt.wait); return nil })
+				_ = runTimed(limit, cancel, func() error { time.Sleep(tt.wait); return nil })
 				if got := context.Cause(ctx); !errors.Is(got, tt.want) {
 					t.Errorf("cause %v, want %v", got, tt.want)
 				}
@@ -38,7 +38,7 @@ func TestTimed(t *testing.T) {
 	t.Run("work", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancelCause(t.Context())
-		_ = timed(time.Millisecond, cancel, func() error {
+		_ = runTimed(time.Millisecond, cancel, func() error {
 			for ctx.Err() == nil { // works until it is ended
 			}
 			return nil

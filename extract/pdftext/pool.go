@@ -35,7 +35,7 @@ type Config struct {
 	CacheDir string
 }
 
-func (c Config) withDefaults() Config {
+func (c Config) withPoolDefaults() Config {
 	if c.Memory <= 0 {
 		c.Memory = 256 << 20
 	}
@@ -75,7 +75,7 @@ type Pool struct {
 
 // NewPool returns a pool that starts nothing yet.
 func NewPool(c Config) *Pool {
-	c = c.withDefaults()
+	c = c.withPoolDefaults()
 	p := &Pool{config: c, slots: make(chan struct{}, c.Instances), compiling: make(chan struct{}, 1)}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	return p
@@ -87,11 +87,11 @@ func (p *Pool) Close() error {
 	if p == nil {
 		return nil
 	}
-	p.closing.Do(func() { p.closeErr = p.close() })
+	p.closing.Do(func() { p.closeErr = p.closePool() })
 	return p.closeErr
 }
 
-func (p *Pool) close() error {
+func (p *Pool) closePool() error {
 	p.cancel(ErrClosed)
 	for range cap(p.slots) { // they stay taken: no document is read after Close
 		p.slots <- struct{}{}
@@ -101,7 +101,7 @@ func (p *Pool) close() error {
 	var errs []error
 	for _, s := range p.idle {
 		if s.timer.Stop() {
-			errs = append(errs, s.close())
+			errs = append(errs, s.closeSandbox())
 		}
 	}
 	p.idle = nil
@@ -122,8 +122,8 @@ type sandbox struct {
 	timer  *time.Timer // closes it when idle
 }
 
-// acquire waits for a slot and returns an idle or new sandbox.
-func (p *Pool) acquire(ctx context.Context) (*sandbox, error) {
+// acquireSandbox waits for a slot and returns an idle or new sandbox.
+func (p *Pool) acquireSandbox(ctx context.Context) (*sandbox, error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-p.ctx.Done():
@@ -158,21 +158,21 @@ func (p *Pool) takeIdle() *sandbox {
 	return nil
 }
 
-// release gives the slot of a sandbox back; a healthy one is kept for a while.
-func (p *Pool) release(s *sandbox, healthy bool) {
+// releaseSandbox gives the slot of a sandbox back; a healthy one is kept for a while.
+func (p *Pool) releaseSandbox(s *sandbox, healthy bool) {
 	defer func() { <-p.slots }()
 	if !healthy || p.ctx.Err() != nil {
-		_ = s.close() // what broke cannot be closed cleanly
+		_ = s.closeSandbox() // what broke cannot be closed cleanly
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = append(p.idle, s)
-	s.timer = time.AfterFunc(p.config.Idle, func() { p.expire(s) })
+	s.timer = time.AfterFunc(p.config.Idle, func() { p.expireSandbox(s) })
 }
 
-// expire closes an idle sandbox. The compiled module stays.
-func (p *Pool) expire(s *sandbox) {
+// expireSandbox closes an idle sandbox. The compiled module stays.
+func (p *Pool) expireSandbox(s *sandbox) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for i := range p.idle {
@@ -181,7 +181,7 @@ func (p *Pool) expire(s *sandbox) {
 			break
 		}
 	}
-	_ = s.close()
+	_ = s.closeSandbox()
 }
 
 // newSandbox starts a runtime. The first one compiles the module, others wait
@@ -237,7 +237,7 @@ func openCache(dir string) wazero.CompilationCache {
 	return wazero.NewCompilationCache()
 }
 
-func (s *sandbox) close() error {
+func (s *sandbox) closeSandbox() error {
 	s.cancel(ErrClosed)
 	return s.pool.Close()
 }

@@ -70,16 +70,16 @@ func (p *Pool) Read(ctx context.Context, r io.ReaderAt, size int64, l Limits) (d
 	if size <= 0 {
 		return d, &Error{Reason: Damaged}
 	}
-	s, err := p.acquire(ctx)
+	s, err := p.acquireSandbox(ctx)
 	if err != nil {
 		return d, err
 	}
 	healthy := false
-	defer func() { p.release(s, healthy) }()
+	defer func() { p.releaseSandbox(s, healthy) }()
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	in := &input{r: r, size: size}
 	defer func() { in.r = nil }() // the library keeps in after some traps
-	err = timed(p.config.Time, s.cancel, func() error { return s.read(in, l, &d) })
+	err = runTimed(p.config.Time, s.cancel, func() error { return s.readDocumentIn(in, l, &d) })
 	healthy = stop() && s.ctx.Err() == nil
 	var bad *Error
 	switch cause := context.Cause(s.ctx); {
@@ -133,9 +133,9 @@ func (in *input) Seek(off int64, whence int) (int64, error) {
 	return off, nil
 }
 
-// read reads a document in a new instance. A *Error tells what is wrong with it;
+// readDocumentIn reads a document in a new instance. A *Error tells what is wrong with it;
 // any other error is a trap.
-func (s *sandbox) read(in *input, l Limits, d *Document) (err error) {
+func (s *sandbox) readDocumentIn(in *input, l Limits, d *Document) (err error) {
 	defer func() {
 		if v := recover(); v != nil { // the library's Go side met numbers that PDFium never returns
 			err = fmt.Errorf("panic: %v", v)
@@ -158,10 +158,10 @@ func (s *sandbox) read(in *input, l Limits, d *Document) (err error) {
 	if d.Pages = pages.PageCount; d.Pages <= 0 {
 		return &Error{Reason: Damaged}
 	}
-	if d.Title, err = doc.meta("Title"); err != nil {
+	if d.Title, err = doc.metaEntry("Title"); err != nil {
 		return err
 	}
-	if d.Author, err = doc.meta("Author"); err != nil {
+	if d.Author, err = doc.metaEntry("Author"); err != nil {
 		return err
 	}
 	defer func() {
@@ -169,7 +169,7 @@ func (s *sandbox) read(in *input, l Limits, d *Document) (err error) {
 		d.Text = strings.ToValidUTF8(text[:min(len(text), l.Text)], "")
 	}()
 	for i := 0; i < min(d.Pages, l.Pages) && doc.text.Len() < l.Text; i++ {
-		if err := doc.page(i); err != nil {
+		if err := doc.appendPage(i); err != nil {
 			return err
 		}
 	}
@@ -201,8 +201,8 @@ type reading struct {
 // maxMeta bounds one entry of a document's information.
 const maxMeta = 4 << 10
 
-// meta returns an entry of the document's information, "" if there is none.
-func (r *reading) meta(tag string) (string, error) {
+// metaEntry returns an entry of the document's information, "" if there is none.
+func (r *reading) metaEntry(tag string) (string, error) {
 	m, err := r.lib.FPDF_GetMetaText(&requests.FPDF_GetMetaText{Document: r.doc, Tag: tag})
 	if err != nil {
 		if isTrap(err) {
@@ -213,25 +213,25 @@ func (r *reading) meta(tag string) (string, error) {
 	return strings.ToValidUTF8(strings.Trim(m.Value[:min(len(m.Value), maxMeta)], "\x00"), ""), nil
 }
 
-// page appends text and links of one page. A page that PDFium cannot read is left
+// appendPage appends text and links of one page. A page that PDFium cannot read is left
 // out.
-func (r *reading) page(i int) error {
+func (r *reading) appendPage(i int) error {
 	p, err := r.lib.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: r.doc, Index: i})
 	if err != nil {
 		return trapOnly(err)
 	}
 	page := requests.Page{ByReference: &p.Page}
-	if err := r.links(page); err != nil {
+	if err := r.appendPageLinks(page); err != nil {
 		return err
 	}
-	if err := r.words(page); err != nil {
+	if err := r.appendWords(page); err != nil {
 		return err
 	}
 	_, err = r.lib.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: p.Page})
 	return err
 }
 
-func (r *reading) words(page requests.Page) error {
+func (r *reading) appendWords(page requests.Page) error {
 	t, err := r.lib.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: page})
 	if err != nil {
 		return trapOnly(err)
@@ -256,8 +256,8 @@ func (r *reading) words(page requests.Page) error {
 // mark instead of the hyphen, and drops the marks and terminators that remain.
 var joinHyphens = strings.NewReplacer("\x02\r\n", "", "\ufffe\r\n", "", "\x02", "", "\ufffe", "", "\x00", "")
 
-// links appends the addresses of a page's link annotations.
-func (r *reading) links(page requests.Page) error {
+// appendPageLinks appends the addresses of a page's link annotations.
+func (r *reading) appendPageLinks(page requests.Page) error {
 	for at := 0; len(r.out.Links) < r.limits.Links; {
 		l, err := r.lib.FPDFLink_Enumerate(&requests.FPDFLink_Enumerate{Page: page, StartPos: at})
 		if err != nil {
