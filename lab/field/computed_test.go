@@ -78,14 +78,14 @@ func TestComputedOfFewKinds(t *testing.T) {
 // checkIntensity compares the numbers of events with what the rates promise.
 func checkIntensity(t *testing.T, f *Computed) {
 	t.Helper()
-	var real float64
+	var wantReal float64
 	for _, c := range allChanges(f, 64) {
 		if c.Real {
-			real++
+			wantReal++
 		}
 	}
 	requests := float64(len(allRequests(f, 64)))
-	for name, v := range map[string][2]float64{"real changes": {real, total(f.Rates())}, "requests": {requests, total(f.RequestRates())}} {
+	for name, v := range map[string][2]float64{"real changes": {wantReal, total(f.Rates())}, "requests": {requests, total(f.RequestRates())}} {
 		want := v[1] * f.Horizon()
 		if math.Abs(v[0]-want) > 12*math.Sqrt(want) { // heavy tails spread more than a Poisson count
 			t.Errorf("%.0f %s, want %.0f", v[0], name, want)

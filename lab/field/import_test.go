@@ -139,8 +139,8 @@ func TestHistoryOfLog(t *testing.T) {
 			t.Errorf("change %+v, want %+v", g, w)
 		}
 	}
-	if _, real, requests := h.Count(); real != 6 || requests != 10 {
-		t.Errorf("%d real changes, %d requests", real, requests)
+	if _, wantReal, requests := h.Count(); wantReal != 6 || requests != 10 {
+		t.Errorf("%d real changes, %d requests", wantReal, requests)
 	}
 }
 

@@ -85,12 +85,12 @@ func Candidates(s *segment.File, field byte, piece string, blocks int) ([]uint64
 			}
 			clear(one)
 			c.FillBits(0, one)
-			any := uint64(0)
+			hasAny := uint64(0)
 			for k := range out {
 				out[k] &= one[k]
-				any |= out[k]
+				hasAny |= out[k]
 			}
-			if any == 0 {
+			if hasAny == 0 {
 				return nil, c.Err()
 			}
 		}
