@@ -131,13 +131,13 @@ func (h *History) Changes() ChangeReader { return &given[Change]{h.changes} }
 func (h *History) Requests() RequestReader { return &given[Request]{h.requests} }
 
 // Count returns the numbers of change events, of real ones, and of requests.
-func (h *History) Count() (changes, isReal, requests int) {
+func (h *History) Count() (changes, realCount, requests int) {
 	for i := range h.changes {
 		if h.changes[i].Real {
-			isReal++
+			realCount++
 		}
 	}
-	return len(h.changes), isReal, len(h.requests)
+	return len(h.changes), realCount, len(h.requests)
 }
 
 type given[E any] struct{ rest []E }
