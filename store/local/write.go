@@ -373,7 +373,7 @@ func (w *writer) mayMove(h hostKey, k weburl.Key) bool {
 	return !out
 }
 
-// commitWrites writes the batch and brings memory up to date; durable must follow. One
+// commitWrites writes the batch and brings memory up to date; awaitDurable must follow. One
 // batch at a time: entries of the feed must appear in the order of their numbers, or a reader
 // could pass one by.
 func (w *writer) commitWrites() error {

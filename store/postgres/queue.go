@@ -19,7 +19,7 @@ const lockLeased = "select host, leased, token, batch, added from hosts where ho
 
 // lockLeasedHosts locks the rows of the leased hosts in the order of their keys. Rows of other
 // hosts are not locked: who queues pages there has the hosts looked at afterwards
-// (settle), so that no host's agent waits for those who find URLs on it.
+// (settleHosts), so that no host's agent waits for those who find URLs on it.
 func (w *writer) lockLeasedHosts(ctx context.Context) error {
 	w.hosts = map[int64]*locked{}
 	if len(w.leased) == 0 {
