@@ -73,7 +73,7 @@ func (n *Node) crawl(ctx context.Context, o CrawlOptions) (*CrawlReport, error) 
 	if err := n.join(ctx, n.config, nil); err != nil {
 		return nil, err
 	}
-	rc := n.robotConfig(plan)
+	rc := n.robotConfig(n.withSourcePolicies(plan))
 	rc.Limit = n.member.AllowedAgents
 	rc.Once, rc.MaxPages, rc.OnPage = true, o.MaxPages, o.OnPage
 	n.startRobot(rc)

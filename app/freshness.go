@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,7 +24,7 @@ func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
 	}
 	plan, n.scheduler, err = freshness.NewPlanner(freshness.SchedulerConfig{
 		Policy: c.Policy, Budget: c.Budget, BudgetBytes: float64(c.BudgetBytes) / 86400, MinRevisit: c.MinRevisit, Store: n.parts.Store, Start: n.started, Log: n.log,
-		Importance: n.importance.Of, PlansHost: n.plansHost, Shared: n.parts.Cluster.IsShared(), Rates: n.options.Rates,
+		Importance: n.importance.Of, PlansHost: func(host string) bool { return n.plansHost(host) && n.policyOf(host) == "" }, Shared: n.parts.Cluster.IsShared(), Rates: n.options.Rates,
 	})
 	if err != nil {
 		return nil, err
@@ -31,7 +32,25 @@ func (n *Node) newPlanner(c config.Crawl) (plan freshness.Planner, err error) {
 	n.estimator = &freshness.Estimator{
 		Store: n.parts.Store, Log: n.log, Start: n.started, Scheduler: n.scheduler, Importance: n.importance.Of, PlansHost: n.plansHost, BudgetBytes: c.BudgetBytes > 0, Rates: n.options.Rates,
 	}
-	return plan, nil
+	return n.withSourcePolicies(plan), nil
+}
+
+// withSourcePolicies lets the pages of sources that have a policy of their own be planned
+// by it.
+func (n *Node) withSourcePolicies(plan freshness.Planner) freshness.Planner {
+	if !slices.ContainsFunc(n.config.Sources, func(s config.Source) bool { return s.Policy != "" }) {
+		return plan
+	}
+	own := map[string]freshness.Planner{freshness.HalfChangePolicy: freshness.HalfChange{}, freshness.AdaptivePolicy: freshness.Adaptive{}}
+	return freshness.ByHost{Planner: plan, Of: func(host string) freshness.Planner { return own[n.policyOf(host)] }}
+}
+
+// policyOf returns the policy of the source that names a host, "" for that of all.
+func (n *Node) policyOf(host string) string {
+	if r := n.ready.Load(); r != nil {
+		return r.PolicyOf(host)
+	}
+	return ""
 }
 
 // plansHost reports whether this process plans for a host: of the processes that

@@ -54,7 +54,7 @@ func newRenderer(c *config.Config, st store.Store, client *fetch.Client) (*rende
 		tabs = -1 // none for now
 	}
 	pc := renderConfig(r)
-	pc.Client, pc.Proxy, pc.UserAgent, pc.Insecure, pc.Tabs = client, c.Crawl.Proxy, userAgent(c), c.Crawl.Insecure, tabs
+	pc.Client, pc.UserAgent, pc.Insecure, pc.Tabs = client, userAgent(c), c.Crawl.Insecure, tabs
 	pool := render.NewPool(pc)
 	return &render.Renderer{Chooser: render.NewChooser(st, rules), Pool: pool, Token: c.Agent.Name}, nil
 }

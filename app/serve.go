@@ -98,7 +98,7 @@ func (n *Node) addShares(ctx context.Context) (err error) {
 	}
 	for _, s := range n.config.Sources {
 		if s.HasLogin() && !s.Open && !n.config.Console.Private {
-			n.log.Info("searching needs a login, because a share has one; open: true on the source lifts this", "source", weburl.Redact(s.URL))
+			n.log.Info("searching needs a login, because a source has one; open: true on the source lifts this", "source", weburl.Redact(s.URL))
 		}
 	}
 	return nil

@@ -134,25 +134,15 @@ func newShareRobot(ctx context.Context, c *config.Config, s *Shares, pdf *pdftex
 	})
 }
 
-// specOf is a source with its credentials, as the share robot reads it. A
-// password may stand in $FRESHET_SHARE_PASSWORD_<HOST>, the host's name in
-// capitals with _ for all but letters and digits.
+// specOf is a source with its credentials, as the share robot reads it.
 func specOf(s config.Source) (string, error) {
 	u, err := url.Parse(s.URL)
-	if err != nil || (s.User == "" && s.Password == "") {
+	if err != nil || s.User == "" && s.Password == "" && s.PasswordFile == "" {
 		return s.URL, nil // ranges and lists are no URLs; the robot checks them
 	}
-	password := s.Password
-	if password == "" {
-		password = os.Getenv("FRESHET_SHARE_PASSWORD_" + strings.Map(func(r rune) rune {
-			if r >= 'a' && r <= 'z' {
-				return r - 'a' + 'A'
-			}
-			if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' {
-				return r
-			}
-			return '_'
-		}, u.Hostname()))
+	password, err := passwordOf(&s, u.Hostname())
+	if err != nil {
+		return "", err
 	}
 	u.User = url.UserPassword(s.User, password)
 	return u.String(), nil

@@ -84,28 +84,38 @@ type Source struct {
 	Delay        *time.Duration `yaml:"delay" doc:"Least time between two requests to a host of this source, in place of crawl.delay. 0s is no pause at all: for servers of your own. A Crawl-delay in robots.txt holds all the same."`
 	Connections  int            `yaml:"connections" doc:"Requests at once to a host of this source whose delay is 0; 0 is crawl.connections."`
 	AllowPrivate bool           `yaml:"allow_private" doc:"Loopback and private addresses of the hosts that this source covers may be contacted; other hosts of the internet only."`
-	User         string         `yaml:"user" doc:"Login at a share."`
+	Policy       string         `yaml:"policy" doc:"When the pages of the hosts that this source names are visited again: half-change or adaptive, in place of crawl.policy. Policies that divide the budget hold for all sources together."`
+	BudgetBytes  Bytes          `yaml:"budget_bytes" doc:"Bytes of bodies that are kept of a host of this source in a day, in place of crawl.host_bytes_day: then it rests for the rest of it."`
+	MaxPages     int64          `yaml:"max_pages" doc:"Pages of a host of this source, in place of crawl.traps.host_pages."`
+	MaxBody      Bytes          `yaml:"max_body" doc:"Longest body of a page of a host of this source, in place of crawl.max_body."`
+	UserAgent    string         `yaml:"user_agent" doc:"User-Agent sent to the origin (scheme, host, port) of this source. In robots.txt the robot still is agent.name."`
+	Headers      Headers        `yaml:"headers" doc:"Further headers sent to the origin of this source and to no other, such as Cookie or Authorization: {Name: value}. Searching then needs a login, unless open is true."`
+	Hours        string         `yaml:"hours" doc:"When the robot may visit the hosts of this source: days, times or both, several separated by commas, such as mon-fri 20:00-06:00, sat, sun. Empty is always. A window over midnight belongs to the day on which it begins."`
+	TimeZone     string         `yaml:"time_zone" doc:"Time zone of hours, such as Europe/Vilnius. Empty: that of this machine."`
+	User         string         `yaml:"user" doc:"Login at a share, or at the origin of a web site (HTTP Basic)."`
 	Weight       float64        `yaml:"weight" doc:"How much the freshness of its pages counts beside others; 0 is 1."`
-	Password     string         `yaml:"password" doc:"Password at a share; better $FRESHET_SHARE_PASSWORD_<HOST>."`
-	Open         bool           `yaml:"open" doc:"Everybody who reaches the search page may find and play the files of this share, although it has a login. Else searching needs a login as with console.private."`
+	Password     string         `yaml:"password" doc:"Password of user; better password_file or $FRESHET_PASSWORD_<HOST>."`
+	PasswordFile string         `yaml:"password_file" doc:"File with the password of user."`
+	Open         bool           `yaml:"open" doc:"Everybody who reaches the search page may find what this source has, although it is read with a login or headers. Else searching needs a login as with console.private."`
 	KeyFile      string         `yaml:"key_file" doc:"Private SSH key for sftp://, tried before the password."`
 	HostKeys     []string       `yaml:"host_keys" doc:"Accepted SSH host keys of sftp://, such as ssh-ed25519 AAAA... Empty: the key of the first connection, which is remembered."`
 	KnownHosts   string         `yaml:"known_hosts" doc:"File of SSH host keys as ~/.ssh/known_hosts, for sftp:// without host_keys: hosts that are not in it are refused."`
 	TrustRange   bool           `yaml:"trust_range" doc:"Offer the password to every machine of an address range that answers, also over protocols that reveal it: ftp, webdav, index+http, sftp without host_keys and known_hosts."`
 }
 
-// HasLogin reports whether the source is a share that is read with a login.
+// HasLogin reports whether the source is read with a login: what it has is not for
+// everybody. Headers of a web site count as one.
 func (s *Source) HasLogin() bool {
 	if !s.Share() {
-		return false
+		return s.User != "" || len(s.Headers) > 0
 	}
 	_, rest, _ := strings.Cut(s.URL, "://")
 	authority, _, _ := strings.Cut(rest, "/")
-	return s.User != "" || s.Password != "" || s.KeyFile != "" || strings.Contains(authority, "@")
+	return s.User != "" || s.Password != "" || s.PasswordFile != "" || s.KeyFile != "" || strings.Contains(authority, "@")
 }
 
 // SearchNeedsLogin reports whether searching and playing need a login: console.private
-// says so, or a share that has a login itself is not open.
+// says so, or a source that is read with a login is not open.
 func (c *Config) SearchNeedsLogin() bool {
 	return c.Console.Private || slices.ContainsFunc(c.Sources, func(s Source) bool { return s.HasLogin() && !s.Open })
 }
@@ -133,7 +143,9 @@ type Crawl struct {
 	HostsInMemory int            `yaml:"hosts_in_memory" doc:"Hosts of which is known in memory when they are next; the others wait on disk, at some microseconds each. 250 bytes a host."`
 	Traps         Traps          `yaml:"traps" doc:"Bounds by which endless spaces of addresses are recognised; what they kept away stands on the status page, with an example."`
 	Types         []string       `yaml:"types" doc:"Only documents of these types are kept: html, pdf, text, image, audio, video, json or a subtype; empty is all. Images of pages (src, srcset) are fetched only where image is among them."`
-	Proxy         string         `yaml:"proxy" doc:"Forward proxy for all requests."`
+	Proxy         string         `yaml:"proxy" doc:"Forward proxy (http://, https:// or socks5://) of all requests but those to loopback hosts. Empty: HTTP_PROXY, HTTPS_PROXY and NO_PROXY of the environment; none: no proxy."`
+	ProxyBypass   []string       `yaml:"proxy_bypass" doc:"Hosts that are asked without the proxy, as in NO_PROXY: names with their subdomains, addresses, networks."`
+	CACert        string         `yaml:"cacert" doc:"File with certificates (PEM) of authorities that are trusted besides the system's."`
 	Insecure      bool           `yaml:"insecure" doc:"Accept certificates that do not verify."`
 	Resolver      string         `yaml:"resolver" doc:"DNS server (address:port) instead of the system's."`
 }
@@ -252,6 +264,9 @@ func (s *Source) Share() bool {
 	return scheme != "http" && scheme != "https"
 }
 
+// NoProxy is the value of crawl.proxy that ignores the environment's proxies.
+const NoProxy = "none"
+
 // DefaultDelay is the least time between two requests to a host that is not loopback,
 // where crawl.delay is not given.
 const DefaultDelay = time.Second
@@ -304,6 +319,7 @@ func (c *Config) Check() error {
 		if s.Depth < 0 {
 			fail("sources[%d].depth: %d is negative", i, s.Depth)
 		}
+		s.checkSite(fmt.Sprintf("sources[%d].", i), fail)
 	}
 	if c.Crawl.Agents < 0 || c.Share.Robots < 0 {
 		fail("crawl.agents and share.robots are not negative")

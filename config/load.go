@@ -58,7 +58,7 @@ func (c *Config) hasSecrets() bool {
 	urls := []string{c.Database, c.Crawl.Proxy}
 	found := c.Console.Password != "" || len(c.Console.Tokens) > 0 || len(c.Signals.Secrets) > 0
 	for _, s := range c.Sources {
-		found = found || s.Password != ""
+		found = found || s.Password != "" || len(s.Headers) > 0
 		urls = append(urls, s.URL)
 	}
 	return found || slices.ContainsFunc(urls, func(u string) bool { return weburl.Redact(u) != u })

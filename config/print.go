@@ -23,7 +23,7 @@ func (c *Config) Print(w io.Writer) error {
 	return bw.Flush()
 }
 
-var secret = []string{"password", "tokens", "secrets"}
+var secret = []string{"password", "tokens", "secrets", "headers"}
 
 func printStruct(w io.Writer, v reflect.Value, indent string) {
 	for _, f := range reflect.VisibleFields(v.Type()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/crawl/visit"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
@@ -50,7 +51,7 @@ func (a *agent) admit(ctx context.Context, p *store.Page, queue int) (v *pageVis
 			return nil, false, nil
 		}
 	}
-	if r.restForQuota(&a.host, time.Now()) || !r.reserve() {
+	if r.restForQuota(&a.host, a.limits.BytesDay, time.Now()) || !r.reserve() {
 		return nil, false, nil
 	}
 	if !r.budget.Wait(ctx) {
@@ -88,7 +89,11 @@ func (a *agent) declineRemoved(ctx context.Context, p *store.Page, u weburl.URL)
 func (a *agent) declineCopy(p *store.Page, u weburl.URL) (declined bool) {
 	r := a.robot
 	if p.State == store.Queued {
-		if kind := r.traps.CountShape(u, p.Depth, &r.config.Traps); kind != "" {
+		kind := r.traps.CountShape(u, p.Depth, &r.config.Traps)
+		if a.limits.Pages > 0 && a.host.Pages >= a.limits.Pages {
+			kind = trap.HostBudget
+		}
+		if kind != "" {
 			r.stats.trap(kind, p.URL)
 			a.decline(p, r.rules.Exclude(p, store.Reason(kind), string(kind), time.Now()))
 			return true

@@ -29,6 +29,7 @@ type agent struct {
 
 	host       store.Host
 	access     *politeness.Host // to host
+	limits     HostLimits       // of host
 	requests   pageRequests
 	soft404    soft404Probe
 	parameters hostParameters
@@ -42,9 +43,9 @@ type agent struct {
 
 // newAgent returns the agent of a host.
 func (r *Robot) newAgent(id int, lease *store.Lease) *agent {
-	a := &agent{robot: r, id: id, lease: lease, host: lease.Host}
+	a := &agent{robot: r, id: id, lease: lease, host: lease.Host, limits: r.sources.limitsOf(lease.Host.Name)}
 	a.access = r.requests.Own(&a.host)
-	a.requests = pageRequests{robot: r, host: &a.host, access: a.access, prior: a.prior}
+	a.requests = pageRequests{robot: r, host: &a.host, access: a.access, prior: a.prior, maxBody: a.limits.Body}
 	a.soft404 = soft404Probe{detector: &r.traps, host: &a.host, access: a.access}
 	a.batch = visitBatch{robot: r, lease: lease, host: &a.host, access: a.access, prior: a.prior}
 	a.links = linkQueue{robot: r, host: &a.host, parameters: &a.parameters, batch: &a.batch}

@@ -37,6 +37,8 @@ type pageRequests struct {
 	host   *store.Host
 	access *politeness.Host
 	prior  func(*store.Page) change.Prior
+	// maxBody bounds the bodies of the host; 0 is the client's bound.
+	maxBody int64
 	// reusable is an answer whose memory is used for the next one; nil for none.
 	reusable *fetch.Response
 }
@@ -142,7 +144,7 @@ func (q *pageRequests) sendAhead(ctx context.Context, v *pageVisit, answers chan
 // requestOf returns the request of a page.
 func (q *pageRequests) requestOf(v *pageVisit) fetch.Request {
 	p := v.page
-	req := fetch.Request{URL: v.url, Room: q.reusable, Private: v.private}
+	req := fetch.Request{URL: v.url, Room: q.reusable, Private: v.private, MaxBody: q.maxBody}
 	// An error page's validators say nothing of the page, nor does a shell's of what scripts
 	// put into it. Whether a page may be shown again only a whole answer tells: servers leave
 	// headers out of a 304. A document that may be read now needs its body.

@@ -18,15 +18,14 @@ func countKept(h *store.Host, n int64, now time.Time) {
 	h.Kept += n
 }
 
-// restForQuota lets a host rest that has used up its bytes of the day, and reports whether
-// it does: one host must not fill the disk that all others need.
-func (r *Robot) restForQuota(h *store.Host, now time.Time) bool {
-	limit := r.config.HostBytesDay
+// restForQuota lets a host rest that has used up its bytes of the day (0 is no limit), and
+// reports whether it does: one host must not fill the disk that all others need.
+func (r *Robot) restForQuota(h *store.Host, limit int64, now time.Time) bool {
 	if age := now.Sub(h.KeptSince); limit <= 0 || h.Kept < limit || age >= quotaPeriod || age < 0 {
 		return false
 	}
 	h.Next = later(h.Next, h.KeptSince.Add(quotaPeriod))
-	h.Reason, h.Error = store.ReasonStorageQuota, fmt.Sprintf("%d bytes were kept of it since %s, crawl.host_bytes_day is %d", h.Kept, h.KeptSince.UTC().Format(time.RFC3339), limit)
+	h.Reason, h.Error = store.ReasonStorageQuota, fmt.Sprintf("%d bytes were kept of it since %s, %d a day are allowed (budget_bytes of its source, or crawl.host_bytes_day)", h.Kept, h.KeptSince.UTC().Format(time.RFC3339), limit)
 	r.stats.skip(store.ReasonStorageQuota)
 	return true
 }

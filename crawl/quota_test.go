@@ -74,7 +74,7 @@ func TestHostBytesDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := store.Host{Name: "h", Kept: 1 << 40, KeptSince: time.Now().Add(-25 * time.Hour)}
-	if robot.restForQuota(&h, time.Now()) {
+	if robot.restForQuota(&h, robot.config.HostBytesDay, time.Now()) {
 		t.Error("the host rests though its day is over")
 	}
 	if countKept(&h, 7, time.Now()); h.Kept != 7 {

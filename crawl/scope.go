@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/crawl/visithours"
 	"github.com/freshet/freshet/store"
 	"github.com/freshet/freshet/weburl"
 )
@@ -25,6 +26,10 @@ type Scope struct {
 	// there is no pause; 0 is Config.Connections.
 	Delay       *time.Duration
 	Connections int
+	// Limits hold for the hosts that the scope names; a zero one is Config's.
+	Limits HostLimits
+	Hours  *visithours.Hours // when these hosts may be visited; nil is always
+	Policy string            // of their pages; "" is that of all
 }
 
 // NewScope checks and compiles a scope.
@@ -57,10 +62,14 @@ func NewScope(seed weburl.URL, kind string, depth int, include, exclude []string
 type Scopes struct {
 	host, domain map[string][]*Scope
 	others       []*Scope
+	hasHours     bool // a scope has hours
 }
 
 // Add adds a scope; a robot that runs takes further ones by AddScope.
-func (s *Scopes) Add(sc Scope) { s.set(sc, append(s.list(sc), &sc)) }
+func (s *Scopes) Add(sc Scope) {
+	s.hasHours = s.hasHours || sc.Hours != nil
+	s.set(sc, append(s.list(sc), &sc))
+}
 
 // Remove takes out the scope of the same seed, kind and depth that was added last.
 func (s *Scopes) Remove(sc Scope) {

@@ -140,9 +140,7 @@ func (s *sourceSet) PaceOf(host string) politeness.Pace {
 	if politeness.IsLoopback(weburl.Hostname(host)) && !c.DelayGiven {
 		p.Delay, p.NoPause = 0, true
 	}
-	s.mu.RLock()
-	named := c.Scopes.naming(host)
-	s.mu.RUnlock()
+	named := s.scopesNaming(host)
 	if len(named) == 0 {
 		return p
 	}

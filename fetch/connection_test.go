@@ -190,7 +190,11 @@ func TestRemote(t *testing.T) {
 	for _, tt := range []struct{ url, proxy, want string }{
 		{plain.URL, "", "127.0.0.1"}, {secure.URL, "", "127.0.0.1"}, {plain.URL, plain.URL, ""},
 	} {
-		c, err := New(Config{AllowPrivate: true, Insecure: true, Proxy: tt.proxy})
+		config := Config{AllowPrivate: true, Insecure: true}
+		if tt.proxy != "" {
+			config.Proxy = fixedProxy(t, tt.proxy)
+		}
+		c, err := New(config)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func dialOrder(addrs []netip.Addr, host string, permitted bool) []netip.Addr {
 
 // Permits reports whether Dial may use private addresses of a host and port.
 func (c *Client) Permits(address string) bool {
-	if c.config.AllowPrivate || address == c.proxy {
+	if c.config.AllowPrivate {
 		return true
 	}
 	host, port, err := net.SplitHostPort(address)
@@ -117,7 +117,7 @@ func isLoopbackName(host string) bool {
 // permission may dial, in the order of trying, found in the cache or by asking. There
 // are none where the name does not resolve or another dials.
 func (c *Client) Addresses(ctx context.Context, host string, permitted bool) []string {
-	if c.config.Dial != nil || c.config.Proxy != "" {
+	if c.config.Dial != nil || c.isProxied(host) {
 		return nil
 	}
 	addrs, err := c.dialer.names.lookup(ctx, host)

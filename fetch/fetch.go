@@ -18,6 +18,7 @@ package fetch
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -47,9 +48,14 @@ type Config struct {
 	// tests and measurements on this machine.
 	AllowPrivate bool
 	Resolver     string // DNS server address:port; "" is the system's
-	Proxy        string // forward proxy URL; "" is none
-	Insecure     bool   // accept certificates that do not verify (tests)
-	Connections  int    // idle connections kept in all; default 512
+	// Proxy chooses the forward proxy of a request; nil is none. Permission to reach a
+	// target is checked before the request is handed to the proxy.
+	Proxy    ProxyFunc
+	Insecure bool           // accept certificates that do not verify (tests)
+	RootCAs  *x509.CertPool // authorities that certificates are verified by; nil is the system's
+	// Identities returns what requests to an origin say of the robot, nil for Config's.
+	Identities  func(origin string) *Identity
+	Connections int // idle connections kept in all; default 512
 	// Dial replaces dialling and with it the check of addresses.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -60,7 +66,7 @@ type Client struct {
 	public  *http.Transport
 	private *http.Transport // of requests with permission for private addresses
 	dialer  *dialer
-	proxy   string // host and port of Config.Proxy
+	proxied *http.Transport // of requests that go through a proxy
 }
 
 // Request is what to get.
@@ -73,6 +79,7 @@ type Request struct {
 	// Private permits private addresses of the URL's host: it is covered by a source
 	// that may reach them.
 	Private bool
+	MaxBody int64 // after decompression; 0 is Config.MaxBody
 	// Room, if not nil, is an earlier answer that nobody needs any more: Get fills it
 	// in and returns it, with the body in the memory of the earlier one.
 	Room *Response
@@ -136,36 +143,17 @@ func New(c Config) (*Client, error) {
 		c.Connections = 512
 	}
 	client := &Client{config: c, dialer: newDialer(c)}
-	var proxy *url.URL
-	if c.Proxy != "" {
-		var err error
-		if proxy, err = url.Parse(c.Proxy); err != nil || proxy.Host == "" {
-			return nil, fmt.Errorf("proxy %q is no URL such as http://127.0.0.1:3128", c.Proxy)
-		}
-		client.proxy = proxyAddress(proxy)
-	}
-	client.public, client.private = client.transport(proxy, false), client.transport(proxy, true)
+	client.public, client.private = client.transport(false), client.transport(true)
+	client.proxied = client.proxyTransport()
 	return client, nil
-}
-
-// proxyAddress returns the host and port that are dialled for a forward proxy.
-func proxyAddress(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
-	}
-	if port == "" {
-		port = "80"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // transport returns the transport of requests with or without permission for private
 // addresses. Each has connections of its own.
-func (c *Client) transport(proxy *url.URL, permitted bool) *http.Transport {
+func (c *Client) transport(permitted bool) *http.Transport {
 	t := &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return c.dialer.dial(ctx, network, address, permitted || address == c.proxy)
+			return c.dialer.dial(ctx, network, address, permitted)
 		},
 		DisableCompression:     true, // decoded here, with bounds
 		MaxIdleConns:           c.config.Connections,
@@ -174,14 +162,11 @@ func (c *Client) transport(proxy *url.URL, permitted bool) *http.Transport {
 		TLSHandshakeTimeout:    15 * time.Second,
 		MaxResponseHeaderBytes: maxHeader,
 		ForceAttemptHTTP2:      true,
-		TLSClientConfig:        &tls.Config{InsecureSkipVerify: c.config.Insecure}, //nolint:gosec // only where a test asks for it
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: c.config.Insecure, RootCAs: c.config.RootCAs}, //nolint:gosec // only where a test asks for it
 		ReadBufferSize:         readBuffer,
 	}
 	if c.config.Dial != nil {
 		t.DialContext = c.config.Dial
-	}
-	if proxy != nil {
-		t.Proxy = http.ProxyURL(proxy)
 	}
 	return t
 }
@@ -190,6 +175,7 @@ func (c *Client) transport(proxy *url.URL, permitted bool) *http.Transport {
 func (c *Client) Close() {
 	c.public.CloseIdleConnections()
 	c.private.CloseIdleConnections()
+	c.proxied.CloseIdleConnections()
 }
 
 const acceptPages = "text/html,application/xhtml+xml;q=0.9,application/xml;q=0.8,text/plain;q=0.7,*/*;q=0.5"
@@ -202,6 +188,9 @@ func (c *Client) Get(ctx context.Context, r Request) (*Response, error) {
 	out := r.Room.reset()
 	out.Head = r.Head
 	r.Private = r.Private || c.config.AllowPrivate
+	if r.MaxBody <= 0 {
+		r.MaxBody = c.config.MaxBody
+	}
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	if err := c.exchange(ctx, cancel, &r, out); err != nil {
@@ -216,7 +205,12 @@ func (c *Client) exchange(ctx context.Context, cancel context.CancelFunc, r *Req
 	if r.Private {
 		transport = c.private
 	}
-	if c.proxy != "" {
+	proxy, err := c.ProxyOf(&url.URL{Scheme: r.URL.Scheme(), Host: r.URL.Host()})
+	if err != nil {
+		return err
+	}
+	if proxy != nil {
+		transport = c.proxied
 		if err := checkWritten(address(r.URL), r.Private); err != nil {
 			return err
 		}
@@ -228,7 +222,7 @@ func (c *Client) exchange(ctx context.Context, cancel context.CancelFunc, r *Req
 		}})
 	}
 	start := time.Now()
-	res, err := transport.RoundTrip(c.newRequest(r).WithContext(ctx))
+	res, err := transport.RoundTrip(c.newRequest(r, proxy != nil).WithContext(ctx))
 	if err != nil {
 		return err
 	}
@@ -244,13 +238,13 @@ func (c *Client) exchange(ctx context.Context, cancel context.CancelFunc, r *Req
 	counted := &counter{r: res.Body}
 	stop := c.watch(ctx, cancel, counted)
 	defer stop()
-	err = c.body(counted, res.ContentLength, out)
+	err = c.body(counted, res.ContentLength, r.MaxBody, out)
 	out.Elapsed = time.Since(start)
 	return err
 }
 
-// newRequest returns what net/http sends for r.
-func (c *Client) newRequest(r *Request) *http.Request {
+// newRequest returns what net/http sends for r, to a proxy or to the host itself.
+func (c *Client) newRequest(r *Request, proxied bool) *http.Request {
 	h := make(http.Header, 5)
 	h.Set("User-Agent", c.config.UserAgent)
 	h.Set("Accept-Encoding", acceptEncoding)
@@ -265,11 +259,12 @@ func (c *Client) newRequest(r *Request) *http.Request {
 	if r.LastModified != "" && httpguts.ValidHeaderFieldValue(r.LastModified) {
 		h.Set("If-Modified-Since", r.LastModified)
 	}
+	c.identityOf(r.URL).apply(h)
 	method := http.MethodGet
 	if r.Head {
 		method = http.MethodHead
 	}
-	return &http.Request{Method: method, URL: c.target(r.URL), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	return &http.Request{Method: method, URL: target(r.URL, proxied), Host: r.URL.Host(), Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 }
 
 // address returns the host and port that a URL is asked at.
@@ -287,12 +282,12 @@ func address(u weburl.URL) string {
 
 // target is an address for net/http, whose own parser knows RFC 3986 only: what it
 // refuses ("/100%") or would write otherwise ("/a|b") goes as it is.
-func (c *Client) target(u weburl.URL) *url.URL {
+func target(u weburl.URL, proxied bool) *url.URL {
 	if parsed, err := url.Parse(u.String()); err == nil && parsed.RequestURI() == u.Target() {
 		return parsed
 	}
 	out := &url.URL{Scheme: u.Scheme(), Host: u.Host(), Opaque: u.Target()}
-	if c.config.Proxy != "" || strings.HasPrefix(out.Opaque, "//") { // the absolute form
+	if proxied || strings.HasPrefix(out.Opaque, "//") { // the absolute form
 		out.Opaque = "//" + u.Host() + out.Opaque
 	}
 	return out
@@ -300,7 +295,7 @@ func (c *Client) target(u weburl.URL) *url.URL {
 
 // body reads and decodes the body within the bounds. length is that of the body as
 // it is transferred, negative where it is not known.
-func (c *Client) body(b *counter, length int64, out *Response) error {
+func (c *Client) body(b *counter, length, maxBody int64, out *Response) error {
 	if out.Status == http.StatusNotModified {
 		return nil
 	}
@@ -308,15 +303,15 @@ func (c *Client) body(b *counter, length int64, out *Response) error {
 	in := packed{counter: b}
 	r, err := decoder(encoding, &in)
 	if err == nil {
-		if length > 0 && length >= int64(cap(out.Body)) && length <= c.config.MaxBody && encoding == "" {
+		if length > 0 && length >= int64(cap(out.Body)) && length <= maxBody && encoding == "" {
 			out.Body = make([]byte, 0, length+1) // one more, so that the end is seen without growing
 		}
-		out.Body, err = readAll(r, out.Body, c.config.MaxBody+1)
+		out.Body, err = readAll(r, out.Body, maxBody+1)
 	}
 	out.Wire = b.n.Load()
-	if int64(len(out.Body)) > c.config.MaxBody {
-		out.Body, out.Truncated = out.Body[:c.config.MaxBody], true
-		if out.Wire > 0 && c.config.MaxBody/out.Wire > 100 {
+	if int64(len(out.Body)) > maxBody {
+		out.Body, out.Truncated = out.Body[:maxBody], true
+		if out.Wire > 0 && maxBody/out.Wire > 100 {
 			return errBomb
 		}
 		return nil

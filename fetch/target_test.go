@@ -55,7 +55,7 @@ func TestTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer direct.Close()
-	proxied, err := New(Config{AllowPrivate: true, Proxy: "http://" + plain})
+	proxied, err := New(Config{AllowPrivate: true, Proxy: fixedProxy(t, "http://"+plain)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,6 +95,28 @@ func (Adaptive) Visited(v *Visited) time.Duration {
 	return Seconds(revisit.Adaptive{}.Next(v.Since.Seconds(), v.Changed))
 }
 
+// ByHost lets the pages of some hosts be planned by other planners.
+type ByHost struct {
+	Planner                           // of all other hosts
+	Of      func(host string) Planner // nil is Planner
+}
+
+func (b ByHost) plannerOf(u weburl.URL) Planner {
+	if p := b.Of(u.Host()); p != nil {
+		return p
+	}
+	return b.Planner
+}
+
+// Visited implements Planner.
+func (b ByHost) Visited(v *Visited) time.Duration { return b.plannerOf(v.URL).Visited(v) }
+
+// Signalled implements Planner.
+func (b ByHost) Signalled(s *Signalled) time.Time { return b.plannerOf(s.URL).Signalled(s) }
+
+// Unplanned implements Planner.
+func (b ByHost) Unplanned(u weburl.URL) { b.plannerOf(u).Unplanned(u) }
+
 // Seconds converts a number of seconds to a duration, the longest there is for
 // more.
 func Seconds(s float64) time.Duration {

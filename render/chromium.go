@@ -107,7 +107,7 @@ func (b *chromium) listenGuard(c *Config) (err error) {
 		defer probe.Close()
 		own = probe.LocalAddr().(*net.UDPAddr).IP.String()
 	}
-	b.guard, err = newGuard(c.Client, c.Proxy, net.JoinHostPort(own, "0"))
+	b.guard, err = newGuard(c.Client, net.JoinHostPort(own, "0"))
 	return err
 }
 

@@ -29,12 +29,13 @@ import (
 // looks at the address and connects to that address. A name that is public when it
 // is looked at and private a moment later (DNS rebinding) gains nothing.
 type guard struct {
-	client   *fetch.Client
-	upstream *url.URL // forward proxy of the robot, nil for none
-	http     *http.Transport
+	client *fetch.Client
+	http   *http.Transport
 	// private has the connections to hosts whose private addresses a source permits: they
 	// serve no request once it does not.
-	private  *http.Transport
+	private *http.Transport
+	// proxied has the connections to the robot's own forward proxies.
+	proxied  *http.Transport
 	server   *http.Server
 	listener net.Listener
 	tunnels  sync.WaitGroup
@@ -69,7 +70,7 @@ func (t *tabTraffic) setVisit(v *visit) {
 }
 
 // newGuard listens on address for a browser.
-func newGuard(client *fetch.Client, upstream, address string) (*guard, error) {
+func newGuard(client *fetch.Client, address string) (*guard, error) {
 	g := &guard{client: client, tabs: map[string]*tabTraffic{}}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	transport := func() *http.Transport {
@@ -78,14 +79,9 @@ func newGuard(client *fetch.Client, upstream, address string) (*guard, error) {
 			ResponseHeaderTimeout: time.Minute, MaxResponseHeaderBytes: 256 << 10,
 		}
 	}
-	g.http, g.private = transport(), transport()
-	if upstream != "" {
-		u, err := url.Parse(upstream)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("render: proxy %q is no URL such as http://127.0.0.1:3128", upstream)
-		}
-		g.upstream, g.http.Proxy, g.private.Proxy = u, http.ProxyURL(u), http.ProxyURL(u)
-	}
+	g.http, g.private, g.proxied = transport(), transport(), transport()
+	g.proxied.DialContext = (&net.Dialer{Timeout: proxyDialTime}).DialContext
+	g.proxied.Proxy = func(r *http.Request) (*url.URL, error) { return client.ProxyOf(r.URL) }
 	var err error
 	if g.listener, err = net.Listen("tcp", address); err != nil {
 		return nil, fmt.Errorf("render: listen for the browser: %w", err)
@@ -104,6 +100,7 @@ func (g *guard) closeGuard() {
 	g.tunnels.Wait()
 	g.http.CloseIdleConnections()
 	g.private.CloseIdleConnections()
+	g.proxied.CloseIdleConnections()
 }
 
 // registerTab makes credentials for a tab.
@@ -142,21 +139,25 @@ func (g *guard) tabOf(r *http.Request) *tabTraffic {
 	return t
 }
 
-// checkUpstream refuses targets that are written as private addresses where another
-// proxy would dial them.
-func (g *guard) checkUpstream(r *http.Request) error {
-	if g.upstream == nil {
-		return nil
-	}
-	target := r.Host
+// proxyDialTime bounds the connection to a forward proxy.
+const proxyDialTime = 15 * time.Second
+
+// proxyOf returns the robot's forward proxy for a request, nil for none. Targets that are
+// written as private addresses are refused: the proxy would dial them.
+func (g *guard) proxyOf(r *http.Request) (*url.URL, error) {
+	to, target := &url.URL{Scheme: "https", Host: r.Host}, r.Host
 	if r.Method != http.MethodConnect {
-		target = hostPort(r.URL)
+		to, target = r.URL, hostPort(r.URL)
+	}
+	proxy, err := g.client.ProxyOf(to)
+	if proxy == nil || err != nil {
+		return nil, err
 	}
 	if err := g.client.CheckTarget(target); err != nil {
 		g.refused.Add(1)
-		return &refusal{err}
+		return nil, &refusal{err}
 	}
-	return nil
+	return proxy, nil
 }
 
 // hostPort returns the host and port of a URL of plain HTTP.
@@ -191,7 +192,8 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this proxy serves the browser of one process only", http.StatusProxyAuthRequired)
 		return
 	}
-	if err := g.checkUpstream(r); err != nil {
+	proxy, err := g.proxyOf(r)
+	if err != nil {
 		g.failRequest(w, err)
 		return
 	}
@@ -207,14 +209,14 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer unhook()
 	r = r.WithContext(ctx)
 	if r.Method == http.MethodConnect {
-		g.serveTunnel(w, r, v)
+		g.serveTunnel(w, r, v, proxy)
 		return
 	}
-	g.forwardHTTP(w, r, v)
+	g.forwardHTTP(w, r, v, proxy != nil)
 }
 
 // forwardHTTP sends a request of plain HTTP on.
-func (g *guard) forwardHTTP(w http.ResponseWriter, r *http.Request, v *visit) {
+func (g *guard) forwardHTTP(w http.ResponseWriter, r *http.Request, v *visit, proxied bool) {
 	out := r.Clone(r.Context())
 	out.RequestURI = ""
 	for _, h := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Trailer", "Upgrade"} {
@@ -224,7 +226,10 @@ func (g *guard) forwardHTTP(w http.ResponseWriter, r *http.Request, v *visit) {
 		out.Body = io.NopCloser(&counted{r.Body, v})
 	}
 	transport := g.http
-	if g.client.Permits(hostPort(r.URL)) {
+	switch {
+	case proxied:
+		transport = g.proxied
+	case g.client.Permits(hostPort(r.URL)):
 		transport = g.private
 	}
 	res, err := transport.RoundTrip(out)
@@ -295,10 +300,10 @@ func (g *guard) failRequest(w http.ResponseWriter, err error) {
 
 // serveTunnel serves CONNECT, which is TLS to a host that the visit has permitted. What
 // is asked for inside was judged by the visit; here bytes are counted.
-func (g *guard) serveTunnel(w http.ResponseWriter, r *http.Request, v *visit) {
+func (g *guard) serveTunnel(w http.ResponseWriter, r *http.Request, v *visit, proxy *url.URL) {
 	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
-	server, err := g.connectServer(ctx, r.Host)
+	server, err := g.connectServer(ctx, r.Host, proxy)
 	if err != nil {
 		g.failRequest(w, err)
 		return
@@ -341,11 +346,11 @@ func (g *guard) serveTunnel(w http.ResponseWriter, r *http.Request, v *visit) {
 }
 
 // connectServer reaches a server, directly or through the robot's own proxy.
-func (g *guard) connectServer(ctx context.Context, address string) (net.Conn, error) {
-	if g.upstream == nil {
+func (g *guard) connectServer(ctx context.Context, address string, proxy *url.URL) (net.Conn, error) {
+	if proxy == nil {
 		return g.dialGuarded(ctx, "tcp", address)
 	}
-	c, err := (&net.Dialer{Timeout: 15 * time.Second}).DialContext(ctx, "tcp", g.upstream.Host)
+	c, err := (&net.Dialer{Timeout: proxyDialTime}).DialContext(ctx, "tcp", hostPort(proxy))
 	if err != nil {
 		return nil, err
 	}
@@ -353,6 +358,9 @@ func (g *guard) connectServer(ctx context.Context, address string) (net.Conn, er
 		_ = c.SetDeadline(deadline)
 	}
 	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	if password, ok := proxy.User.Password(); ok {
+		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(proxy.User.Username()+":"+password)))
+	}
 	if err := req.Write(c); err != nil {
 		c.Close()
 		return nil, err

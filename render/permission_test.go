@@ -17,7 +17,7 @@ func TestGuardAsksForPermission(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("x")) }))
 	defer s.Close()
 	var allow atomic.Bool
-	g, client := newTestGuard(t, fetch.Config{Permit: func(string, string) bool { return allow.Load() }}, "", slices.Repeat([]string{s.URL + "/data"}, 10)...)
+	g, client := newTestGuard(t, fetch.Config{Permit: func(string, string) bool { return allow.Load() }}, slices.Repeat([]string{s.URL + "/data"}, 10)...)
 	for i, want := range []bool{false, true, true, false, true, false} {
 		allow.Store(want)
 		res, err := client.Get(s.URL + "/data")

@@ -31,7 +31,6 @@ type Config struct {
 	// Client dials for the browser: its addresses are checked as those of the
 	// robot's own requests.
 	Client    *fetch.Client
-	Proxy     string // forward proxy URL of the robot; "" is none
 	UserAgent string // appended to the browser's own
 	Insecure  bool   // accept certificates that do not verify
 

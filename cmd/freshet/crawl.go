@@ -48,8 +48,15 @@ type crawlCmd struct {
 	Contact      string `help:"URL or mail address at which servers' operators reach you; needed for public servers." placeholder:"ADDRESS"`
 	AgentName    string `help:"Product token of the robot (default ${agent_name})." placeholder:"NAME"`
 	Resolver     string `help:"DNS server address:port." placeholder:"ADDR"`
-	Proxy        string `help:"Forward proxy URL." placeholder:"URL"`
-	Insecure     bool   `help:"Accept certificates that do not verify."`
+	Proxy        string `help:"Forward proxy of all requests but those to loopback hosts (default: $$HTTP_PROXY, $$HTTPS_PROXY, $$NO_PROXY); none: no proxy." placeholder:"URL"`
+	CACert       string `name:"cacert" help:"File with certificates (PEM) of authorities that are trusted besides the system's." placeholder:"FILE" type:"path"`
+	UserAgent    string `help:"User-Agent sent to the origins of the start URLs (default: name and version, with the contact)." placeholder:"TEXT"`
+
+	Header       []string `help:"\"Name: value\", sent to the origins (scheme, host, port) of the start URLs and to no other (repeatable)." placeholder:"HEADER" sep:"none"`
+	User         string   `help:"NAME or NAME:PASSWORD for HTTP Basic, sent to the origins of the start URLs and to no other. Other users of this machine see arguments: give the password by --password-file or $$FRESHET_PASSWORD_<HOST>." placeholder:"NAME"`
+	PasswordFile string   `help:"File with the password of --user." placeholder:"FILE" type:"path"`
+	Hours        string   `help:"When hosts of the start URLs may be visited, such as \"mon-fri 20:00-06:00, sat, sun\"." placeholder:"TIMES"`
+	Insecure     bool     `help:"Accept certificates that do not verify."`
 
 	Database string         `help:"postgres://... shared with other processes." placeholder:"URL"`
 	Node     string         `help:"Name among the processes that share the database (default: host name and identity of the data directory)." placeholder:"NAME"`

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -107,6 +108,7 @@ func (c *crawlCmd) overrideConfig(cfg *config.Config) error {
 	setIfNotEmpty(&k.Ordering, c.Ordering)
 	setIfNotEmpty(&k.Resolver, c.Resolver)
 	setIfNotEmpty(&k.Proxy, c.Proxy)
+	setIfNotEmpty(&k.CACert, c.CACert)
 	setIfNotEmpty(&cfg.Agent.Name, c.AgentName)
 	setIfNotEmpty(&cfg.Agent.Contact, c.Contact)
 	setIfNotEmpty(&cfg.Database, c.Database)
@@ -129,7 +131,9 @@ func (c *crawlCmd) overrideConfig(cfg *config.Config) error {
 		setIfNotEmpty(&cfg.Render.Chromium, c.Chromium)
 	}
 	for i := range cfg.Sources {
-		c.overrideSource(&cfg.Sources[i])
+		if err := c.overrideSource(&cfg.Sources[i]); err != nil {
+			return err
+		}
 	}
 	for _, size := range []struct {
 		flag, value string
@@ -148,7 +152,7 @@ func (c *crawlCmd) overrideConfig(cfg *config.Config) error {
 }
 
 // overrideSource sets the keys of a source for which there are flags.
-func (c *crawlCmd) overrideSource(s *config.Source) {
+func (c *crawlCmd) overrideSource(s *config.Source) error {
 	setIfNotEmpty(&s.Scope, c.Scope)
 	setIfGiven(&s.Depth, c.Depth)
 	if len(c.Include) > 0 {
@@ -164,6 +168,34 @@ func (c *crawlCmd) overrideSource(s *config.Source) {
 		s.Connections = 0
 	}
 	s.AllowPrivate = s.AllowPrivate || c.AllowPrivate
+	setIfNotEmpty(&s.UserAgent, c.UserAgent)
+	setIfNotEmpty(&s.Hours, c.Hours)
+	return c.overrideLogin(s)
+}
+
+// overrideLogin sets the headers and the login of a source for which there are flags.
+func (c *crawlCmd) overrideLogin(s *config.Source) error {
+	if len(c.Header) > 0 {
+		s.Headers = maps.Clone(s.Headers)
+	}
+	for _, text := range c.Header {
+		key, value, err := config.ParseHeader(text)
+		if err != nil {
+			return command.Usagef("--header: %w", err)
+		}
+		if s.Headers == nil {
+			s.Headers = config.Headers{}
+		}
+		s.Headers[key] = value
+	}
+	if c.User != "" {
+		user, password, _ := strings.Cut(c.User, ":")
+		s.User, s.Password, s.PasswordFile = user, password, ""
+	}
+	if c.PasswordFile != "" {
+		s.Password, s.PasswordFile = "", c.PasswordFile
+	}
+	return nil
 }
 
 // checkCrawl refuses numbers with which a single crawl cannot work.

@@ -59,6 +59,9 @@ type Sources interface {
 	PermitsHost(u weburl.URL) bool
 	// CheckPort returns an error for a URL whose port must not be asked.
 	CheckPort(u weburl.URL) error
+	// OpensAt returns when the host may be visited by the hours of its sources; zero is
+	// now.
+	OpensAt(host string, now time.Time) time.Time
 }
 
 // Observer is told what becomes of requests that are no pages. Its methods are called from
@@ -131,6 +134,9 @@ func (c *Client) getAuxiliary(ctx context.Context, req fetch.Request, held *held
 		return nil, &fetch.Error{URL: req.URL.String(), Kind: fetch.Port, Err: err}
 	}
 	host := req.URL.Host()
+	if !c.config.Sources.OpensAt(host, time.Now()).IsZero() {
+		return nil, ErrHostRests
+	}
 	g := c.gates.acquire(host)
 	defer c.gates.release(host, g)
 	if g.waiting.Add(1) > maxAuxiliary {

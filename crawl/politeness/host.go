@@ -110,11 +110,18 @@ func (h *Host) RestAfterRequest() {
 	h.Rest(later(h.record.Next, time.Now().Add(h.minRest())))
 }
 
-// UpdateNext takes over the rest that other requests of this process brought, and returns
-// how long the host rests.
+// UpdateNext takes over the rest that other requests of this process brought, and the
+// hours of the host, and returns how long the host rests.
 func (h *Host) UpdateNext() time.Duration {
+	now := time.Now()
 	h.record.Next = later(h.record.Next, h.gate().restsUntil())
-	return time.Until(h.record.Next)
+	if opens := h.client.config.Sources.OpensAt(h.record.Name, now); !opens.IsZero() {
+		h.record.Next = later(h.record.Next, opens)
+		if latest := now.Add(store.LongestRest - time.Hour); h.record.Next.After(latest) {
+			h.record.Next = latest
+		}
+	}
+	return h.record.Next.Sub(now)
 }
 
 // WaitForSlot waits for the host's next time if that comes within Patience; it reports false
@@ -251,6 +258,9 @@ func (h *Host) SubresourceFilter() func(ctx context.Context, u weburl.URL) bool 
 func (c *Client) SubresourceFilter(host string, rules *robots.File, private bool) func(ctx context.Context, u weburl.URL) bool {
 	return func(ctx context.Context, u weburl.URL) bool {
 		rules := rules
+		if !c.config.Sources.OpensAt(u.Host(), time.Now()).IsZero() {
+			return false
+		}
 		if u.Host() != host && !private && c.config.Sources.PermitsHost(u) { // a page of the internet has no business in the private network
 			return false
 		}

@@ -28,6 +28,8 @@ func (oneSource) PermitsHost(weburl.URL) bool { return true }
 // CheckPort implements Sources.
 func (oneSource) CheckPort(weburl.URL) error { return nil }
 
+func (oneSource) OpensAt(string, time.Time) time.Time { return time.Time{} }
+
 // resolvingClient returns a client for which all names under .test are one address.
 func resolvingClient(t *testing.T, address string) *fetch.Client {
 	t.Helper()
