@@ -119,10 +119,12 @@ func (a *agent) apply(ctx context.Context, b *pendingVisit, out *visit.Outcome) 
 	if out.Archive {
 		a.archiveBody(b, out)
 	}
-	page := b.shownPage()
-	if page != nil {
-		page.Text = "" // the page may wait for the browser for long
+	if b.Page != nil {
+		// The page may wait for the browser for long. What the browser saw keeps its
+		// text: the renderer learns from it what rendering gains.
+		b.Page.Text = ""
 	}
+	page := b.shownPage()
 	if out.Planned {
 		a.plan(b, out)
 	}

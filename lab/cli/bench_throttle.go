@@ -119,8 +119,8 @@ func (c *benchThrottleCmd) crawlSite(ctx context.Context, g *command.Globals, si
 	if err != nil {
 		return nil, err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- n.Serve(ctx, nil) }()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- n.Serve(ctx, func(string) { close(ready) }) }()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -128,6 +128,11 @@ func (c *benchThrottleCmd) crawlSite(ctx context.Context, g *command.Globals, si
 		case err := <-ended:
 			return nil, errors.Join(err, ctx.Err(), errors.New("bench throttle: the robot ended before all was indexed"))
 		case <-tick.C:
+		}
+		select {
+		case <-ready:
+		default:
+			continue
 		}
 		s, err := n.Status(ctx)
 		if err != nil && ctx.Err() == nil {

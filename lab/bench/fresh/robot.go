@@ -39,7 +39,8 @@ type RobotConfig struct {
 	Database, Name string
 }
 
-// StartRobot starts a robot that runs until Stop or the end of ctx.
+// StartRobot starts a robot that runs until Stop or the end of ctx, and returns when it
+// answers, or has ended.
 func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
 	settings := c.robotSettings()
 	if err := c.seedStore(ctx, settings); err != nil {
@@ -52,10 +53,15 @@ func StartRobot(ctx context.Context, c RobotConfig) (*Robot, error) {
 		return nil, err
 	}
 	r := &Robot{Node: n, cancel: cancel, ended: make(chan struct{})}
+	ready := make(chan struct{})
 	go func() {
 		defer close(r.ended)
-		r.err = n.Serve(ctx, nil)
+		r.err = n.Serve(ctx, func(string) { close(ready) })
 	}()
+	select {
+	case <-ready:
+	case <-r.ended:
+	}
 	return r, nil
 }
 
