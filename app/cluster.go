@@ -20,7 +20,7 @@ func (n *Node) join(ctx context.Context, c *config.Config, onHeartbeat func(cont
 		TTL: c.Lease, WantedAgents: func() int { return c.Crawl.Agents }, OnOrders: n.obey, OnHeartbeat: onHeartbeat, Log: n.log,
 		Agents: func() []cluster.Agent {
 			if r := n.ready.Load(); r != nil {
-				return agentsOf(r)
+				return r.Status().Agents
 			}
 			return nil
 		},
@@ -32,15 +32,6 @@ func (n *Node) join(ctx context.Context, c *config.Config, onHeartbeat func(cont
 		},
 	})
 	return err
-}
-
-// agentsOf returns the agents of a robot as members of a cluster see them.
-func agentsOf(r *crawl.Robot) []cluster.Agent {
-	var out []cluster.Agent
-	for _, a := range r.Status().Agents {
-		out = append(out, cluster.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
-	}
-	return out
 }
 
 // obey does what all nodes are told.
@@ -108,13 +99,14 @@ func addNodes(s *console.Status, nodes []cluster.Node, limit int) {
 		s.Agents.Fetch += len(o.Agents)
 		s.Agents.FetchLimit += o.WantedAgents
 		for _, a := range o.Agents {
-			s.Work = append(s.Work, console.Agent{Name: o.Name + "/" + a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
+			a.Name = o.Name + "/" + a.Name
+			s.Work = append(s.Work, a)
 		}
 	}
 	if limit != cluster.Unlimited {
 		s.Agents.FetchLimit = limit
 	}
-	slices.SortFunc(s.Work, func(a, b console.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
+	slices.SortFunc(s.Work, func(a, b cluster.Agent) int { return cmp.Compare(a.Zone, b.Zone) })
 }
 
 // ClusterStatus returns the status of all nodes of a cluster, from its store and index.
@@ -134,7 +126,7 @@ func ClusterStatus(ctx context.Context, s store.Store, c cluster.Cluster, ix ind
 	}
 	out := &console.Status{
 		State: "running", Now: time.Now(), Pages: st.States[store.OK], URLs: st.URLs, Queue: st.New, Hosts: st.Hosts, HostsWaiting: max(0, st.Due-int64(st.Leases)),
-		Indexed: int64(is.Documents), Work: []console.Agent{}, Sources: []console.Source{},
+		Indexed: int64(is.Documents), Work: []cluster.Agent{}, Sources: []console.Source{},
 	}
 	switch {
 	case r.Orders.Paused:

@@ -144,7 +144,13 @@ func (n *Node) runCrawl(work context.Context, abort func(), o CrawlOptions) erro
 		aside.Go(func() { _ = n.indexer.Run(services) }) // its errors come again from Finish
 	}
 	if o.Progress != nil {
-		aside.Go(func() { n.reportProgress(services, o.Progress) })
+		aside.Go(func() {
+			reportProgress(services, func() {
+				if st, err := n.parts.Store.Stats(services); err == nil {
+					o.Progress(n.robot.Status(), st)
+				}
+			})
+		})
 	}
 	err := n.robot.Run(work)
 	stop()
@@ -160,8 +166,8 @@ func (n *Node) runCrawl(work context.Context, abort func(), o CrawlOptions) erro
 	return err
 }
 
-// reportProgress calls report until ctx ends.
-func (n *Node) reportProgress(ctx context.Context, report func(crawl.Status, store.Stats)) {
+// reportProgress calls report every progressInterval until ctx ends.
+func reportProgress(ctx context.Context, report func()) {
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
 	for {
@@ -169,9 +175,7 @@ func (n *Node) reportProgress(ctx context.Context, report func(crawl.Status, sto
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if st, err := n.parts.Store.Stats(ctx); err == nil {
-				report(n.robot.Status(), st)
-			}
+			report()
 		}
 	}
 }

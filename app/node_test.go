@@ -54,7 +54,13 @@ func start(t *testing.T, c *config.Config, dir string) (*Node, string) {
 
 func get(t *testing.T, u string, header ...string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, u, nil)
+	return request(t, http.MethodGet, u, "", header...)
+}
+
+// request returns the status and body of an answer; header has names and values in turn.
+func request(t *testing.T, method, u, body string, header ...string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, u, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

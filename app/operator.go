@@ -50,9 +50,7 @@ func (n *Node) Status(ctx context.Context) (*console.Status, error) {
 	}
 	n.freshnessStatus(s)
 	n.renderStatus(s, r)
-	for _, a := range r.Agents {
-		s.Work = append(s.Work, console.Agent{Name: a.Name, Zone: a.Zone, Since: a.Since, Last: a.Last, Queue: a.Queue, Delay: a.Delay})
-	}
+	s.Work = append(s.Work, r.Agents...)
 	if err := n.parts.Space.Check(); err != nil {
 		s.Warnings = append(s.Warnings, err.Error())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/freshet/freshet/extract/pdftext"
@@ -63,14 +64,13 @@ func (n *Node) scan(ctx context.Context, pdf *pdftext.Pool, o ScanOptions) (*Sca
 		hosts = append(hosts, names...)
 	}
 	services, stop := context.WithCancel(ctx)
-	reported := make(chan struct{})
-	go func() {
-		defer close(reported)
-		n.reportScan(services, o.Progress)
-	}()
+	var aside sync.WaitGroup
+	if o.Progress != nil {
+		aside.Go(func() { reportProgress(services, func() { o.Progress(n.files.Status().Counts) }) })
+	}
 	counts, err := n.files.Sweep(ctx, hosts)
 	stop()
-	<-reported
+	aside.Wait()
 	return &ScanReport{Robot: n.files.Status(), Hosts: hosts, Counts: counts}, err
 }
 
@@ -82,22 +82,6 @@ func (e SourceError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error itself.
 func (e SourceError) Unwrap() error { return e.Err }
-
-func (n *Node) reportScan(ctx context.Context, report func(share.Counts)) {
-	if report == nil {
-		return
-	}
-	tick := time.NewTicker(progressInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			report(n.files.Status().Counts)
-		}
-	}
-}
 
 // addConfiguredShares gives the shares of the configuration to their robot and returns
 // the names of their hosts.

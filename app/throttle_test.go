@@ -1,7 +1,6 @@
 package app
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -76,19 +75,5 @@ func put(t *testing.T, n *Node, u, body string) (int, string) {
 	if err != nil || token == "" {
 		t.Fatalf("operator's token %q, %v", token, err)
 	}
-	req, err := http.NewRequest(http.MethodPut, u, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res.StatusCode, string(b)
+	return request(t, http.MethodPut, u, body, "Authorization", "Bearer "+token)
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/index"
 	"github.com/freshet/freshet/index/query"
 )
@@ -131,7 +132,7 @@ func (s *Server) apiAgents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if st.Work == nil {
-		st.Work = []Agent{}
+		st.Work = []cluster.Agent{}
 	}
 	s.writeJSON(w, http.StatusOK, map[string]any{"agents": st.Agents, "work": st.Work})
 }

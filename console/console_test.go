@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/crypto/bcrypt"
 
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/index"
 )
 
@@ -60,7 +61,7 @@ func (r *robot) Cached(_ context.Context, u string) (*Copied, error) {
 func (r *robot) Status(context.Context) (*Status, error) {
 	return &Status{
 		State: "running", Started: time.Now(), Now: time.Now(), Pages: 1234567, Indexed: r.indexed, Agents: AgentCount{FetchLimit: r.fetch}, Errors: map[string]int64{"dns": 3}, Failed: []Failure{{"dns", 3, "http://gone.example/a", "no such host", time.Now()}},
-		Top: []Host{{Name: "waits.example", Robots: []RobotsWait{{"https://waits.example/robots.txt", "refused", 12, time.Now().Add(-3 * time.Minute), time.Now().Add(299 * time.Second)}}}}, Traps: []Trap{{"calendar", 42, "http://h.example/2099/01/"}}, Work: []Agent{{Name: "a1", Zone: "h.example"}, {Name: "a2", Zone: "shop.example"}}, Render: RenderStatus{Waiting: 1234, Hosts: []RenderWait{{"shop.example", 1234, "its first pages are in the browser"}}},
+		Top: []Host{{Name: "waits.example", Robots: []RobotsWait{{"https://waits.example/robots.txt", "refused", 12, time.Now().Add(-3 * time.Minute), time.Now().Add(299 * time.Second)}}}}, Traps: []Trap{{"calendar", 42, "http://h.example/2099/01/"}}, Work: []cluster.Agent{{Name: "a1", Zone: "h.example"}, {Name: "a2", Zone: "shop.example"}}, Render: RenderStatus{Waiting: 1234, Hosts: []RenderWait{{"shop.example", 1234, "its first pages are in the browser"}}},
 	}, nil
 }
 

@@ -1,6 +1,10 @@
 package console
 
-import "time"
+import (
+	"time"
+
+	"github.com/freshet/freshet/cluster"
+)
 
 // Status is what the status page and GET /api/status show.
 type Status struct {
@@ -36,12 +40,12 @@ type Status struct {
 	Age       time.Duration `json:"age_ns"`
 	Needed    []Needed      `json:"needed,omitempty"`
 
-	Render RenderStatus  `json:"render"`
-	Shares []ShareStatus `json:"shares,omitempty"`
-	Traps  []Trap        `json:"traps,omitempty"`
-	Failed []Failure     `json:"failed,omitempty"` // those of Errors, each with the last
-	Work   []Agent       `json:"work"`             // live agents
-	Top    []Host        `json:"top_hosts,omitempty"`
+	Render RenderStatus    `json:"render"`
+	Shares []ShareStatus   `json:"shares,omitempty"`
+	Traps  []Trap          `json:"traps,omitempty"`
+	Failed []Failure       `json:"failed,omitempty"` // those of Errors, each with the last
+	Work   []cluster.Agent `json:"work"`             // live agents
+	Top    []Host          `json:"top_hosts,omitempty"`
 
 	Signals  []Signals    `json:"signals,omitempty"` // what sources of signals were worth
 	Nodes    []NodeStatus `json:"nodes,omitempty"`   // other processes on the same database
@@ -130,16 +134,6 @@ type Failure struct {
 	Example string    `json:"example"` // its URL
 	Message string    `json:"message"` // why it failed
 	At      time.Time `json:"at"`
-}
-
-// Agent is one live agent.
-type Agent struct {
-	Name  string        `json:"name"`
-	Zone  string        `json:"zone"`
-	Since time.Time     `json:"since"`
-	Last  time.Time     `json:"last"`
-	Queue int           `json:"queue"`
-	Delay time.Duration `json:"delay_ns"`
 }
 
 // Host is one host of the status page.

@@ -153,7 +153,7 @@ type Robot struct {
 	commits  groupCommit
 
 	mu      sync.Mutex
-	live    map[int]*Agent
+	live    map[int]*cluster.Agent
 	next    int
 	resting int // agents that only wait for another host
 	writing int // agents that have let go of their hosts and write what they learned
@@ -170,16 +170,6 @@ type Robot struct {
 	gains   gains
 
 	base atomic.Pointer[change.Prior] // of hosts that nothing is known of; nil is the default
-}
-
-// Agent is one line of the registry of live agents.
-type Agent struct {
-	Name  string
-	Zone  string
-	Since time.Time
-	Last  time.Time
-	Queue int
-	Delay time.Duration
 }
 
 // images reports whether images are asked for by name: else no page's images are
@@ -231,7 +221,7 @@ func New(c Config) *Robot {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Traps = c.Traps.WithDefaults()
-	r := &Robot{config: c, live: map[int]*Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
+	r := &Robot{config: c, live: map[int]*cluster.Agent{}, wake: make(chan struct{}, 1), budget: politeness.NewBudget(c.Budget, c.BudgetBytes, c.Spend)}
 	r.sources.config = &r.config
 	r.rules = visit.Rules{Canon: c.Canon, Token: c.Token, Types: c.Types, Noise: c.Noise, MinRevisit: c.MinRevisit, MaxRevisit: c.MaxRevisit, MaxFailedAge: c.MaxFailedAge}
 	hosts, _ := c.Store.(store.HostReader)
@@ -441,7 +431,7 @@ func (r *Robot) register(l *store.Lease) int {
 	defer r.mu.Unlock()
 	r.next++
 	now := time.Now()
-	r.live[r.next] = &Agent{Name: fmt.Sprintf("agent-%d", r.next), Zone: l.Host.Name, Since: now, Last: now}
+	r.live[r.next] = &cluster.Agent{Name: fmt.Sprintf("agent-%d", r.next), Zone: l.Host.Name, Since: now, Last: now}
 	return r.next
 }
 

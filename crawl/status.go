@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freshet/freshet/cluster"
 	"github.com/freshet/freshet/crawl/politeness"
 	"github.com/freshet/freshet/crawl/trap"
 	"github.com/freshet/freshet/crawl/visit"
@@ -57,7 +58,7 @@ const maxMessage = 200
 type Status struct {
 	State     string // running, paused, draining
 	Started   time.Time
-	Agents    []Agent
+	Agents    []cluster.Agent
 	Answers   int64 // requests answered
 	Pages     int64 // of them with content
 	Unchanged int64

@@ -111,7 +111,7 @@ type agentsListCmd struct{ nodesRemote }
 // agentsAnswer is what /api/agents says.
 type agentsAnswer struct {
 	Agents console.AgentCount `json:"agents"`
-	Work   []console.Agent    `json:"work"`
+	Work   []cluster.Agent    `json:"work"`
 }
 
 // Run lists the live agents.

@@ -16,9 +16,6 @@ const (
 	MaxWords    = 96   // of all terms and phrases together; foo-bar is two words
 	MaxPrefixes = 8    // words with a star
 	MinPrefix   = 2    // letters before a star
-	// MaxExpansions is how many words of the index a prefix stands for at most;
-	// an engine takes the most frequent.
-	MaxExpansions = 1000
 )
 
 // BoundsError says which bound a query exceeds, for the person who typed it.
