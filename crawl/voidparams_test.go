@@ -276,8 +276,7 @@ func TestRedirectToVoidVariant(t *testing.T) {
 	for i := range 12 {
 		links = append(links, fmt.Sprintf("/p%d", i), fmt.Sprintf("/p%d?x=1", i))
 	}
-	var s *parameterSite
-	s = newParameterSite(t, func(r *http.Request) string {
+	s := newParameterSite(t, func(r *http.Request) string {
 		switch r.URL.Path {
 		case "/":
 			return link(slices.Concat(links, []string{"/n1"})...)

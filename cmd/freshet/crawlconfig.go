@@ -190,6 +190,9 @@ func (c *crawlCmd) overrideLogin(s *config.Source) error {
 	}
 	if c.User != "" {
 		user, password, _ := strings.Cut(c.User, ":")
+		if user == "" {
+			return command.Usagef("--user: the name is missing; it is written as NAME or NAME:PASSWORD")
+		}
 		s.User, s.Password, s.PasswordFile = user, password, ""
 	}
 	if c.PasswordFile != "" {
